@@ -1,0 +1,122 @@
+"""Data types: those of the array API standard, and the narrow ones ONNX and Burn store weights in.
+
+Promotion follows the array API standard (2024.12) where it is defined. Beyond it, an integer or bool mixed with a
+floating-point dtype gives the floating-point dtype, and two different 16-bit (or narrower) floats give float32.
+"""
+
+from .errors import DTypeError
+
+
+class DType:
+    """One element type. Compared by identity; there is one instance of each.
+
+    name: the standard's name ("float32"); kind: "float", "int", "uint", "bool" or "string"; bits: width of one element
+    as stored; code: the `array` and `struct` type code, or None where Python has none; burn: the name in a burnpack.
+    """
+
+    def __init__(self, name, kind, bits, code, burn):
+        self.name = name
+        self.kind = kind
+        self.bits = bits
+        self.code = code
+        self.burn = burn
+
+    @property
+    def itemsize(self):
+        """Bytes of one element, at least 1 (4- and 2-bit elements are packed: see nbytes)."""
+        return max(1, self.bits // 8)
+
+    def nbytes(self, count):
+        """Bytes that `count` packed elements take."""
+        return (count * self.bits + 7) // 8
+
+    @property
+    def is_float(self):
+        return self.kind == "float"
+
+    @property
+    def is_integer(self):
+        return self.kind == "int" or self.kind == "uint"
+
+    @property
+    def is_bool(self):
+        return self.kind == "bool"
+
+    def __repr__(self):
+        return "emberlet." + self.name
+
+    def __str__(self):
+        return self.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+float64 = DType("float64", "float", 64, "d", "F64")
+float32 = DType("float32", "float", 32, "f", "F32")
+float16 = DType("float16", "float", 16, "e", "F16")
+bfloat16 = DType("bfloat16", "float", 16, None, "BF16")
+float8_e4m3fn = DType("float8_e4m3fn", "float", 8, None, None)
+float8_e4m3fnuz = DType("float8_e4m3fnuz", "float", 8, None, None)
+float8_e5m2 = DType("float8_e5m2", "float", 8, None, None)
+float8_e5m2fnuz = DType("float8_e5m2fnuz", "float", 8, None, None)
+float8_e8m0fnu = DType("float8_e8m0fnu", "float", 8, None, None)
+float4_e2m1fn = DType("float4_e2m1fn", "float", 4, None, None)
+int64 = DType("int64", "int", 64, "q", "I64")
+int32 = DType("int32", "int", 32, "i", "I32")
+int16 = DType("int16", "int", 16, "h", "I16")
+int8 = DType("int8", "int", 8, "b", "I8")
+int4 = DType("int4", "int", 4, None, None)
+int2 = DType("int2", "int", 2, None, None)
+uint64 = DType("uint64", "uint", 64, "Q", "U64")
+uint32 = DType("uint32", "uint", 32, "I", "U32")
+uint16 = DType("uint16", "uint", 16, "H", "U16")
+uint8 = DType("uint8", "uint", 8, "B", "U8")
+uint4 = DType("uint4", "uint", 4, None, None)
+uint2 = DType("uint2", "uint", 2, None, None)
+bool = DType("bool", "bool", 8, "B", "Bool")
+string = DType("string", "string", 0, None, None)
+
+ALL = (
+    float64, float32, float16, bfloat16, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+    float4_e2m1fn, int64, int32, int16, int8, int4, int2, uint64, uint32, uint16, uint8, uint4, uint2, bool, string,
+)  # fmt: skip
+BY_NAME = {d.name: d for d in ALL}
+
+
+def dtype(name):
+    """The DType called `name` ("float32"), or `name` itself where it is one already. Raises DTypeError."""
+    if isinstance(name, DType):
+        return name
+    found = BY_NAME.get(str(name))
+    if found is None:
+        raise DTypeError("there is no dtype {!r}; there are {}".format(name, ", ".join(sorted(BY_NAME))))
+    return found
+
+
+def promote(a, b):
+    """The dtype of a binary operation on dtypes a and b. Raises DTypeError where none holds both."""
+    if a is b:
+        return a
+    if a.kind == "string" or b.kind == "string":
+        raise DTypeError("string and {} do not mix; convert one".format(a if b.kind == "string" else b))
+    if a.is_float or b.is_float:
+        if not b.is_float:
+            return a
+        if not a.is_float:
+            return b
+        if a.bits == b.bits or max(a.bits, b.bits) < 16:
+            return float32
+        return a if a.bits > b.bits else b
+    if a.is_bool:
+        return b
+    if b.is_bool:
+        return a
+    if a.kind == b.kind:
+        return a if a.bits > b.bits else b
+    signed, unsigned = (a, b) if a.kind == "int" else (b, a)
+    if signed.bits > unsigned.bits:
+        return signed
+    if unsigned.bits == 64:
+        raise DTypeError("no integer dtype holds both {} and {}; convert one with .astype()".format(a, b))
+    return BY_NAME["int" + str(unsigned.bits * 2)]

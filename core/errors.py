@@ -1,0 +1,40 @@
+"""The errors of emberlet: one family, so that `except EmberletError` catches everything the library raises on purpose.
+
+A message names the file, node or tensor, what was found, what was expected, and what to do about it.
+"""
+
+
+class EmberletError(Exception):
+    """Base of every error emberlet raises on purpose."""
+
+
+class ShapeError(EmberletError, ValueError):
+    """Shapes that do not fit together, or an axis that does not exist."""
+
+
+class DTypeError(EmberletError, TypeError):
+    """A dtype an operation is not defined for, or two that do not mix."""
+
+
+class IndexingError(EmberletError, IndexError):
+    """An index outside its axis, or an index expression that is not understood."""
+
+
+class BackendError(EmberletError, RuntimeError):
+    """A backend that is unknown, not installed, or that met a failure of its device."""
+
+
+class FormatError(EmberletError, ValueError):
+    """A file that is not what it says it is: truncated, malformed, or past a limit."""
+
+
+class LoadError(EmberletError, ValueError):
+    """Weights that do not fit the module they are loaded into."""
+
+
+class UnsupportedError(EmberletError, NotImplementedError):
+    """Something well-formed that this backend, port or release does not do."""
+
+
+class ModelError(EmberletError, ValueError):
+    """A model that is malformed or uses what is not supported; lists every problem with the node it sits at."""
