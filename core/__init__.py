@@ -21,29 +21,33 @@ _HOMES = {
     "ParamId": "param",
     "Config": "config",
 }
-_MODULES = ("nn", "functional", "errors", "dtypes", "backend", "burnpack")
+
+
+def _module(name):
+    return __import__("emberlet." + name, None, None, ("*",))
 
 
 def __getattr__(name):
-    from . import dtypes, names
-
-    if name in _HOMES:
-        found = getattr(__import__("emberlet." + _HOMES[name], None, None, ("*",)), name)
-    elif name in _MODULES:
-        return __import__("emberlet." + name, None, None, ("*",))
-    elif name in dtypes.BY_NAME:
-        found = dtypes.BY_NAME[name]
-    elif name.endswith("Error"):
-        from . import errors
-
-        found = getattr(errors, name)
-    elif name in ("pi", "e", "inf", "nan", "newaxis"):
-        import math
-
-        found = {"pi": math.pi, "e": math.e, "inf": float("inf"), "nan": float("nan"), "newaxis": None}[name]
+    # No `from . import ...` in here: MicroPython asks this very function for the submodule first.
+    home = _HOMES.get(name)
+    if home:
+        found = getattr(_module(home), name)
+    elif name in ("pi", "e", "inf", "nan"):
+        found = {"pi": 3.141592653589793, "e": 2.718281828459045, "inf": float("inf"), "nan": float("nan")}[name]
+    elif name == "newaxis":
+        found = None
+    elif name.startswith("__"):
+        raise AttributeError(name)
     else:
-        found = names.function(name)
+        found = _module("dtypes").BY_NAME.get(name)
+        if found is None and name.endswith("Error"):
+            found = getattr(_module("errors"), name)
         if found is None:
-            raise AttributeError("module 'emberlet' has no attribute " + repr(name))
+            found = _module("names").function(name)
+        if found is None:
+            try:
+                found = _module(name)
+            except ImportError:
+                raise AttributeError("module 'emberlet' has no attribute " + repr(name))
     globals()[name] = found
     return found

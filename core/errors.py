@@ -8,33 +8,33 @@ class EmberletError(Exception):
     """Base of every error emberlet raises on purpose."""
 
 
-class ShapeError(EmberletError, ValueError):
+class ShapeError(EmberletError):
     """Shapes that do not fit together, or an axis that does not exist."""
 
 
-class DTypeError(EmberletError, TypeError):
+class DTypeError(EmberletError):
     """A dtype an operation is not defined for, or two that do not mix."""
 
 
-class IndexingError(EmberletError, IndexError):
+class IndexingError(EmberletError):
     """An index outside its axis, or an index expression that is not understood."""
 
 
-class BackendError(EmberletError, RuntimeError):
+class BackendError(EmberletError):
     """A backend that is unknown, not installed, or that met a failure of its device."""
 
 
-class FormatError(EmberletError, ValueError):
+class FormatError(EmberletError):
     """A file that is not what it says it is: truncated, malformed, or past a limit."""
 
 
-class LoadError(EmberletError, ValueError):
+class LoadError(EmberletError):
     """Weights that do not fit the module they are loaded into."""
 
 
-class UnsupportedError(EmberletError, NotImplementedError):
+class UnsupportedError(EmberletError):
     """Something well-formed that this backend, port or release does not do."""
 
 
-class ModelError(EmberletError, ValueError):
+class ModelError(EmberletError):
     """A model that is malformed or uses what is not supported; lists every problem with the node it sits at."""
