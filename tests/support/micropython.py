@@ -21,7 +21,6 @@ from pathlib import Path
 
 from . import components
 from .layout import device_tree
-from .paths import WEB
 
 _UNITS = {"K": 1024, "M": 1024 * 1024, "G": 1024 * 1024 * 1024}
 

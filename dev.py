@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""emberlet's one command for everything that is done in a checkout.
+
+    python3 dev.py demo [OPTIONS]      one model on every target that this machine has
+    python3 dev.py test [PYTEST ARGS]  check, then the tests
+    python3 dev.py check [--fix]       lint, format and types, in seconds
+    python3 dev.py bench [NAME ...]    a benchmark; without a name, which there are
+    python3 dev.py web [OPTIONS]       build and serve the page
+
+It runs itself again in `.venv`, which it makes and fills on the first start, and installs what else a command needs
+where this machine allows it; docs/development.md says what goes where. With CI=true, what is missing is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036  (whoever comes with an older one is told so)
+    newer = [where for minor in range(19, 10, -1) if (where := shutil.which(f"python3.{minor}"))]
+    if not newer:
+        sys.exit("emberlet needs Python 3.11 or newer, this is {}.{}".format(*sys.version_info[:2]))
+    os.execv(newer[0], [newer[0], *sys.argv])
+
+import ast
+import importlib.util
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support import components, install, report  # noqa: E402
+from support.check import check as run_checks  # noqa: E402
+from support.paths import BENCHES, VENV, WEB  # noqa: E402
+from support.steps import StepError, say  # noqa: E402
+
+DEMO = ROOT / "examples" / "digits" / "demo.py"
+PORTS = ("node", "qemu-arm", "micropython-unix", "micropython-armhf", "micropython-wasm")
+BROWSER = ("node", "chromium", "pyodide", "playwright")
+
+
+def demo(args: list[str]) -> int:
+    """One model on every target that this machine has."""
+    _need("gpu-driver", *BROWSER, *PORTS)
+    return _main_of(DEMO, args)
+
+
+def test(args: list[str]) -> int:
+    """Check, then the tests; what follows goes to pytest."""
+    _need("gpu-driver", *BROWSER, *PORTS, "mpy-cross")
+    checked = run_checks()
+    say("check: " + ("all is well" if checked else "failed, see above"))
+    report.print_components()
+    # Two processes for the whole suite; a chosen few start faster in one. Files stay whole: they share fixtures.
+    parallel = [] if args else ["-n2", "--dist=loadfile"]
+    tested = subprocess.run([sys.executable, "-m", "pytest", *parallel, *args], cwd=ROOT, check=False).returncode
+    return tested or int(not checked)
+
+
+def check(args: list[str]) -> int:
+    """Lint, format and types; `--fix` repairs what can be repaired."""
+    if unknown := [arg for arg in args if arg != "--fix"]:
+        say(f"check takes only --fix, not {' '.join(unknown)}")
+        return 2
+    return int(not run_checks(fix="--fix" in args))
+
+
+def bench(args: list[str]) -> int:
+    """A benchmark by name; its results go to benches/results/."""
+    found = {file.stem: file for file in sorted(BENCHES.glob("*.py")) if not file.name.startswith("_")}
+    if not args or args[0] not in found:
+        if args and not args[0].startswith("-"):
+            say(f"there is no benchmark {args[0]!r}")
+        for name, file in found.items():
+            doc = ast.get_docstring(ast.parse(file.read_text())) or ""
+            say(f"  {name:<12} {doc.partition(chr(10))[0]}")
+        return int(bool(args) and not args[0].startswith("-"))
+    _need("gpu-driver", *BROWSER, *PORTS)
+    return _main_of(found[args[0]], args[1:])
+
+
+def web(args: list[str]) -> int:
+    """Build the page and serve it on this machine."""
+    _need("node", "pyodide", "micropython-wasm")
+    return _main_of(WEB / "serve.py", args)
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {c.__name__: c for c in (demo, test, check, bench, web)}
+
+
+def _need(*names: str) -> None:
+    """Install these components; go on without what cannot be had, except in CI."""
+    missing = install.ensure(names)
+    if missing and components.in_ci():
+        raise StepError("CI=true: what is missing is a failure")
+
+
+def _main_of(file: Path, args: list[str]) -> int:
+    """Run a program of the tree as `python FILE ARGS` would, with the folder of the tests' helpers importable."""
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None or not file.exists():
+        raise StepError(f"{file.relative_to(ROOT)} is not there")
+    sys.argv = [str(file), *args]
+    sys.path.insert(0, str(file.parent))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    spec.loader.exec_module(module)
+    return int(module.main() or 0)
+
+
+def main(argv: list[str]) -> int:
+    if not argv or argv[0] not in COMMANDS:
+        say((__doc__ or "").strip())
+        return 0 if argv and argv[0] in ("-h", "--help", "help") else 2
+    try:
+        python = install.ensure_venv()
+        if Path(sys.prefix).resolve() != VENV.resolve():
+            return _start_again(python, argv)
+        return COMMANDS[argv[0]](argv[1:])
+    except StepError as error:
+        say(f"dev.py {argv[0]}: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _start_again(python: Path, argv: list[str]) -> int:
+    command = [str(python), str(Path(__file__).resolve()), *argv]
+    if os.name != "nt":
+        sys.stdout.flush()
+        os.execv(command[0], command)
+    return subprocess.run(command, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

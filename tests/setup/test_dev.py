@@ -1,0 +1,77 @@
+"""dev.py's own surface, and the files that it and npm rely on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import install, steps
+from support.paths import ROOT, WEB
+
+
+def _dev(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, ROOT / "dev.py", *args], capture_output=True, text=True, check=False)
+
+
+def test_without_a_command_it_says_which_there_are() -> None:
+    done = _dev()
+    assert done.returncode == 2
+    for command in ("demo", "test", "check", "bench", "web"):
+        assert f"dev.py {command}" in done.stdout
+
+
+def test_bench_lists_what_there_is_and_refuses_the_rest() -> None:
+    assert _dev("bench").returncode == 0
+    done = _dev("bench", "no-such-benchmark")
+    assert done.returncode == 1
+    assert "no-such-benchmark" in done.stdout
+
+
+def test_ci_entry_is_executable_and_strict() -> None:
+    entry = ROOT / ".ci" / "run"
+    assert os.access(entry, os.X_OK)
+    assert "CI=true" in entry.read_text()
+
+
+@pytest.mark.parametrize("lock", [WEB / "package-lock.json"], ids=["web"])
+def test_lock_file_pins_and_names_no_host(lock: Path) -> None:
+    packages = json.loads(lock.read_text())["packages"]
+    packages.pop("")
+    assert packages
+    for name, package in packages.items():
+        assert "integrity" in package, name
+        assert "resolved" not in package, name
+
+
+def test_failing_step_shows_the_end_of_its_output() -> None:
+    script = "print('first'); print('the disk is full'); raise SystemExit(3)"
+    with pytest.raises(steps.StepError, match=r"(?s)status 3.*the disk is full"):
+        steps.run([sys.executable, "-c", script])
+
+
+def test_step_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps.time, "sleep", lambda seconds: None)
+    mark = tmp_path / "mark"
+    script = (
+        f"import pathlib; p = pathlib.Path({str(mark)!r}); seen = p.exists(); p.touch(); raise SystemExit(not seen)"
+    )
+    steps.run([sys.executable, "-c", script], tries=2)
+    assert mark.exists()
+
+
+def test_fingerprint_changes_with_dependencies_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = {
+        "project": {"dependencies": []},
+        "dependency-groups": {"dev": ["pytest"]},
+        "tool": {"setuptools": {"package-dir": {"emberlet": "core"}, "packages": ["emberlet"]}},
+    }
+    monkeypatch.setattr(install, "pyproject", lambda: project)
+    before = install._fingerprint()
+    project["tool"]["setuptools"]["packages"].append("emberlet.nn")
+    assert install._fingerprint() == before
+    project["dependency-groups"]["dev"].append("ruff")
+    assert install._fingerprint() != before

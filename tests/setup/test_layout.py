@@ -1,0 +1,72 @@
+"""The trees that give MicroPython and the type checker the packages under their import names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import layout
+from support.paths import ROOT
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small project of the same shape."""
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.setuptools.package-dir]\nemberlet = 'core'\n'emberlet.micro' = 'micro'\n"
+        "[tool.emberlet]\ndevice = ['core', 'micro/arena.py']\nhost-only = ['core/host']\n"
+    )
+    for name in (
+        "core/__init__.py",
+        "core/nn/__init__.py",
+        "core/host/__init__.py",
+        "micro/arena.py",
+        "micro/deploy.py",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"# {name}\n")
+    monkeypatch.setattr(layout, "ROOT", tmp_path)
+    monkeypatch.setattr(layout, "PYPROJECT", tmp_path / "pyproject.toml")
+    monkeypatch.setattr(layout, "CACHE", tmp_path / ".cache")
+    layout.pyproject.cache_clear()
+    yield tmp_path
+    layout.pyproject.cache_clear()
+
+
+def _files(folder: Path) -> set[str]:
+    return {str(file.relative_to(folder)) for file in folder.rglob("*.py")}
+
+
+def test_device_tree_leaves_out_what_needs_cpython(tree: Path) -> None:
+    assert _files(layout.device_tree()) == {
+        "emberlet/__init__.py",
+        "emberlet/nn/__init__.py",
+        "emberlet/micro/arena.py",
+    }
+
+
+def test_device_tree_follows_the_tree(tree: Path) -> None:
+    device = layout.device_tree()
+    (tree / "core/nn/__init__.py").unlink()
+    (tree / "core/shapes.py").write_text("# new\n")
+    assert layout.device_tree() == device
+    assert _files(device) == {"emberlet/__init__.py", "emberlet/shapes.py", "emberlet/micro/arena.py"}
+    assert not (device / "emberlet/nn").exists()
+    assert (device / "emberlet/shapes.py").read_text() == "# new\n"
+
+
+def test_typing_tree_holds_everything(tree: Path) -> None:
+    (tree / "core/py.typed").touch()
+    typing = layout.typing_tree()
+    assert {"emberlet/host/__init__.py", "emberlet/micro/deploy.py"} < _files(typing)
+    assert (typing / "emberlet/py.typed").exists()
+
+
+def test_packages_are_found_by_their_import_names(tree: Path) -> None:
+    assert layout.packages() == ["emberlet", "emberlet.host", "emberlet.nn"]
+
+
+def test_what_pyproject_says_of_devices_exists() -> None:
+    rules = layout.pyproject()["tool"]["emberlet"]
+    gone = [entry for entry in rules["device"] + rules["host-only"] if not (ROOT / entry).exists()]
+    assert not gone, f"pyproject.toml's [tool.emberlet] names {gone}, which are gone"

