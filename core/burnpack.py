@@ -1,0 +1,313 @@
+"""Reading a burnpack (`.bpk`): Burn's file of named tensors. docs/burnpack.md describes the format byte by byte.
+
+Opening one decodes its table of contents and checks every entry; the tensors themselves stay where they are, in the
+bytes given, the mapped file or flash, until asked for, and are used in place. A file is never trusted: whatever does
+not hold together raises FormatError before anything is allocated for it.
+"""
+
+import sys
+
+from . import dtypes
+from .errors import FormatError
+
+MAGIC = 0x4255524E
+VERSION = 1
+HEADER = 10
+ALIGNMENT = 256
+MAX_METADATA = 100 << 20
+MAX_TENSORS = 100000
+MAX_TENSOR = (2 if sys.maxsize < 1 << 32 else 10) << 30
+MAX_FILE = 100 << 30
+MAX_RANK = 64
+_MAX_U64 = (1 << 64) - 1
+
+# A dtype that Burn has no name for is stored as U8 of shape [bytes], so that every reader can open the file; an entry
+# of the metadata under this prefix and the tensor's name holds its dtype and shape: "int4 3 5".
+NARROW = "emberlet.dtype."
+
+
+def aligned(n):
+    """The first multiple of 256 that is not less than n."""
+    return (n + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+class Entry:
+    """One tensor of a burnpack, not read yet.
+
+    dtype: what `Burnpack.tensor` gives (float32 for a quantized one); shape: tuple of int; start, end: its bytes,
+    counted from the beginning of the file; param_id: int or None; stored: the dtype as the file names it.
+    """
+
+    __slots__ = ("dtype", "end", "param_id", "shape", "start", "stored")
+
+    def __init__(self, dtype, shape, start, end, param_id, stored):
+        self.dtype = dtype
+        self.shape = shape
+        self.start = start
+        self.end = end
+        self.param_id = param_id
+        self.stored = stored
+
+    @property
+    def nbytes(self):
+        return self.end - self.start
+
+    @property
+    def is_quantized(self):
+        return isinstance(self.stored, dict) and "QFloat" in self.stored
+
+    def __repr__(self):
+        return "Entry({}, {}, bytes {}..{})".format(self.dtype, self.shape, self.start, self.end)
+
+
+class Burnpack:
+    """An open burnpack.
+
+    tensors: name -> Entry; metadata: text -> text; scalars: name -> int, float or bool; data: memoryview of the file.
+    Raises FormatError, beginning with `origin`, where the bytes are not a burnpack.
+    """
+
+    def __init__(self, data, origin="burnpack"):
+        data = memoryview(data)
+        self.data = data
+        self.origin = origin
+        size = len(data)
+        if size < HEADER:
+            self._bad("{} bytes are fewer than the {} of the header".format(size, HEADER))
+        if size > MAX_FILE:
+            self._bad("{} bytes are more than the limit of {}".format(size, MAX_FILE))
+        magic = int.from_bytes(data[0:4], "little")
+        if magic != MAGIC:
+            self._bad("begins with 0x{:08x}, not with the magic 0x{:08x} of a burnpack".format(magic, MAGIC))
+        version = int.from_bytes(data[4:6], "little")
+        if version != VERSION:
+            self._bad("has version {}; this release reads version {}".format(version, VERSION))
+        length = int.from_bytes(data[6:10], "little")
+        if length > MAX_METADATA:
+            self._bad("{} bytes of metadata are more than the limit of {}".format(length, MAX_METADATA))
+        if HEADER + length > size:
+            self._bad("is truncated: its metadata ends at byte {}, the file at {}".format(HEADER + length, size))
+
+        from . import cbor
+
+        contents = cbor.decode(data, HEADER, HEADER + length, origin)
+        if not isinstance(contents, dict) or not isinstance(contents.get("tensors"), dict):
+            self._bad("its metadata is not a map that holds a map 'tensors'")
+        tensors = contents["tensors"]
+        if len(tensors) > MAX_TENSORS:
+            self._bad("{} tensors are more than the limit of {}".format(len(tensors), MAX_TENSORS))
+        self.data_start = aligned(HEADER + length)
+        for name in tensors:
+            tensors[name] = self._entry(name, tensors[name])
+        self.tensors = tensors
+        self.metadata = {}
+        texts = self._map(contents, "metadata")
+        for key in texts:
+            if not isinstance(texts[key], str):
+                self._bad("metadata {!r} is not a text".format(key))
+            if key.startswith(NARROW):
+                self._narrow(key[len(NARROW) :], texts[key])
+            else:
+                self.metadata[key] = texts[key]
+        self.scalars = self._map(contents, "scalars")
+        for key in self.scalars:
+            self.scalars[key] = self._scalar(key, self.scalars[key])
+
+    @staticmethod
+    def from_bytes(data, origin="burnpack"):
+        """Open a burnpack that lies in memory (bytes, bytearray, memoryview), without copying it."""
+        return Burnpack(data, origin)
+
+    @staticmethod
+    def from_file(path):
+        """Open the burnpack at `path`, or at `path`.bpk where there is no such file and the name has no extension.
+
+        CPython maps the file; MicroPython uses it in place where the file system allows (ROMFS), else reads it.
+        Raises OSError where there is no file, FormatError where it is no burnpack.
+        """
+        path = str(path)
+        try:
+            data = _contents(path)
+        except OSError:
+            if "." in path.replace("\\", "/").split("/")[-1]:
+                raise
+            try:
+                data = _contents(path + ".bpk")
+            except OSError:
+                data = None
+            if data is None:
+                raise
+            path += ".bpk"
+        return Burnpack(data, path)
+
+    def __repr__(self):
+        return "Burnpack({!r}, {} tensors)".format(self.origin, len(self.tensors))
+
+    def raw(self, name):
+        """The bytes of the tensor `name`, a memoryview of the file. Raises FormatError for a name it does not hold."""
+        entry = self._find(name)
+        return self.data[entry.start : entry.end]
+
+    def tensor(self, name, backend=None):
+        """The tensor `name` on `backend`, over the file's own bytes where the backend can use them in place.
+
+        A quantized tensor comes as float32. Raises FormatError for a name the file does not hold.
+        """
+        from .backend import get_backend
+
+        entry = self._find(name)
+        backend = get_backend(backend)
+        if entry.is_quantized:
+            from .burnpack_quantized import dequantize
+
+            return dequantize(self.raw(name), entry, backend, self._where(name))
+        if entry.dtype is dtypes.bool:  # not read in place: a file may hold other bytes than 0 and 1
+            stored = dtypes.uint32 if entry.stored == {"Bool": "U32"} else dtypes.uint8
+            return backend.cast(backend.from_bytes(self.raw(name), stored, entry.shape), dtypes.bool)
+        return backend.from_bytes(self.raw(name), entry.dtype, entry.shape)
+
+    # -- checks -----------------------------------------------------------------------------------------------------
+
+    def _bad(self, message):
+        raise FormatError("{}: {}".format(self.origin, message))
+
+    def _where(self, name):
+        return "{}: tensor {!r}".format(self.origin, name)
+
+    def _find(self, name):
+        entry = self.tensors.get(name)
+        if entry is None:
+            self._bad("holds no tensor {!r}; it holds {}".format(name, ", ".join(sorted(self.tensors)[:8]) or "none"))
+        return entry
+
+    def _map(self, contents, key):
+        found = contents.get(key)
+        if found is None:
+            return {}
+        if not isinstance(found, dict):
+            self._bad("{!r} is not a map".format(key))
+        return found
+
+    def _unsigned(self, value, name, what):
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_U64:
+            self._bad("tensor {!r}: {} is {!r}, not an unsigned integer of 64 bits".format(name, what, value))
+        return value
+
+    def _entry(self, name, found):
+        if not isinstance(found, dict):
+            self._bad("tensor {!r}: its descriptor is not a map".format(name))
+        shape = found.get("shape")
+        offsets = found.get("data_offsets")
+        if not isinstance(shape, list):
+            self._bad("tensor {!r}: its shape is not an array".format(name))
+        if len(shape) > MAX_RANK:
+            self._bad("tensor {!r}: {} dimensions are more than the limit of {}".format(name, len(shape), MAX_RANK))
+        if not isinstance(offsets, list) or len(offsets) != 2:
+            self._bad("tensor {!r}: its data_offsets are not an array of two".format(name))
+        start = self._unsigned(offsets[0], name, "the start")
+        end = self._unsigned(offsets[1], name, "the end")
+        if end < start:
+            self._bad("tensor {!r} ends at {}, before it starts at {}".format(name, end, start))
+        if end - start > MAX_TENSOR:
+            self._bad("tensor {!r}: {} bytes are more than the limit of {}".format(name, end - start, MAX_TENSOR))
+        if self.data_start + end > len(self.data) and end:
+            self._bad(
+                "is truncated: tensor {!r} ends at byte {}, the file at {}".format(
+                    name, self.data_start + end, len(self.data)
+                )
+            )
+        count = 1
+        for n in shape:
+            count *= self._unsigned(n, name, "a dimension")
+            if count > _MAX_U64:
+                self._bad("tensor {!r}: the product of its shape {} overflows".format(name, shape))
+        param_id = found.get("param_id")
+        if param_id is not None:
+            self._unsigned(param_id, name, "param_id")
+        stored = found.get("dtype")
+        dtype, itemsize = _dtype(stored)
+        if dtype is None:
+            self._bad("tensor {!r}: dtype {!r} is none that a burnpack has".format(name, stored))
+        if itemsize:
+            if end - start != count * itemsize:
+                self._bad(
+                    "tensor {!r}: {} bytes where shape {} of {} takes {}".format(
+                        name, end - start, shape, stored, count * itemsize
+                    )
+                )
+        else:
+            from .burnpack_quantized import check
+
+            check(stored["QFloat"], shape, end - start, self._where(name))
+        return Entry(dtype, tuple(shape), self.data_start + start, self.data_start + end, param_id, stored)
+
+    def _narrow(self, name, text):
+        entry = self.tensors.get(name)
+        words = text.split(" ")
+        dtype = dtypes.BY_NAME.get(words[0])
+        if entry is None or entry.stored != "U8" or dtype is None or dtype.burn or not dtype.bits:
+            self._bad("metadata {!r} says {!r}, which does not fit tensor {!r}".format(NARROW + name, text, name))
+        count = 1
+        shape = []
+        for word in words[1 : MAX_RANK + 2]:
+            if not word or not all(c in "0123456789" for c in word):
+                self._bad("metadata {!r} says {!r}, which is no shape".format(NARROW + name, text))
+            shape.append(self._unsigned(int(word) if len(word) < 21 else -1, name, "a dimension"))
+            count *= shape[-1]
+        if len(shape) > MAX_RANK or count > _MAX_U64 or dtype.nbytes(count) != entry.nbytes:
+            self._bad("tensor {!r}: {} bytes do not hold {}".format(name, entry.nbytes, text))
+        entry.dtype = dtype
+        entry.shape = tuple(shape)
+
+    def _scalar(self, name, found):
+        if isinstance(found, dict) and len(found) == 1:
+            for kind in found:
+                value = found[kind]
+                if kind == "Bool" and isinstance(value, bool):
+                    return value
+                if kind == "Float" and isinstance(value, float):
+                    return value
+                if isinstance(value, int) and not isinstance(value, bool):
+                    if kind == "Int" and -(1 << 63) <= value < 1 << 63:
+                        return value
+                    if kind == "UInt" and 0 <= value <= _MAX_U64:
+                        return value
+        self._bad('scalar {!r} is not one of {{"Int", "UInt", "Float", "Bool": value}}'.format(name))
+
+
+def _dtype(stored):
+    """(DType, bytes of an element), (float32, 0) for a quantized dtype, (None, 0) for one there is not."""
+    if isinstance(stored, str):
+        if stored == "Flex32":
+            return dtypes.float32, 4
+        for d in dtypes.ALL:
+            if d.burn == stored:
+                return d, d.itemsize
+    elif isinstance(stored, dict) and len(stored) == 1:
+        if stored in ({"Bool": "Native"}, {"Bool": "U8"}):
+            return dtypes.bool, 1
+        if stored == {"Bool": "U32"}:
+            return dtypes.bool, 4
+        if isinstance(stored.get("QFloat"), dict):
+            return dtypes.float32, 0
+    return None, 0
+
+
+def _contents(path):
+    """The bytes of the file at path: mapped, in flash, or read."""
+    if sys.implementation.name != "micropython":
+        from .host.files import map_file
+
+        return map_file(path)
+    file = open(path, "rb")
+    try:
+        return memoryview(file)  # a file of ROMFS is a buffer: the flash itself
+    except TypeError:
+        pass
+    try:
+        data = bytearray(file.seek(0, 2))
+        file.seek(0)
+        file.readinto(data)
+        return data
+    finally:
+        file.close()

@@ -1,0 +1,156 @@
+"""Reading burnpacks: files put together by hand from the format's description, and the refusal of everything else."""
+
+import struct
+
+import pytest
+from emberlet import dtypes
+from emberlet.burnpack import Burnpack
+from emberlet.errors import FormatError
+from support import burnpacks
+from support.burnpacks import FLOATS, one, pack, tensor
+
+
+@pytest.mark.parametrize("name", burnpacks.allowed())
+def test_valid_but_unusual_files_are_read(name):
+    found = Burnpack.from_bytes(burnpacks.allowed()[name])
+    assert found.tensors["t"].dtype is dtypes.float32
+    assert found.tensors["t"].shape == (2, 3)
+    assert bytes(found.raw("t")) == FLOATS
+
+
+@pytest.mark.parametrize("name", burnpacks.malformed())
+def test_malformed_files_are_refused(name):
+    with pytest.raises(FormatError, match=r"^file\.bpk: |^file\.bpk, byte"):
+        Burnpack.from_bytes(burnpacks.malformed()[name], "file.bpk")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("shorter_than_header", "9 bytes are fewer than the 10 of the header"),
+        ("truncated_in_metadata", "is truncated: its metadata ends at byte"),
+        ("truncated_in_data", "is truncated: tensor 't' ends at byte 280, the file at 279"),
+        ("magic", "not with the magic 0x4255524e"),
+        ("version_2", "has version 2; this release reads version 1"),
+        ("length_past_limit", "4294967295 bytes of metadata are more than the limit of 104857600"),
+        ("far_too_deep", "nested deeper than 128"),
+        ("shape_product", r"24 bytes where shape \[2, 4\] of F32 takes 32"),
+        ("offsets_backwards", "tensor 't' ends at 0, before it starts at 24"),
+        ("dtype_unknown", "dtype 'F33' is none that a burnpack has"),
+        ("name_twice", "the key 't' stands twice in one map"),
+    ],
+)
+def test_the_refusal_says_what_was_found(name, says):
+    with pytest.raises(FormatError, match=says):
+        Burnpack.from_bytes(burnpacks.malformed()[name])
+
+
+def test_a_tensor_past_its_size_limit_is_refused_before_it_is_looked_for():
+    with pytest.raises(FormatError, match="more than the limit of 10737418240"):
+        Burnpack.from_bytes(burnpacks.malformed()["tensor_too_large"])
+
+
+def test_more_tensors_than_the_limit_are_refused(monkeypatch):
+    monkeypatch.setattr("emberlet.burnpack.MAX_TENSORS", 2)
+    entry = tensor("U8", [0], 0, 0)
+    Burnpack.from_bytes(pack({"tensors": dict.fromkeys("ab", entry)}))
+    with pytest.raises(FormatError, match="3 tensors are more than the limit of 2"):
+        Burnpack.from_bytes(pack({"tensors": dict.fromkeys("abc", entry)}))
+
+
+def test_a_file_past_its_size_limit_is_refused(monkeypatch):
+    monkeypatch.setattr("emberlet.burnpack.MAX_FILE", 255)
+    with pytest.raises(FormatError, match="256 bytes are more than the limit of 255"):
+        Burnpack.from_bytes(pack({"tensors": {}}))
+
+
+@pytest.mark.parametrize(
+    ("stored", "dtype", "itemsize"),
+    [
+        ("F64", dtypes.float64, 8),
+        ("F32", dtypes.float32, 4),
+        ("Flex32", dtypes.float32, 4),
+        ("F16", dtypes.float16, 2),
+        ("BF16", dtypes.bfloat16, 2),
+        ("I64", dtypes.int64, 8),
+        ("I32", dtypes.int32, 4),
+        ("I16", dtypes.int16, 2),
+        ("I8", dtypes.int8, 1),
+        ("U64", dtypes.uint64, 8),
+        ("U32", dtypes.uint32, 4),
+        ("U16", dtypes.uint16, 2),
+        ("U8", dtypes.uint8, 1),
+        ("Bool", dtypes.bool, 1),
+        ({"Bool": "Native"}, dtypes.bool, 1),
+        ({"Bool": "U8"}, dtypes.bool, 1),
+        ({"Bool": "U32"}, dtypes.bool, 4),
+    ],
+)
+def test_every_dtype_of_the_format_is_known(stored, dtype, itemsize):
+    entry = Burnpack.from_bytes(one(stored, [3], bytes(3 * itemsize))).tensors["t"]
+    assert entry.dtype is dtype
+    assert entry.nbytes == 3 * itemsize
+
+
+def test_metadata_scalars_and_ids_are_read():
+    contents = {
+        "tensors": {"t": tensor("F64", [], 0, 8, param_id=(1 << 64) - 1), "u": tensor("U8", [0, 5], 0, 0)},
+        "metadata": {"producer": "burn", "naïve": "βέλος"},
+        "scalars": {"i": {"Int": -5}, "u": {"UInt": (1 << 64) - 1}, "f": {"Float": 0.1}, "b": {"Bool": True}},
+    }
+    found = Burnpack.from_bytes(pack(contents, struct.pack("<d", 2.5)))
+    assert found.tensors["t"].param_id == (1 << 64) - 1
+    assert found.tensors["t"].shape == ()
+    assert found.tensors["u"].param_id is None
+    assert found.tensors["u"].shape == (0, 5)
+    assert found.metadata == {"producer": "burn", "naïve": "βέλος"}
+    assert found.scalars == {"i": -5, "u": (1 << 64) - 1, "f": 0.1, "b": True}
+    assert found.scalars["b"] is True
+
+
+@pytest.mark.parametrize(("encoded", "value"), [("f93e00", 1.5), ("fa3fc00000", 1.5), ("f9fc00", -float("inf")),
+                                                ("f90001", 2.0**-24), ("f97bff", 65504.0)])  # fmt: skip
+def test_a_scalar_float_may_be_of_any_width(encoded, value):
+    contents = b"\xa2\x67tensors\xa0\x67scalars\xa1\x61a\xa1\x65Float" + bytes.fromhex(encoded)
+    assert Burnpack.from_bytes(pack(contents)).scalars == {"a": value}
+
+
+def test_an_unknown_name_is_refused_with_the_names_there_are():
+    with pytest.raises(FormatError, match="holds no tensor 'weight'; it holds t"):
+        Burnpack.from_bytes(one("U8", [1], b"x")).raw("weight")
+
+
+def test_nothing_is_copied_from_bytes():
+    data = bytearray(one("F32", [2, 3], FLOATS))
+    found = Burnpack.from_bytes(data)
+    data[256:260] = struct.pack("<f", 7.0)
+    assert struct.unpack("<f", found.raw("t")[:4]) == (7.0,)
+
+
+def test_a_path_without_extension_is_tried_with_bpk(tmp_path):
+    (tmp_path / "model.bpk").write_bytes(one("U8", [1], b"x"))
+    assert bytes(Burnpack.from_file(tmp_path / "model").raw("t")) == b"x"
+    assert Burnpack.from_file(tmp_path / "model").origin == str(tmp_path / "model.bpk")
+
+
+def test_a_file_of_that_very_name_comes_first(tmp_path):
+    (tmp_path / "model.bpk").write_bytes(one("U8", [1], b"x"))
+    (tmp_path / "model").write_bytes(one("U8", [1], b"y"))
+    assert bytes(Burnpack.from_file(tmp_path / "model").raw("t")) == b"y"
+
+
+def test_a_path_with_another_extension_is_not_tried_with_bpk(tmp_path):
+    (tmp_path / "model.bin.bpk").write_bytes(one("U8", [1], b"x"))
+    with pytest.raises(FileNotFoundError, match=r"model\.bin"):
+        Burnpack.from_file(tmp_path / "model.bin")
+
+
+def test_a_missing_file_is_named_as_it_was_asked_for(tmp_path):
+    with pytest.raises(FileNotFoundError, match="missing'"):
+        Burnpack.from_file(tmp_path / "missing")
+
+
+def test_an_empty_file_is_refused(tmp_path):
+    (tmp_path / "empty.bpk").write_bytes(b"")
+    with pytest.raises(FormatError, match=r"empty.bpk: 0 bytes are fewer"):
+        Burnpack.from_file(tmp_path / "empty.bpk")
