@@ -1,14 +1,73 @@
 """Which functional family holds which function: the one table that makes every look-up lazy.
 
 `emberlet.exp`, `emberlet.functional.exp` and `Tensor.exp` are the same function. Adding one: write it in its family's
-file under core/functional/ and add its name here (a test compares the two).
+file under core/functional/ and add its name here (a test compares the two). No family bears the name of a function.
 """
 
 # family -> (functions that are also Tensor methods, functions that are not)
 FAMILIES = {
     "creation": (
-        "full_like zeros_like ones_like empty_like tril triu",
-        "asarray full zeros ones empty arange eye linspace meshgrid from_dlpack",
+        "full_like zeros_like ones_like empty_like tril triu to to_device",
+        "asarray full zeros ones empty arange eye linspace meshgrid from_dlpack tril_mask triu_mask diag_mask"
+        " cartesian_grid move",
+    ),
+    "arithmetic": (
+        "add subtract multiply divide trunc_divide floor_divide remainder fmod pow atan2 maximum minimum negative"
+        " positive abs sign square reciprocal clip clamp_min clamp_max hypot logaddexp copysign signbit nextafter",
+        "",
+    ),
+    "transcendental": (
+        "sqrt rsqrt exp exp2 expm1 log log1p log2 log10 erf erfc sin cos tan asin acos atan sinh cosh tanh asinh acosh"
+        " atanh",
+        "",
+    ),
+    "rounding": ("floor ceil trunc round", ""),
+    "comparison": (
+        "equal not_equal less less_equal greater greater_equal isnan isinf isfinite contains_nan logical_and"
+        " logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift"
+        " bitwise_right_shift bitwise_invert mask_where mask_fill is_close all_close",
+        "where _and _or _xor _invert",
+    ),
+    "activations": (
+        "relu relu6 leaky_relu prelu sigmoid hard_sigmoid silu swish hard_swish gelu softplus softsign log_sigmoid"
+        " mish elu selu celu thresholded_relu shrink hardtanh softmax softmin quiet_softmax log_softmax hardmax glu",
+        "",
+    ),
+    "reductions": (
+        "sum prod max min any all count_nonzero mean var_mean var std argmax argmin logsumexp norm cumulative_sum"
+        " cumulative_prod cummax cummin diff max_with_indices min_with_indices",
+        "vector_norm",
+    ),
+    "movement": (
+        "reshape flatten permute_dims permute transpose matrix_transpose swap_dims moveaxis movedim squeeze"
+        " expand_dims unsqueeze broadcast_to expand narrow flip roll tile repeat repeat_dim pad depth_to_space"
+        " space_to_depth",
+        "broadcast_arrays broadcast_shapes",
+    ),
+    "joining": ("unstack split chunk", "concat cat stack"),
+    "linear_algebra": ("matmul tensordot vecdot dot outer", "linear gemm"),
+    "convolution": (
+        "",
+        "conv conv1d conv2d conv3d conv_transpose conv_transpose1d conv_transpose2d conv_transpose3d dilate",
+    ),
+    "pooling": (
+        "",
+        "max_pool avg_pool lp_pool max_pool_with_indices global_avg_pool global_max_pool adaptive_avg_pool"
+        " adaptive_max_pool max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d"
+        " adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d",
+    ),
+    "normalization": (
+        "",
+        "batch_norm layer_norm rms_norm group_norm instance_norm local_response_norm lp_normalize mean_variance_norm",
+    ),
+    "conversion": (
+        "item into_scalar tolist to_data into_data to_data_async item_async astype cast bitcast float int bool"
+        " to_full_precision from_full_precision detach require_grad set_require_grad is_require_grad",
+        "",
+    ),
+    "indexing": (
+        "getitem assigned slice slice_assign take select take_along_axis gather scatter select_assign nonzero argwhere",
+        "setitem",
     ),
 }
 

@@ -1,0 +1,21 @@
+"""The functions of emberlet: those of the array API standard, and the neural-network ones (`F.relu`, `F.conv`, …).
+
+Each is written once, from the backend's primitives, in a small file per family; `emberlet.names` says which. A family
+is imported when one of its functions is first used.
+"""
+
+
+def __getattr__(name):
+    from ..names import function
+
+    found = function(name)
+    if found is None:
+        raise AttributeError("module 'emberlet.functional' has no function " + repr(name))
+    globals()[name] = found
+    return found
+
+
+def __dir__():
+    from ..names import all_names
+
+    return all_names()

@@ -1,0 +1,133 @@
+"""From a tensor to Python values and data, and from dtype to dtype."""
+
+from .. import dtypes
+from ..errors import ShapeError
+from .operands import tensor
+
+
+def item(x):
+    """The one element of x as a Python number, bool or str. Raises ShapeError where x has more or fewer."""
+    if x.size != 1:
+        raise ShapeError("only a tensor of one element is a number; shape is {}".format(x.shape))
+    return x.backend.to_list(x)[0]
+
+
+into_scalar = item
+
+
+def tolist(x):
+    """The elements as nested lists (a plain number for a tensor without axes)."""
+    flat = x.backend.to_list(x)
+    shape = x.shape
+    if not shape:
+        return flat[0]
+    for n in shape[:0:-1]:
+        if not n:
+            return _empty(shape)
+        flat = [flat[i : i + n] for i in range(0, len(flat), n)]
+    return flat
+
+
+def _empty(shape):
+    return [_empty(shape[1:]) for _ in range(shape[0])] if shape else None
+
+
+def to_data(x):
+    """The elements as a `TensorData` (bytes, shape, dtype), which belongs to no backend."""
+    from ..data import TensorData
+
+    if x.dtype.kind == "string":
+        return TensorData.from_list(x.backend.to_list(x), x.shape, x.dtype)
+    return TensorData(x.backend.to_bytes(x), x.shape, x.dtype)
+
+
+into_data = to_data
+
+
+async def to_data_async(x):
+    """`to_data`, awaited: a backend whose memory can only be read asynchronously overrides it."""
+    fast = getattr(x.backend, "to_data_async", None)
+    return await fast(x) if fast else to_data(x)
+
+
+async def item_async(x):
+    """`item`, awaited."""
+    data = await to_data_async(x)
+    return data.to_vec()[0]
+
+
+def astype(x, dtype, *, copy=True, device=None):
+    """x in another dtype. Float to integer truncates and saturates, integer to integer wraps, anything to bool is != 0.
+
+    Elements never change in place, so `copy` makes no difference.
+    """
+    x = tensor(x)
+    dtype = dtypes.dtype(dtype)
+    if dtype is not x.dtype:
+        x = x.backend.cast(x, dtype)
+    if device is not None:
+        from .creation import move
+
+        x = move(x, device)
+    return x
+
+
+def cast(x, dtype, saturate=True):
+    """`astype`; `saturate` False lets floats beyond the range of an 8- or 4-bit float become inf or NaN (ONNX Cast)."""
+    x = tensor(x)
+    dtype = dtypes.dtype(dtype)
+    return x if dtype is x.dtype else x.backend.cast(x, dtype, saturate)
+
+
+def bitcast(x, dtype):
+    """The same bits read as another dtype of the same width. Raises DTypeError where the widths differ."""
+    x = tensor(x)
+    dtype = dtypes.dtype(dtype)
+    if dtype.bits != x.dtype.bits:
+        from ..errors import DTypeError
+
+        raise DTypeError("bitcast from {} to {}: {} bits meet {}".format(x.dtype, dtype, x.dtype.bits, dtype.bits))
+    return x if dtype is x.dtype else x.backend.bitcast(x, dtype)
+
+
+def float(x):
+    """x as float32."""
+    return astype(x, dtypes.float32)
+
+
+def int(x):
+    """x as int64."""
+    return astype(x, dtypes.int64)
+
+
+def bool(x):
+    """x as bool: true where it is not 0."""
+    return astype(x, dtypes.bool)
+
+
+def to_full_precision(x):
+    """x as float32."""
+    return astype(x, dtypes.float32)
+
+
+def from_full_precision(x, dtype):
+    """x (float32) in a narrower floating-point dtype."""
+    return astype(x, dtype)
+
+
+def detach(x):
+    """x: no backend here records gradients."""
+    return x
+
+
+def require_grad(x, require=True):
+    """x: no backend here records gradients."""
+    return x
+
+
+set_require_grad = require_grad
+
+
+def is_require_grad(x):
+    """False: no backend here records gradients."""
+    return False

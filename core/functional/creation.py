@@ -1,0 +1,315 @@
+"""Tensors from numbers, lists, other arrays and nothing: the creation functions of the array API standard."""
+
+from .. import dtypes
+from ..backend import get_backend
+from ..errors import DTypeError, ShapeError
+from ..tensor import Tensor
+from .operands import default_dtype, tensor
+
+
+def _shape(shape):
+    if isinstance(shape, int):
+        shape = (shape,)
+    shape = tuple([d.__index__() if not isinstance(d, int) else d for d in shape])
+    for d in shape:
+        if d < 0:
+            raise ShapeError("a shape has no negative sizes, found {}".format(shape))
+    return shape
+
+
+def _flatten(values, shape, depth, out):
+    if depth == len(shape):
+        if isinstance(values, Tensor):
+            values = values.item()
+        elif isinstance(values, (list, tuple)):
+            raise ShapeError("nested lists of different depth: found {} where a number belongs".format(values))
+        elif not isinstance(values, (bool, int, float, str)):
+            values = values.item() if hasattr(values, "item") else float(values)
+        out.append(values)
+        return
+    if not isinstance(values, Tensor) and not hasattr(values, "__len__"):
+        raise ShapeError("nested lists of different depth: found {!r} where a list belongs".format(values))
+    if len(values) != shape[depth]:
+        raise ShapeError("nested lists of different length: found {}, expected {}".format(len(values), shape[depth]))
+    for v in values:
+        _flatten(v, shape, depth + 1, out)
+
+
+def nested(values):
+    """(flat list, shape) of nested lists or tuples. Raises ShapeError where they are ragged."""
+    shape = []
+    v = values
+    while isinstance(v, (list, tuple)) or (isinstance(v, Tensor) and v.shape):
+        shape.append(len(v))
+        if not shape[-1]:
+            break
+        v = v[0]
+    flat = []
+    _flatten(values, shape, 0, flat)
+    return flat, tuple(shape)
+
+
+def _common(flat):
+    """The dtype for a list of Python scalars, by the widest kind in it."""
+    found = None
+    for v in flat:
+        kind = default_dtype(v)
+        if kind is not found:
+            found = kind if found is None else dtypes.promote(found, kind)
+    return found or dtypes.float32
+
+
+def _list_dtype(values):
+    """The dtype of nested lists that hold tensors, or None."""
+    while isinstance(values, (list, tuple)) and values:
+        values = values[0]
+    return values.dtype if isinstance(values, Tensor) else None
+
+
+def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
+    """A tensor from a number, nested lists, a tensor, a TensorData, or anything NumPy, DLPack or the buffer protocol
+    can describe. Without `dtype`, Python ints become int64, floats float32, bools bool; arrays keep theirs.
+
+    copy: None shares memory where possible, False raises where it is not, True copies.
+    Raises ShapeError for ragged lists, DTypeError for a dtype emberlet does not have.
+    """
+    backend = backend or device
+    if dtype is not None:
+        dtype = dtypes.dtype(dtype)
+    if isinstance(obj, Tensor):
+        x = obj
+        target = x.backend if backend is None else get_backend(backend)
+        if copy is False and (target is not x.backend or (dtype is not None and dtype is not x.dtype)):
+            raise ValueError("another dtype or backend needs a copy, and copy=False forbids it")
+        if target is not x.backend:
+            x = move(x, target)
+        if dtype is not None and dtype is not x.dtype:
+            return x.backend.cast(x, dtype)
+        return duplicate(x) if copy else x
+    target = get_backend(backend)
+    if isinstance(obj, (bool, int, float, str)):
+        if copy is False:
+            raise ValueError("a Python scalar needs a copy, and copy=False forbids it")
+        return target.full((), obj, dtype or default_dtype(obj))
+    if isinstance(obj, (list, tuple)):
+        if copy is False:
+            raise ValueError("lists need a copy, and copy=False forbids it")
+        flat, shape = nested(obj)
+        found = _list_dtype(obj) or _common(flat)
+        if dtype is not None and dtype.is_bool and found is not dtypes.bool:
+            flat = [v != 0 for v in flat]
+        elif dtype is not None and dtype.is_integer and found.is_float:
+            flat = [int(v) for v in flat]
+        return target.from_list(flat, dtype or found, shape)
+    if hasattr(obj, "to_tensor"):  # TensorData
+        x = obj.to_tensor(target)
+        return x if dtype is None or dtype is x.dtype else x.backend.cast(x, dtype)
+    try:
+        from ..host.interop import from_array
+    except ImportError:
+        raise DTypeError("cannot make a tensor from {}; pass numbers or nested lists".format(type(obj)))
+    return from_array(obj, dtype, target, copy)
+
+
+def from_dlpack(x, *, device=None, backend=None, copy=None):
+    """A tensor over what `x.__dlpack__()` exports; shares memory where the backend's data is on the CPU."""
+    from ..host.interop import from_dlpack
+
+    return from_dlpack(x, get_backend(backend or device), copy)
+
+
+def move(x, backend):
+    """x on another backend (a copy through host memory; x itself where it lives there)."""
+    backend = get_backend(backend)
+    if x.backend is backend:
+        return x
+    if x.dtype.kind == "string":
+        return backend.from_list(x.backend.to_list(x), x.dtype, x.shape)
+    return backend.from_bytes(x.backend.to_bytes(x), x.dtype, x.shape)
+
+
+def to(x, target, *more):
+    """x on another backend, in another dtype, or both: `x.to("wgpu")`, `x.to(emberlet.float16)`."""
+    for t in (target,) + more:
+        if isinstance(t, dtypes.DType) or str(t) in dtypes.BY_NAME:
+            t = dtypes.dtype(t)
+            x = x if x.dtype is t else x.backend.cast(x, t)
+        else:
+            x = move(x, t)
+    return x
+
+
+def to_device(x, device, *, stream=None):
+    """x on the backend called `device` (array API)."""
+    if stream is not None:
+        raise ValueError("emberlet has no streams, stream must be None")
+    return move(x, device)
+
+
+def duplicate(x):
+    """A tensor with x's elements in memory of its own."""
+    if x.dtype.kind == "string":
+        return x.backend.from_list(list(x.backend.to_list(x)), x.dtype, x.shape)
+    return x.backend.from_bytes(bytes(x.backend.to_bytes(x)), x.dtype, x.shape)
+
+
+def full(shape, fill_value, *, dtype=None, device=None, backend=None):
+    """Every element `fill_value`, whose kind decides the dtype unless one is given."""
+    dtype = default_dtype(fill_value) if dtype is None else dtypes.dtype(dtype)
+    return get_backend(backend or device).full(_shape(shape), fill_value, dtype)
+
+
+def zeros(shape, *, dtype=None, device=None, backend=None):
+    """Zeros, float32 unless told otherwise."""
+    return full(shape, 0, dtype=dtype or dtypes.float32, backend=backend or device)
+
+
+def ones(shape, *, dtype=None, device=None, backend=None):
+    """Ones, float32 unless told otherwise."""
+    return full(shape, 1, dtype=dtype or dtypes.float32, backend=backend or device)
+
+
+def empty(shape, *, dtype=None, device=None, backend=None):
+    """A tensor whose values do not matter (zeros)."""
+    return zeros(shape, dtype=dtype, backend=backend or device)
+
+
+def full_like(x, fill_value, *, dtype=None, device=None, backend=None):
+    """`full` with x's shape, and x's dtype and backend unless given."""
+    return full(x.shape, fill_value, dtype=dtype or x.dtype, backend=backend or device or x.backend)
+
+
+def zeros_like(x, *, dtype=None, device=None, backend=None):
+    """`zeros` with x's shape, and x's dtype and backend unless given."""
+    return full_like(x, 0, dtype=dtype, backend=backend or device)
+
+
+def ones_like(x, *, dtype=None, device=None, backend=None):
+    """`ones` with x's shape, and x's dtype and backend unless given."""
+    return full_like(x, 1, dtype=dtype, backend=backend or device)
+
+
+def empty_like(x, *, dtype=None, device=None, backend=None):
+    """`empty` with x's shape, and x's dtype and backend unless given."""
+    return full_like(x, 0, dtype=dtype, backend=backend or device)
+
+
+def arange(start, stop=None, step=1, *, dtype=None, device=None, backend=None):
+    """start, start + step, … below stop (1-D). int64 when all three are ints, else float32."""
+    if stop is None:
+        start, stop = 0, start
+    start, stop, step = [v.item() if isinstance(v, Tensor) else v for v in (start, stop, step)]
+    if not step:
+        raise ValueError("the step of arange must not be 0")
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+        count = max(0, -(-(stop - start) // step))
+        found = dtypes.int64
+    else:
+        count = (stop - start) / step
+        count = max(0, int(count) + (count > int(count)))
+        found = dtypes.float32
+    return get_backend(backend or device).arange(start, step, count, dtypes.dtype(dtype) if dtype else found)
+
+
+def linspace(start, stop, num, *, dtype=None, device=None, backend=None, endpoint=True):
+    """num values from start to stop in even steps (1-D); stop itself only where `endpoint`."""
+    from .arithmetic import add, multiply
+
+    target = get_backend(backend or device)
+    dtype = dtypes.dtype(dtype or dtypes.float32)
+    wide = dtype if dtype.is_float else dtypes.float64
+    gaps = num - 1 if endpoint else num
+    step = (stop - start) / gaps if gaps > 0 else 0.0
+    if num and endpoint and num > 1:
+        # The last value is exactly `stop`.
+        body = add(multiply(target.arange(0, 1, num - 1, wide), step), float(start))
+        x = target.concat((body, target.full((1,), float(stop), wide)), 0)
+    else:
+        x = add(multiply(target.arange(0, 1, num, wide), step), float(start))
+    return x if x.dtype is dtype else target.cast(x, dtype)
+
+
+def eye(n_rows, n_cols=None, *, k=0, dtype=None, device=None, backend=None):
+    """Ones on diagonal k, zeros elsewhere, (n_rows, n_cols)."""
+    target = get_backend(backend or device)
+    n_cols = n_rows if n_cols is None else n_cols
+    row = target.reshape(target.arange(k, 1, n_rows, dtypes.int64), (n_rows, 1))
+    col = target.reshape(target.arange(0, 1, n_cols, dtypes.int64), (1, n_cols))
+    return target.cast(target.binary("eq", row, col), dtypes.dtype(dtype or dtypes.float32))
+
+
+def meshgrid(*arrays, indexing="xy"):
+    """Coordinate tensors of the grid that the 1-D arrays span; "xy" swaps the first two axes, "ij" does not."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError("indexing is 'xy' or 'ij', found {!r}".format(indexing))
+    arrays = [tensor(a) for a in arrays]
+    n = len(arrays)
+    shape = [a.size for a in arrays]
+    place = list(range(n))
+    if indexing == "xy" and n > 1:
+        shape[0], shape[1] = shape[1], shape[0]
+        place[0], place[1] = 1, 0
+    out = []
+    for i in range(n):
+        a = arrays[i]
+        ones_ = [1] * n
+        ones_[place[i]] = a.size
+        out.append(a.backend.expand(a.backend.reshape(a, tuple(ones_)), tuple(shape)))
+    return out
+
+
+def _band(x, k, keep_lower):
+    x = tensor(x)
+    if x.ndim < 2:
+        raise ShapeError("a matrix needs at least 2 axes, found shape {}".format(x.shape))
+    b = x.backend
+    rows, cols = x.shape[-2:]
+    row = b.reshape(b.arange(k, 1, rows, dtypes.int64), (rows, 1))
+    col = b.reshape(b.arange(0, 1, cols, dtypes.int64), (1, cols))
+    return b.where(b.binary("le" if keep_lower else "ge", col, row), x, b.full((), 0, x.dtype))
+
+
+def tril(x, *, k=0):
+    """The matrices of x (…, m, n) with everything above diagonal k zero."""
+    return _band(x, k, True)
+
+
+def triu(x, *, k=0):
+    """The matrices of x (…, m, n) with everything below diagonal k zero."""
+    return _band(x, k, False)
+
+
+def _mask(shape, diagonal, op, backend):
+    b = get_backend(backend)
+    rows, cols = shape[-2], shape[-1]
+    row = b.reshape(b.arange(diagonal, 1, rows, dtypes.int64), (rows, 1))
+    col = b.reshape(b.arange(0, 1, cols, dtypes.int64), (1, cols))
+    return b.expand(b.binary(op, col, row), _shape(shape))
+
+
+def tril_mask(shape, diagonal=0, *, backend=None):
+    """bool (…, m, n): False in the lower triangle up to `diagonal`, True above it (what `mask_fill` shall fill)."""
+    return _mask(shape, diagonal, "gt", backend)
+
+
+def triu_mask(shape, diagonal=0, *, backend=None):
+    """bool (…, m, n): False in the upper triangle from `diagonal` on, True below it."""
+    return _mask(shape, diagonal, "lt", backend)
+
+
+def diag_mask(shape, diagonal=0, *, backend=None):
+    """bool (…, m, n): False on the diagonal, True elsewhere."""
+    return _mask(shape, diagonal, "ne", backend)
+
+
+def cartesian_grid(shape, *, backend=None):
+    """int64 (*shape, rank): the index of every position of a grid of that shape."""
+    b = get_backend(backend)
+    shape = _shape(shape)
+    columns = []
+    for i in range(len(shape)):
+        along = [1] * len(shape)
+        along[i] = shape[i]
+        index = b.reshape(b.arange(0, 1, shape[i], dtypes.int64), tuple(along))
+        columns.append(b.reshape(b.expand(index, shape), shape + (1,)))
+    return b.concat(columns, len(shape))

@@ -1,0 +1,137 @@
+"""Pooling: the largest, the mean or the p-norm of each window of x (n, c, *spatial).
+
+kernel_size, stride, padding, dilation: an int for all spatial axes or one entry per axis (an entry of padding: an int
+or a (low, high) pair). stride None means kernel_size. ceil_mode counts windows that start inside the input or its left
+padding and reach beyond it.
+"""
+
+from ..errors import ShapeError
+from ..shapes import size
+from .convolution import padding_pairs, per_axis
+from .operands import floating, numeric
+
+
+def _windows(x, kernel_size, stride, padding, dilation, ceil_mode):
+    n = len(x.shape) - 2
+    if n < 1:
+        raise ShapeError("pooling wants (n, c, *spatial), found {}".format(x.shape))
+    kernel = per_axis(kernel_size, n, "kernel_size")
+    stride = kernel if stride is None else per_axis(stride, n, "stride")
+    dilation = per_axis(dilation, n, "dilation")
+    padding = padding_pairs(padding, n, kernel, dilation)
+    grown = []
+    for i in range(n):
+        low, high = padding[i]
+        reach = dilation[i] * (kernel[i] - 1) + 1
+        room = x.shape[i + 2] + low + high - reach
+        if room < 0 and not (ceil_mode and room > -stride[i]):
+            raise ShapeError("pool: kernel {} is larger than input {} with padding {}".format(kernel, x.shape, padding))
+        if ceil_mode:
+            count = -(-room // stride[i]) + 1
+            if (count - 1) * stride[i] >= x.shape[i + 2] + low:
+                count -= 1
+            high += max(0, (count - 1) * stride[i] - room)
+        grown.append((low, high))
+    return kernel, stride, padding, dilation, tuple(grown)
+
+
+def max_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """The largest element of each window; padding never wins."""
+    x = numeric(x, "max_pool")
+    kernel, stride, _, dilation, grown = _windows(x, kernel_size, stride, padding, dilation, ceil_mode)
+    return x.backend.pool("max", x, kernel, stride, grown, dilation)
+
+
+def avg_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, count_include_pad=True):
+    """The mean of each window; count_include_pad says whether padding counts (what ceil_mode adds never does)."""
+    x = floating(x)
+    k = x.backend
+    kernel, stride, padding, dilation, grown = _windows(x, kernel_size, stride, padding, dilation, ceil_mode)
+    total = k.pool("sum", x, kernel, stride, grown, dilation)
+    plain = True
+    for i in range(len(kernel)):
+        plain = plain and grown[i] == padding[i] and (count_include_pad or padding[i] == (0, 0))
+    if plain:
+        return k.binary("div", total, k.full((), size(kernel), x.dtype))
+    ones = k.full((1, 1) + x.shape[2:], 1, x.dtype)
+    if count_include_pad:
+        ones = k.pad(ones, ((0, 0), (0, 0)) + padding, 1)
+        grown = tuple([(0, g[1] - p[1]) for g, p in zip(grown, padding)])
+    return k.binary("div", total, k.pool("sum", ones, kernel, stride, grown, dilation))
+
+
+def lp_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, p=2):
+    """The p-norm of each window."""
+    x = floating(x)
+    k = x.backend
+    kernel, stride, padding, dilation, grown = _windows(x, kernel_size, stride, padding, dilation, ceil_mode)
+    power = k.full((), p, x.dtype)
+    total = k.pool("sum", k.binary("pow", k.unary("abs", x), power), kernel, stride, grown, dilation)
+    return k.binary("pow", total, k.full((), 1 / p, x.dtype))
+
+
+def max_pool_with_indices(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """(largest elements, int64 index of each in the flattened spatial axes of its channel)."""
+    from .pool_indices import max_pool_with_indices
+
+    x = numeric(x, "max_pool")
+    kernel, stride, _, dilation, grown = _windows(x, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool_with_indices(x, kernel, stride, grown, dilation)
+
+
+def global_avg_pool(x):
+    """The mean over all spatial axes, which stay with length 1."""
+    from .reductions import mean
+
+    return mean(x, tuple(range(2, len(x.shape))), keepdims=True)
+
+
+def global_max_pool(x):
+    """The largest element over all spatial axes, which stay with length 1."""
+    from .reductions import max
+
+    return max(x, tuple(range(2, len(x.shape))), keepdims=True)
+
+
+def adaptive_avg_pool(x, output_size):
+    """Means of windows that divide each spatial axis as evenly as possible into output_size parts."""
+    return _adaptive(floating(x), output_size, "sum")
+
+
+def adaptive_max_pool(x, output_size):
+    """Largest elements of windows that divide each spatial axis as evenly as possible into output_size parts."""
+    return _adaptive(numeric(x, "adaptive_max_pool"), output_size, "max")
+
+
+def _adaptive(x, output_size, op):
+    k = x.backend
+    n = x.ndim - 2
+    output = per_axis(output_size, n, "output_size")
+    from .movement import narrow
+
+    for i in range(n):
+        axis, length, parts = i + 2, x.shape[i + 2], output[i]
+        pieces = []
+        for j in range(parts):
+            start, stop = j * length // parts, -(-(j + 1) * length // parts)
+            piece = k.reduce(op, narrow(x, axis, start, stop - start), (axis,), True)
+            if op == "sum":
+                piece = k.binary("div", piece, k.full((), stop - start, x.dtype))
+            pieces.append(piece)
+        x = k.concat(pieces, axis) if len(pieces) > 1 else pieces[0]
+    return x
+
+
+def _ranked(rank, function):
+    def pool(x, kernel_size, *args, **options):
+        if len(x.shape) != rank + 2:
+            raise ShapeError("{}d pooling wants (n, c) and {} spatial axes, found {}".format(rank, rank, x.shape))
+        return function(x, kernel_size, *args, **options)
+
+    return pool
+
+
+max_pool1d, max_pool2d, max_pool3d = _ranked(1, max_pool), _ranked(2, max_pool), _ranked(3, max_pool)
+avg_pool1d, avg_pool2d, avg_pool3d = _ranked(1, avg_pool), _ranked(2, avg_pool), _ranked(3, avg_pool)
+adaptive_avg_pool1d, adaptive_avg_pool2d = _ranked(1, adaptive_avg_pool), _ranked(2, adaptive_avg_pool)
+adaptive_max_pool1d, adaptive_max_pool2d = _ranked(1, adaptive_max_pool), _ranked(2, adaptive_max_pool)

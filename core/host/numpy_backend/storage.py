@@ -1,0 +1,97 @@
+"""Which NumPy dtype holds which emberlet dtype, and bytes in and out.
+
+The narrow types (bfloat16, 8- and 4-bit floats, 4- and 2-bit integers) are held in the dtypes of ml_dtypes; without
+that package asking for one raises UnsupportedError. Strings are object arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...dtypes import DType
+from ...errors import FormatError, UnsupportedError
+from ...shapes import size
+
+try:
+    import ml_dtypes
+except ImportError:  # pragma: no cover - the package is a dependency of emberlet[numpy], but not in every browser
+    ml_dtypes = None  # type: ignore[assignment]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+NARROW = ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+NARROW += ("float4_e2m1fn", "int4", "int2", "uint4", "uint2")
+
+_TO_NUMPY: dict[DType, np.dtype[Any]] = {dtypes.string: np.dtype(object)}
+for _dtype in dtypes.ALL:
+    if _dtype.name in NARROW:
+        if hasattr(ml_dtypes, _dtype.name):
+            _TO_NUMPY[_dtype] = np.dtype(getattr(ml_dtypes, _dtype.name))
+    elif _dtype is not dtypes.string:
+        _TO_NUMPY[_dtype] = np.dtype(_dtype.name)
+_FROM_NUMPY = {v: k for k, v in _TO_NUMPY.items()}
+
+# Arithmetic in the narrow types happens here, and the result is rounded back.
+WIDE: dict[DType, np.dtype[Any]] = {
+    d: np.dtype(np.float32) if d.is_float else np.dtype(np.int32) for d in dtypes.ALL if d.name in NARROW
+}
+WIDE[dtypes.float16] = np.dtype(np.float32)
+
+
+def numpy_dtype(dtype: DType) -> np.dtype[Any]:
+    """The NumPy dtype that holds `dtype`. Raises UnsupportedError where ml_dtypes is missing or too old for it."""
+    found = _TO_NUMPY.get(dtype)
+    if found is None:
+        raise UnsupportedError(f"{dtype} on backend 'numpy' needs ml_dtypes: pip install emberlet[numpy]")
+    return found
+
+
+def emberlet_dtype(dtype: np.dtype[Any]) -> DType | None:
+    """The emberlet dtype for a NumPy one (of either byte order), or None."""
+    if dtype.kind in "US":
+        return dtypes.string
+    found = _FROM_NUMPY.get(dtype)
+    if found is None and dtype.isbuiltin == 0 and dtype.byteorder in "<>":
+        found = _FROM_NUMPY.get(dtype.newbyteorder("="))
+    return found
+
+
+def from_bytes(data: Any, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """An array over row-major little-endian bytes (see Backend.from_bytes). Raises FormatError on a wrong length."""
+    count = size(shape)
+    target = numpy_dtype(dtype)
+    view = memoryview(data).cast("B") if not isinstance(data, np.ndarray) else data
+    if len(view) != dtype.nbytes(count):
+        raise FormatError(f"{dtype} of shape {shape} takes {dtype.nbytes(count)} bytes, found {len(view)}")
+    if dtype.bits >= 8:
+        return np.frombuffer(view, np.uint8).view(target).reshape(shape)
+    return unpack(np.frombuffer(view, np.uint8), dtype, count).reshape(shape)
+
+
+def unpack(packed: Array, dtype: DType, count: int) -> Array:
+    """Elements of 4 or 2 bits from bytes that hold the first one in their lowest bits."""
+    per_byte = 8 // dtype.bits
+    shifts = np.arange(per_byte, dtype=np.uint8) * dtype.bits
+    codes = ((packed[:, None] >> shifts) & ((1 << dtype.bits) - 1)).reshape(-1)[:count]
+    if dtype.is_float:
+        return codes.view(numpy_dtype(dtype))
+    if dtype.kind == "int":
+        sign = 1 << (dtype.bits - 1)
+        return ((codes ^ sign).astype(np.int8) - sign).astype(numpy_dtype(dtype))
+    return codes.astype(numpy_dtype(dtype))
+
+
+def to_bytes(array: Array, dtype: DType) -> memoryview:
+    """The elements as bytes in the layout of `from_bytes`; a view where the array is contiguous."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if dtype.bits >= 8:
+        return memoryview(flat.view(np.uint8) if flat.size else np.empty(0, np.uint8))
+    per_byte = 8 // dtype.bits
+    codes = flat.view(np.uint8) if dtype.is_float else flat.astype(np.int8).view(np.uint8)
+    codes = codes & ((1 << dtype.bits) - 1)
+    codes = np.concatenate([codes, np.zeros(-len(codes) % per_byte, np.uint8)]).reshape(-1, per_byte)
+    shifts = np.arange(per_byte, dtype=np.uint8) * dtype.bits
+    return memoryview(np.bitwise_or.reduce(codes << shifts, axis=1).astype(np.uint8))
