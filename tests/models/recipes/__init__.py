@@ -1,0 +1,13 @@
+"""How each model was made."""
+
+from . import contrib, contrib_attention, contrib_quantized, quantized, sequence, transformer, vision
+
+ALL = [
+    *vision.RECIPES,
+    *sequence.RECIPES,
+    *transformer.RECIPES,
+    *quantized.RECIPES,
+    *contrib.RECIPES,
+    *contrib_quantized.RECIPES,
+    *contrib_attention.RECIPES,
+]

@@ -1,0 +1,38 @@
+"""The committed models are whole, small, free of the exporting machine's paths, and onnxruntime still agrees."""
+
+import re
+
+import numpy as np
+import pytest
+from models.index import HERE, Case, cases
+
+CASES = list(cases())
+MODELS = {case.name: case for case in CASES}
+
+
+def test_every_file_is_in_the_index() -> None:
+    indexed = {case.file for case in CASES} | {case.model for case in CASES}
+    assert indexed == set(HERE.rglob("*.onnx")) | set(HERE.rglob("*.npz"))
+
+
+@pytest.mark.parametrize("case", MODELS.values(), ids=MODELS.keys())
+def test_model_is_small_and_names_no_folder_of_the_machine_it_was_made_on(case: Case) -> None:
+    data = case.model.read_bytes()
+    assert len(data) <= 300_000
+    assert not re.search(rb"site-packages|/home/|/Users/|/root/|\.py\"", data)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_onnxruntime_gives_the_recorded_outputs(case: Case) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    if case.literal:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(case.model, options, providers=["CPUExecutionProvider"])
+    expected = case.outputs()
+    for (name, want), got in zip(expected.items(), session.run(list(expected), case.inputs()), strict=True):
+        assert (got.dtype, got.shape) == (want.dtype, want.shape), name
+        np.testing.assert_allclose(
+            got.astype(np.float64), want.astype(np.float64), atol=case.atol, rtol=case.rtol, err_msg=name
+        )
