@@ -3,45 +3,33 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
+from .. import components
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
-MODULES = ROOT / "web" / "node_modules"
 
 
 class BrowserError(Exception):
     """A command failed in the page or in the driver."""
 
 
-def missing() -> str:
-    """What a machine lacks to run the browser tests, as a sentence for a skip; empty when it has all of it."""
-    lacking = []
-    if shutil.which("node") is None:
-        lacking.append("node")
-    if executable() is None:
-        lacking.append("chromium")
-    if not (MODULES / "playwright-core").is_dir():
-        lacking.append("web/node_modules (npm ci in web/)")
-    return "needs " + ", ".join(lacking) if lacking else ""
-
-
-def executable() -> str | None:
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NEEDED = ("node", "playwright", "chromium")
 
 
 class Browser:
-    """One Chromium with a fresh profile; `close` (or leaving the with block) ends it."""
+    """One Chromium with a fresh profile; `close` (or leaving the with block) ends it.
+
+    Raises:
+        Missing: Node, Playwright's driver or Chromium is not installed.
+    """
 
     def __init__(self) -> None:
-        lacking = missing()
-        if lacking:
-            raise BrowserError(lacking)
+        node, playwright, executable = (components.get(name).found() for name in NEEDED)
         self._process = subprocess.Popen(
-            ["node", str(HERE / "driver.mjs"), str(MODULES), str(executable())],
+            [node, str(HERE / "driver.mjs"), str(Path(playwright).with_name("index.mjs")), executable],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -50,7 +38,11 @@ class Browser:
         self.version = self.command("version")
 
     def command(self, do: str, **details: Any) -> Any:
-        """Send one command and wait for its answer; raises BrowserError with what the page said."""
+        """Send one command and wait for its answer.
+
+        Raises:
+            BrowserError: The command failed; the message is what the page or the driver said.
+        """
         assert self._process.stdin and self._process.stdout
         self._count += 1
         self._process.stdin.write(json.dumps({"id": self._count, "do": do, **details}) + "\n")

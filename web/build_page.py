@@ -1,0 +1,86 @@
+"""Assemble the page in web/dist: a static site that any web server can serve, with nothing fetched from elsewhere.
+
+python3 web/build_page.py            builds web/dist
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from packages import ROOT, PackageError, emberlet_files, wgpu_files, write_zip
+
+WEB = Path(__file__).resolve().parent
+RUNTIMES = {
+    "pyodide": (
+        "node_modules/pyodide",
+        ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json"),
+    ),
+    "micropython": (
+        "node_modules/@micropython/micropython-webassembly-pyscript",
+        ("micropython.mjs", "micropython.wasm"),
+    ),
+}
+
+
+class BuildError(Exception):
+    """Something the page is made of is missing; says what, and how to get it."""
+
+
+def build(target: Path) -> Path:
+    """Assemble the site in `target`, copying only what changed; returns it.
+
+    Raises:
+        BuildError: A runtime, a package or the model is missing.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    build_runtimes(target)
+    build_packages(target / "packages")
+    return target
+
+
+def build_runtimes(target: Path) -> None:
+    """Pyodide and MicroPython's Wasm, from web/node_modules."""
+    for name, (folder, files) in RUNTIMES.items():
+        (target / name).mkdir(parents=True, exist_ok=True)
+        for file in files:
+            source = WEB / folder / file
+            if not source.is_file():
+                raise BuildError(f"{source.relative_to(ROOT)} is missing: run `npm ci` in web/")
+            _refresh(source, target / name / file)
+
+
+def build_packages(target: Path) -> None:
+    """emberlet and wgpu-py as zips for Pyodide, and emberlet as one JSON of its files for MicroPython."""
+    try:
+        write_zip(target / "wgpu.zip", wgpu_files())
+    except PackageError as error:
+        raise BuildError(str(error)) from error
+    write_zip(target / "emberlet.zip", emberlet_files())
+    bundle = {name: data.decode() for name, data in emberlet_files(device=True).items()}
+    (target / "emberlet.json").write_text(json.dumps(bundle))
+
+
+def _refresh(source: Path, target: Path) -> None:
+    """Copy where size or time differ; a copy keeps its source's time."""
+    old, new = source.stat(), target.stat() if target.exists() else None
+    if new is None or (new.st_size, int(new.st_mtime)) != (old.st_size, int(old.st_mtime)):
+        shutil.copy2(source, target)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Assemble emberlet's page as a static site.")
+    parser.add_argument("--out", type=Path, default=WEB / "dist", help="folder to write (default web/dist)")
+    try:
+        print(build(parser.parse_args().out))
+    except BuildError as error:
+        print(f"cannot build the page: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

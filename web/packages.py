@@ -1,0 +1,107 @@
+"""The Python packages that the page ships: emberlet from this tree, and wgpu-py without its native half.
+
+wgpu-py's wheel carries a native library per platform, but its API layer is plain Python: in a tab that layer is all
+that is wanted, and `emberlet.wgpu_backend.browser` puts `navigator.gpu` beneath it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WHEELS = ROOT / ".cache" / "wheels"
+WGPU_VERSION = "0.32.0"  # what tests/browser runs against
+
+# Native code and its headers, the desktop backend, and desktop toolkits.
+_WGPU_LEFT_OUT = (
+    "wgpu/backends/wgpu_native/",
+    "wgpu/__pyinstaller/",
+    "wgpu/utils/imgui/",
+    "wgpu/utils/glfw_present_info.py",
+)
+_SOURCES = (".py", ".wgsl", ".js")
+
+Files = dict[str, bytes]
+
+
+class PackageError(Exception):
+    """A package that the page needs cannot be found or fetched."""
+
+
+def emberlet_files(*, device: bool = False) -> Files:
+    """emberlet's sources under the names they are imported as: the part that models need, without the compiler.
+
+    With `device` only those that run on MicroPython (pyproject.toml lists them).
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    folders: dict[str, str] = project["tool"]["setuptools"]["package-dir"]
+    rules: dict[str, list[str]] = project["tool"]["emberlet"]
+    files: Files = {}
+    for package in ("emberlet", "emberlet.wgpu_backend"):
+        folder = ROOT / folders[package]
+        for path in _sources(folder):
+            if not device or (_below(path, rules["device"]) and not _below(path, rules["host-only"])):
+                files[package.replace(".", "/") + "/" + path.relative_to(folder).as_posix()] = path.read_bytes()
+    return files
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in _SOURCES and "__pycache__" not in path.parts:
+            yield path
+
+
+def _below(path: Path, entries: list[str]) -> bool:
+    return any(path.is_relative_to(ROOT / entry) for entry in entries)
+
+
+def wgpu_files() -> Files:
+    """wgpu-py's plain-Python API with its licence, from the installed package or else from its wheel on PyPI.
+
+    Raises PackageError when it is neither installed in this version nor to be had with pip.
+    """
+    try:
+        distribution = importlib.metadata.distribution("wgpu")
+    except importlib.metadata.PackageNotFoundError:
+        distribution = None
+    if distribution is not None and distribution.version == WGPU_VERSION:
+        names = [str(name) for name in distribution.files or () if _wanted(str(name))]
+        return {name: Path(str(distribution.locate_file(name))).read_bytes() for name in sorted(names)}
+    with zipfile.ZipFile(_wgpu_wheel()) as wheel:
+        return {name: wheel.read(name) for name in sorted(wheel.namelist()) if _wanted(name)}
+
+
+def _wanted(name: str) -> bool:
+    if ".dist-info/" in name:
+        return name.endswith("METADATA") or "LICENSE" in name
+    return name.startswith("wgpu/") and name.endswith(".py") and not name.startswith(_WGPU_LEFT_OUT)
+
+
+def _wgpu_wheel() -> Path:
+    found = sorted(WHEELS.glob(f"wgpu-{WGPU_VERSION}-*.whl"))
+    if not found:
+        # Any platform's wheel does: the native part is left out.
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+        done = subprocess.run(
+            [*command, "--dest", str(WHEELS), f"wgpu=={WGPU_VERSION}"], capture_output=True, text=True, check=False
+        )
+        found = sorted(WHEELS.glob(f"wgpu-{WGPU_VERSION}-*.whl"))
+        if not found:
+            raise PackageError(
+                f"wgpu {WGPU_VERSION} is not installed and pip could not fetch it: {done.stderr.strip()}"
+            )
+    return found[-1]
+
+
+def write_zip(path: Path, files: Files) -> None:
+    """Write the files as a zip that is the same bytes for the same content."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED, 9)
