@@ -1,0 +1,296 @@
+"""The wgpu backend: every primitive records a Node; reading a value fuses and runs what was recorded."""
+
+from emberlet import dtypes, shapes
+from emberlet.backend import BOOLEAN_RESULT, Backend
+from emberlet.errors import UnsupportedError
+from emberlet.tensor import Tensor
+
+from . import storage
+from .kernels import Options
+from .node import Node, is_leaf
+from .plan import make_plan
+
+
+class WgpuBackend(Backend):
+    """Tensors on GPU number `index`. strict: an operation that would be computed on the host raises instead.
+
+    fallbacks: how often each operation was computed on the host. The device is opened when it is first needed, so
+    recording and planning need none.
+    """
+
+    name = "wgpu"
+
+    def __init__(self, index=0, device=None, strict=False):
+        Backend.__init__(self, index)
+        self._device = device
+        self._host = None
+        self.strict = strict
+        self.fallbacks = {}
+        self.options = Options()
+        self._lock = _lock()
+
+    @property
+    def device(self):
+        """The Device (device.py), opened on first use. Raises BackendError where the machine has none."""
+        if self._device is None:
+            from .device import open_device
+
+            self._device = open_device(self.index)
+        return self._device
+
+    @property
+    def host(self):
+        """The backend that computes what the GPU does not: numpy where there is one."""
+        if self._host is None:
+            from emberlet.backend import get_backend
+
+            try:
+                self._host = get_backend("numpy")
+            except Exception:
+                self._host = get_backend("python")
+        return self._host
+
+    # -- recording ------------------------------------------------------------------------------------------------
+
+    def _tensor(self, op, srcs, arg, dtype, shape):
+        return Tensor(Node(op, srcs, arg, dtype, tuple(shape)), dtype, tuple(shape), self)
+
+    def _record(self, name, tensors, args, op, arg, dtype, shape):
+        """Record op over tensors; on the host where one of them, or the result, cannot live on the GPU."""
+        for x in tensors:
+            if x.data.op == "host":
+                return self.on_host(name, args)
+        if storage.word(dtype) is None:
+            return self.on_host(name, args)
+        return self._tensor(op, tuple([x.data for x in tensors]), arg, dtype, shape)
+
+    def on_host(self, name, args):
+        """Compute the primitive `name` on the host; counted in `fallbacks`, an error where `strict`."""
+        self.fallbacks[name] = self.fallbacks.get(name, 0) + 1
+        if self.strict:
+            raise UnsupportedError("{} would be computed on the host, and the backend is strict".format(name))
+        out = getattr(self.host, name)(*[self._to_host(a) for a in args])
+        if isinstance(out, tuple):
+            return tuple([self._from_host(o) for o in out])
+        return self._from_host(out)
+
+    def _to_host(self, x):
+        if isinstance(x, (list, tuple)) and x and isinstance(x[0], Tensor):
+            return [self._to_host(t) for t in x]
+        if not isinstance(x, Tensor):
+            return x
+        if x.data.op == "host":
+            return x.data.arg
+        return self.host.from_bytes(self.to_bytes(x), x.dtype, x.shape)
+
+    def _from_host(self, x):
+        if storage.word(x.dtype) is not None:
+            words = storage.widen(self.host.to_bytes(x), x.dtype, x.size)
+            if words is not None:
+                return self._tensor("data", (), words, x.dtype, x.shape)
+        return self._tensor("host", (), x, x.dtype, x.shape)
+
+    # -- data in and out ------------------------------------------------------------------------------------------
+
+    def from_bytes(self, data, dtype, shape):
+        if storage.word(dtype) is not None:
+            words = storage.widen(data, dtype, shapes.size(shape))
+            if words is not None:
+                return self._tensor("data", (), words, dtype, shape)
+        return self._tensor("host", (), self.host.from_bytes(data, dtype, shape), dtype, shape)
+
+    def from_list(self, values, dtype, shape):
+        if storage.word(dtype) is not None:
+            words = storage.from_list(values, dtype)
+            if words is not None:
+                return self._tensor("data", (), words, dtype, shape)
+        return self._tensor("host", (), self.host.from_list(values, dtype, shape), dtype, shape)
+
+    def _words(self, x):
+        node = x.data
+        if node.op == "data":
+            return node.arg
+        if x.size == 0:
+            return b""
+        self.realize(x)
+        return self.device.read(node.buffer, node.count * 4)
+
+    def to_bytes(self, x):
+        if x.data.op == "host":
+            return self.host.to_bytes(x.data.arg)
+        return storage.narrow(self._words(x), x.dtype, x.size)
+
+    def to_list(self, x):
+        if x.data.op == "host":
+            return self.host.to_list(x.data.arg)
+        return storage.to_list(self._words(x), x.dtype, x.size)
+
+    def realize(self, *tensors):
+        """Compute what is recorded: one plan, one submission."""
+        with self._lock:
+            roots = []
+            for x in tensors:
+                if not is_leaf(x.data) and x.data.count and x.data not in roots:
+                    roots.append(x.data)
+                elif x.data.op == "data" and x.data.count:
+                    self._upload(x.data)
+            if not roots:
+                return
+            plan, externals = make_plan(roots, self.options)
+            from . import runtime
+
+            outputs = runtime.run(self.device, plan, [self._upload(n) for n in externals])
+            for i in range(len(roots)):
+                roots[i].become_buffer(outputs[i])
+
+    def _upload(self, node):
+        """The Allocation of a leaf, its data uploaded first where it still lies on the host."""
+        if node.op == "data":
+            allocation = self.device.allocate(node.count * 4)
+            self.device.write(allocation, node.arg)
+            node.become_buffer(allocation)
+        return node.buffer
+
+    # -- creation -------------------------------------------------------------------------------------------------
+
+    def full(self, shape, value, dtype):
+        return self._record("full", (), (shape, value, dtype), "full", value, dtype, shape)
+
+    def arange(self, start, step, count, dtype):
+        args = (start, step, count, dtype)
+        return self._record("arange", (), args, "arange", (start, step), dtype, (count,))
+
+    def random_bits(self, shape, key, counter):
+        return self._tensor("random", (), (key, counter), dtypes.uint32, shape)
+
+    # -- elementwise ----------------------------------------------------------------------------------------------
+
+    def unary(self, op, x):
+        dtype = dtypes.bool if op in BOOLEAN_RESULT else x.dtype
+        return self._record("unary", (x,), (op, x), "unary", op, dtype, x.shape)
+
+    def binary(self, op, a, b):
+        dtype = dtypes.bool if op in BOOLEAN_RESULT else a.dtype
+        shape = shapes.broadcast(a.shape, b.shape)
+        return self._record("binary", (a, b), (op, a, b), "binary", op, dtype, shape)
+
+    def where(self, condition, a, b):
+        shape = shapes.broadcast(condition.shape, a.shape, b.shape)
+        return self._record("where", (condition, a, b), (condition, a, b), "where", None, a.dtype, shape)
+
+    def cast(self, x, dtype, saturate=True):
+        if x.dtype is dtype:
+            return x
+        return self._record("cast", (x,), (x, dtype, saturate), "cast", saturate, dtype, x.shape)
+
+    def bitcast(self, x, dtype):
+        if x.dtype.bits == 64 or x.dtype.is_bool or dtype.is_bool:
+            return self.on_host("bitcast", (x, dtype))
+        return self._record("bitcast", (x,), (x, dtype), "bitcast", None, dtype, x.shape)
+
+    # -- reductions, order ----------------------------------------------------------------------------------------
+
+    def reduce(self, op, x, axes, keepdims):
+        dtype = dtypes.bool if op in BOOLEAN_RESULT else x.dtype
+        shape = shapes.reduced(x.shape, axes, keepdims)
+        args = (op, x, axes, keepdims)
+        return self._record("reduce", (x,), args, "reduce", (op, tuple(axes), keepdims), dtype, shape)
+
+    def argreduce(self, op, x, axis, keepdims):
+        shape = shapes.reduced(x.shape, (axis,), keepdims)
+        args = (op, x, axis, keepdims)
+        return self._record("argreduce", (x,), args, "argreduce", (op, axis, keepdims), dtypes.int64, shape)
+
+    def cumulative(self, op, x, axis):
+        return self.on_host("cumulative", (op, x, axis))
+
+    def sort(self, x, axis, descending):
+        return self.on_host("sort", (x, axis, descending))
+
+    # -- linear algebra and windows -------------------------------------------------------------------------------
+
+    def matmul(self, a, b):
+        shape = shapes.broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
+        return self._record("matmul", (a, b), (a, b), "matmul", None, a.dtype, shape)
+
+    def conv(self, x, weight, bias, stride, padding, dilation, groups):
+        spatial = [
+            shapes.window(x.shape[2 + i], weight.shape[2 + i], stride[i], padding[i], dilation[i])
+            for i in range(len(stride))
+        ]
+        shape = (x.shape[0], weight.shape[0]) + tuple(spatial)
+        arg = (tuple(stride), tuple([tuple(p) for p in padding]), tuple(dilation), groups)
+        args = (x, weight, bias, stride, padding, dilation, groups)
+        out = self._record("conv", (x, weight), args, "conv", arg, x.dtype, shape)
+        if bias is not None and out.data.op == "conv":
+            out = self.binary("add", out, self.reshape(bias, (bias.shape[0],) + (1,) * len(stride)))
+        return out
+
+    def pool(self, op, x, kernel, stride, padding, dilation):
+        spatial = [
+            shapes.window(x.shape[2 + i], kernel[i], stride[i], padding[i], dilation[i]) for i in range(len(kernel))
+        ]
+        arg = (op, tuple(kernel), tuple(stride), tuple([tuple(p) for p in padding]), tuple(dilation))
+        args = (op, x, kernel, stride, padding, dilation)
+        return self._record("pool", (x,), args, "pool", arg, x.dtype, x.shape[:2] + tuple(spatial))
+
+    # -- indexing -------------------------------------------------------------------------------------------------
+
+    def take(self, x, indices, axis):
+        shape = x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
+        return self._record("take", (x, indices), (x, indices, axis), "take", axis, x.dtype, shape)
+
+    def gather(self, x, indices, axis):
+        return self._record("gather", (x, indices), (x, indices, axis), "gather", axis, x.dtype, indices.shape)
+
+    def scatter(self, x, indices, updates, axis, op):
+        return self.on_host("scatter", (x, indices, updates, axis, op))
+
+    def nonzero(self, x):
+        return self.on_host("nonzero", (x,))
+
+    # -- movement -------------------------------------------------------------------------------------------------
+
+    def reshape(self, x, shape):
+        shape = tuple(shape)
+        if shape == x.shape:
+            return x
+        return self._record("reshape", (x,), (x, shape), "reshape", None, x.dtype, shape)
+
+    def permute(self, x, axes):
+        shape = [x.shape[a] for a in axes]
+        return self._record("permute", (x,), (x, axes), "permute", tuple(axes), x.dtype, shape)
+
+    def expand(self, x, shape):
+        return self._record("expand", (x,), (x, shape), "expand", None, x.dtype, shape)
+
+    def slice(self, x, starts, sizes, steps):
+        arg = (tuple(starts), tuple(steps))
+        return self._record("slice", (x,), (x, starts, sizes, steps), "slice", arg, x.dtype, sizes)
+
+    def pad(self, x, padding, value):
+        padding = tuple([tuple(p) for p in padding])
+        shape = [x.shape[i] + padding[i][0] + padding[i][1] for i in range(len(x.shape))]
+        return self._record("pad", (x,), (x, padding, value), "pad", (padding, value), x.dtype, shape)
+
+    def concat(self, tensors, axis):
+        shape = list(tensors[0].shape)
+        shape[axis] = sum([t.shape[axis] for t in tensors])
+        return self._record("concat", tuple(tensors), (tensors, axis), "concat", axis, tensors[0].dtype, shape)
+
+
+class _NoLock:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+
+def _lock():
+    try:
+        import threading
+
+        return threading.RLock()
+    except ImportError:
+        return _NoLock()

@@ -1,0 +1,153 @@
+"""The GPU device: which library drives it, its buffers and pipelines.
+
+Everything above this file sees a `Device`; everything it asks of the GPU goes through this subset of the WebGPU API,
+with wgpu-py's names (a browser's device object offers the same, see wgpu_backend/browser):
+
+    device.create_buffer(size=, usage=)                device.create_shader_module(label=, code=)
+    device.create_compute_pipeline(label=, layout="auto", compute={"module": m, "entry_point": "main"})
+    pipeline.get_bind_group_layout(0)                  device.create_bind_group(layout=, entries=[…])
+    device.create_command_encoder()                    encoder.begin_compute_pass(), encoder.finish()
+    encoder.copy_buffer_to_buffer(source, offset, target, offset, size)
+    pass.set_pipeline(p), pass.set_bind_group(0, g), pass.dispatch_workgroups(x, y, z), pass.end()
+    device.queue.write_buffer(buffer, offset, data), device.queue.submit([commands])
+    device.queue.read_buffer(buffer, offset, size)     device.limits, device.features, device.adapter_info
+"""
+
+from emberlet.errors import BackendError
+
+STORAGE = 0x0080
+COPY_SRC = 0x0004
+COPY_DST = 0x0008
+
+_POOL_BYTES = 256 << 20
+
+
+class Allocation:
+    """A GPU buffer that goes back to its device's pool when nothing refers to it any more."""
+
+    __slots__ = ("device", "gpu", "nbytes")
+
+    def __init__(self, device, gpu, nbytes):
+        self.device = device
+        self.gpu = gpu
+        self.nbytes = nbytes
+
+    def __del__(self):
+        self.device.recycle(self.gpu, self.nbytes)
+
+
+def size_class(nbytes):
+    """Buffers are pooled by size: the next of 4 steps per power of two, at least 256 bytes."""
+    size = 256
+    while size * 2 <= nbytes:
+        size *= 2
+    step = max(64, size // 4)
+    return (nbytes + step - 1) // step * step if nbytes > size else size
+
+
+class Device:
+    """One GPU device with its pool of buffers and its cache of pipelines. raw: the wgpu-py (or browser) device."""
+
+    def __init__(self, raw):
+        self.raw = raw
+        self.queue = raw.queue
+        self.free = {}
+        self.free_bytes = 0
+        self.live_bytes = 0
+        self.pipelines = {}
+        self.created_buffers = 0
+
+    # -- buffers --------------------------------------------------------------------------------------------------
+
+    def allocate(self, nbytes):
+        """An Allocation of at least nbytes."""
+        size = size_class(max(4, nbytes))
+        pool = self.free.get(size)
+        if pool:
+            gpu = pool.pop()
+            self.free_bytes -= size
+        else:
+            try:
+                gpu = self.raw.create_buffer(size=size, usage=STORAGE | COPY_SRC | COPY_DST)
+            except Exception as error:
+                raise BackendError("the device could not allocate {} bytes: {}".format(size, error))
+            self.created_buffers += 1
+        self.live_bytes += size
+        return Allocation(self, gpu, size)
+
+    def recycle(self, gpu, nbytes):
+        self.live_bytes -= nbytes
+        if self.free_bytes + nbytes <= _POOL_BYTES:
+            self.free.setdefault(nbytes, []).append(gpu)
+            self.free_bytes += nbytes
+        else:
+            gpu.destroy()
+
+    def write(self, allocation, data):
+        self.queue.write_buffer(allocation.gpu, 0, data)
+
+    def read(self, allocation, nbytes):
+        return self.queue.read_buffer(allocation.gpu, 0, (nbytes + 3) // 4 * 4)[:nbytes]
+
+    # -- pipelines ------------------------------------------------------------------------------------------------
+
+    def pipeline(self, name, source):
+        """(pipeline, bind group layout) for a WGSL source, compiled once."""
+        found = self.pipelines.get(source)
+        if found is None:
+            try:
+                module = self.raw.create_shader_module(label=name, code=source)
+                pipeline = self.raw.create_compute_pipeline(
+                    label=name, layout="auto", compute={"module": module, "entry_point": "main"}
+                )
+            except Exception as error:
+                raise BackendError("kernel {} does not compile: {}\n{}".format(name, error, _numbered(source)))
+            found = self.pipelines[source] = (pipeline, pipeline.get_bind_group_layout(0))
+        return found
+
+    def bind(self, layout, buffers):
+        """A bind group over GPU buffers, in binding order."""
+        entries = [
+            {"binding": i, "resource": {"buffer": buffers[i], "offset": 0, "size": buffers[i].size}}
+            for i in range(len(buffers))
+        ]
+        return self.raw.create_bind_group(layout=layout, entries=entries)
+
+
+def _numbered(source):
+    lines = source.split("\n")
+    return "\n".join(["{:4d}  {}".format(i + 1, lines[i]) for i in range(len(lines))])
+
+
+_devices = {}
+
+
+def open_device(index=0):
+    """The Device number `index`, opened once. Raises BackendError where there is no such adapter."""
+    found = _devices.get(index)
+    if found is None:
+        found = _devices[index] = Device(_open(index))
+    return found
+
+
+def _open(index):
+    try:
+        import wgpu
+    except ImportError as error:
+        raise BackendError("backend 'wgpu' needs wgpu-py: pip install emberlet[wgpu] ({})".format(error))
+    adapters = list(wgpu.gpu.enumerate_adapters_sync())
+    # Software and OpenGL adapters come last, so that index 0 is the best GPU there is.
+    rank = {"DiscreteGPU": 0, "IntegratedGPU": 1, "VirtualGPU": 2}
+    adapters.sort(
+        key=lambda a: (rank.get(a.info["adapter_type"], 3), 1 if a.info["backend_type"] == "OpenGL" else 0)
+    )
+    if index >= len(adapters):
+        raise BackendError("there is no GPU adapter {}; the machine has {}".format(index, len(adapters)))
+    adapter = adapters[index]
+    features = [f for f in ("shader-f16", "timestamp-query") if f in adapter.features]
+    return adapter.request_device_sync(required_features=features, required_limits=_limits(adapter))
+
+
+def _limits(adapter):
+    wanted = ("max-storage-buffer-binding-size", "max-buffer-size", "max-compute-workgroup-storage-size")
+    return {name: adapter.limits[name] for name in wanted}

@@ -1,0 +1,285 @@
+"""Index expressions: where in a buffer an element lies, as an integer expression of the loop counters.
+
+Every movement operation (reshape, permute, slice, pad, …) is a rewriting of index expressions, so it costs no kernel.
+An `Index` is a sum of terms (coefficient × atom) plus a constant, with a known range. An atom is a *digit* of a loop
+counter, `(counter // div) % mod`, a value computed by the kernel (a gathered index), or a quotient or remainder that
+could not be simplified. The rules keep sums canonical, so that splitting a shape and merging it again cancels out:
+`reshape(permute(reshape(x)))` of a contiguous buffer is read with the plain counter where that is possible.
+
+Expressions are rendered in unsigned 32-bit arithmetic. A negative intermediate wraps, which is harmless: it only
+occurs under a guard (padding) that discards what is read there.
+"""
+
+_NO_LIMIT = 1 << 31
+
+
+def gcd(a, b):
+    while b:
+        a, b = b, a % b
+    return a
+
+
+class Atom:
+    """One symbol of an index expression; two atoms with the same `key` are equal.
+
+    kind "digit": payload (counter name, extent, div, mod), mod 0 where no remainder is needed;
+    kind "value": payload is a Value of the kernel IR (kernel_ir.py);
+    kind "div" and "mod": payload (Index, divisor).
+    """
+
+    def __init__(self, key, lo, hi, kind, payload):
+        self.key = key
+        self.lo = lo
+        self.hi = hi
+        self.kind = kind
+        self.payload = payload
+
+
+class Index:
+    """A sum of (coefficient, Atom) terms and a constant, with its range [lo, hi] (inclusive). Immutable."""
+
+    def __init__(self, terms, const, lo=None, hi=None):
+        self.terms = terms
+        self.const = const
+        tlo = thi = const
+        for c, a in terms:
+            if c > 0:
+                tlo += c * a.lo
+                thi += c * a.hi
+            else:
+                tlo += c * a.hi
+                thi += c * a.lo
+        self.lo = tlo if lo is None or lo < tlo else lo
+        self.hi = thi if hi is None or hi > thi else hi
+        self.key = "+".join(["{}*{}".format(c, a.key) for c, a in terms] + [str(const)])
+
+    def bounded(self, lo, hi):
+        """The same expression where the caller knows (by a guard) that it lies in [lo, hi]."""
+        return Index(self.terms, self.const, max(lo, self.lo), min(hi, self.hi))
+
+    def is_const(self):
+        return not self.terms
+
+    def __repr__(self):
+        return "Index({})".format(self.key)
+
+
+def const(n):
+    return Index((), n)
+
+
+ZERO = const(0)
+
+
+def _digit(name, extent, div, mod):
+    if div >= extent:
+        return ZERO
+    if mod and div * mod >= extent:
+        mod = 0
+    hi = (extent - 1) // div
+    if mod:
+        hi = min(hi, mod - 1)
+    if hi == 0:
+        return ZERO
+    key = "({}/{}%{})".format(name, div, mod)
+    return Index(((1, Atom(key, 0, hi, "digit", (name, extent, div, mod))),), 0)
+
+
+def counter(name, extent):
+    """The loop counter `name`, which runs over [0, extent)."""
+    return _digit(name, extent, 1, 0)
+
+
+def of_value(value, lo=0, hi=_NO_LIMIT):
+    """An index computed by the kernel itself: an integer Value in [lo, hi]."""
+    return Index(((1, Atom("v{}".format(value.id), lo, hi, "value", value)),), 0)
+
+
+def _merge(terms):
+    """Terms with equal atoms added up and neighbouring digits of one counter joined."""
+    coefs = {}
+    atoms = []
+    for c, a in terms:
+        if a.key in coefs:
+            coefs[a.key] += c
+        else:
+            coefs[a.key] = c
+            atoms.append(a)
+    out = [(coefs[a.key], a) for a in atoms if coefs[a.key]]
+    joined = True
+    while joined and len(out) > 1:
+        joined = False
+        for i in range(len(out)):
+            ci, ai = out[i]
+            if ai.kind != "digit":
+                continue
+            name, extent, di, mi = ai.payload
+            for j in range(len(out)):
+                cj, aj = out[j]
+                if j == i or aj.kind != "digit" or aj.payload[0] != name:
+                    continue
+                dj, mj = aj.payload[2], aj.payload[3]
+                # (v//(dj*mj) % mi) * (cj*mj) + (v//dj % mj) * cj  ==  (v//dj % (mi*mj)) * cj
+                if mj and di == dj * mj and ci == cj * mj:
+                    both = _digit(name, extent, dj, mi * mj)
+                    out = [out[k] for k in range(len(out)) if k != i and k != j]
+                    out.extend([(c * cj, a) for c, a in both.terms])
+                    joined = True
+                    break
+            if joined:
+                break
+    out.sort(key=lambda t: (-abs(t[0]), t[1].key))
+    return tuple(out)
+
+
+def add(a, b):
+    if not b.terms and b.const == 0:
+        return a
+    if not a.terms and a.const == 0:
+        return b
+    return Index(_merge(a.terms + b.terms), a.const + b.const, a.lo + b.lo, a.hi + b.hi)
+
+
+def mul(a, n):
+    if n == 0:
+        return ZERO
+    if n == 1:
+        return a
+    lo, hi = (a.lo * n, a.hi * n) if n > 0 else (a.hi * n, a.lo * n)
+    return Index(tuple([(c * n, x) for c, x in a.terms]), a.const * n, lo, hi)
+
+
+def _split(a, n):
+    """(quotient part, remainder part): a == n * quotient part + remainder part, divisible terms in the first."""
+    whole = []
+    rest = []
+    for c, x in a.terms:
+        if c % n == 0:
+            whole.append((c // n, x))
+        else:
+            rest.append((c, x))
+    return Index(tuple(whole), a.const // n), Index(tuple(rest), a.const % n)
+
+
+def _coarse(r, n):
+    """(Y, g, x) with r == g*Y + x, g > 1 dividing n and 0 <= x < g, or None."""
+    terms = r.terms
+    for cut in range(len(terms), 0, -1):
+        g = n
+        for c, _ in terms[:cut]:
+            g = gcd(g, abs(c))
+        if g <= 1:
+            continue
+        x = Index(terms[cut:], r.const % g)
+        if x.lo >= 0 and x.hi < g:
+            return Index(tuple([(c // g, a) for c, a in terms[:cut]]), r.const // g), g, x
+    return None
+
+
+def floordiv(a, n):
+    if n == 1:
+        return a
+    if a.lo >= 0 and a.hi < n:
+        return ZERO
+    whole, r = _split(a, n)
+    if r.lo >= 0 and r.hi < n:
+        return whole
+    found = _coarse(r, n)
+    if found:
+        y, g, _ = found
+        return add(whole, floordiv(y, n // g))
+    if len(r.terms) == 1 and r.const == 0 and r.terms[0][0] == 1 and r.terms[0][1].kind == "digit":
+        name, extent, div, mod = r.terms[0][1].payload
+        if mod == 0 or mod % n == 0:
+            return add(whole, _digit(name, extent, div * n, mod // n))
+    if not whole.terms and whole.const == 0:
+        r = Index(r.terms, r.const, a.lo, a.hi)
+    key = "({}//{})".format(r.key, n)
+    atom = Atom(key, r.lo // n, r.hi // n, "div", (r, n))
+    return add(whole, Index(((1, atom),), 0))
+
+
+def mod(a, n):
+    if n == 1:
+        return ZERO
+    if a.lo >= 0 and a.hi < n:
+        return a
+    _, r = _split(a, n)
+    if r.lo >= 0 and r.hi < n:
+        return r
+    found = _coarse(r, n)
+    if found:
+        y, g, x = found
+        return add(mul(mod(y, n // g), g), x)
+    if len(r.terms) == 1 and r.const == 0 and r.terms[0][0] == 1 and r.terms[0][1].kind == "digit":
+        name, extent, div, m = r.terms[0][1].payload
+        if m == 0 or m % n == 0:
+            return _digit(name, extent, div, n)
+    return Index(((1, Atom("({}%{})".format(r.key, n), 0, n - 1, "mod", (r, n))),), 0)
+
+
+def flatten(idx, shape):
+    """The row-major position of coordinates `idx` in `shape`."""
+    out = ZERO
+    stride = 1
+    for i in range(len(shape) - 1, -1, -1):
+        if shape[i] != 1:
+            out = add(out, mul(idx[i], stride))
+        stride *= shape[i]
+    return out.bounded(0, max(0, stride - 1))
+
+
+def unflatten(flat, shape):
+    """The coordinates in `shape` of row-major position `flat`."""
+    out = [None] * len(shape)
+    stride = 1
+    for i in range(len(shape) - 1, -1, -1):
+        out[i] = mod(floordiv(flat, stride), shape[i]) if shape[i] != 1 else ZERO
+        stride *= shape[i]
+    return out
+
+
+def render(a, atom_text):
+    """WGSL text of a (u32); `atom_text(atom)` gives the text of an atom."""
+    parts = []
+    for c, x in a.terms:
+        if c > 0:
+            text = atom_text(x)
+            if c != 1:
+                text = "{} * {}u".format(text, c)
+            parts.append(("+ " if parts else "") + text)
+    if a.const > 0 or not a.terms:
+        parts.append(("+ " if parts else "") + "{}u".format(a.const))
+    if not parts:
+        parts.append("0u")
+    for c, x in a.terms:
+        if c < 0:
+            text = atom_text(x)
+            if c != -1:
+                text = "{} * {}u".format(text, -c)
+            parts.append("- " + text)
+    if a.const < 0 and a.terms:
+        parts.append("- {}u".format(-a.const))
+    elif a.const < 0:
+        return "{}u".format(a.const & 0xFFFFFFFF)
+    text = " ".join(parts)
+    return text if len(parts) == 1 and "*" not in text else "({})".format(text)
+
+
+def evaluate(a, value_of):
+    """The number a stands for, given `value_of(atom)` for counters and values (tests, shape-only checks)."""
+    total = a.const
+    for c, x in a.terms:
+        if x.kind == "digit":
+            name, _, div, m = x.payload
+            v = value_of(name) // div
+            if m:
+                v %= m
+        elif x.kind == "div":
+            v = evaluate(x.payload[0], value_of) // x.payload[1]
+        elif x.kind == "mod":
+            v = evaluate(x.payload[0], value_of) % x.payload[1]
+        else:
+            v = value_of(x)
+        total += c * v
+    return total

@@ -1,0 +1,127 @@
+"""The kernel IR: what one kernel computes, as expressions, independent of the language it is rendered in.
+
+A `Value` is one scalar of an expression tree; equal trees are shared (`Builder`), so a renderer that names every
+Value once computes nothing twice. `Loop` describes a kernel: for every element of an iteration space, optionally fold
+`reduction.body` over inner counters, then evaluate `result` and store it at an index. wgsl.py renders this as WGSL.
+
+Value types are "f32", "f16", "i32", "u32" and "bool"; a dtype's storage and computing types are in storage.py.
+"""
+
+from . import index as ix
+
+
+class Value:
+    """One scalar. op and attr:
+
+    "const": attr the Python number; "load": attr (slot, Index); "index": attr an Index, as an integer;
+    "guard": args (value, otherwise), attr conditions ((Index, limit), …): value where every index lies in [0, limit),
+    and value is evaluated only there; "choose": args values, attr (Index, starts): values[i] where the index is in
+    [starts[i], starts[i + 1]); "reduced": the finished reduction or tile accumulator; any other op is an operation of
+    backend.UNARY or BINARY, "where", "cast", "bitcast", or a function of shaders/math.wgsl.
+    """
+
+    def __init__(self, number, op, type, args, attr):
+        self.id = number
+        self.op = op
+        self.type = type
+        self.args = args
+        self.attr = attr
+
+    def __repr__(self):
+        return "{}:{}({})".format(self.op, self.type, ", ".join(["v{}".format(a.id) for a in self.args]))
+
+
+class Builder:
+    """Makes Values, each distinct one once."""
+
+    def __init__(self):
+        self.values = {}
+        self.count = 0
+
+    def make(self, op, type, args=(), attr=None, attr_key=None):
+        key = (op, type, tuple([a.id for a in args]), attr if attr_key is None else attr_key)
+        found = self.values.get(key)
+        if found is None:
+            self.count += 1
+            found = self.values[key] = Value(self.count, op, type, tuple(args), attr)
+        return found
+
+    def const(self, number, type):
+        return self.make("const", type, (), number, "{}{!r}".format(type, number))
+
+    def load(self, slot, index, type):
+        return self.make("load", type, (), (slot, index), (slot, index.key))
+
+    def index(self, index, type):
+        if index.is_const():
+            return self.const(index.const, type)
+        return self.make("index", type, (), index, index.key)
+
+    def guard(self, conditions, value, otherwise):
+        """value where 0 <= Index < limit for every (Index, limit); what the ranges prove is left out."""
+        needed = []
+        for index, limit in conditions:
+            if index.lo >= 0 and index.hi < limit:
+                continue
+            if index.hi < 0 or index.lo >= limit:
+                return otherwise
+            needed.append((index, limit))
+        if not needed:
+            return value
+        key = tuple([(i.key, limit) for i, limit in needed])
+        return self.make("guard", value.type, (value, otherwise), tuple(needed), key)
+
+    def choose(self, index, starts, values):
+        if index.is_const():
+            for i in range(len(values) - 1, -1, -1):
+                if index.const >= starts[i]:
+                    return values[i]
+        return self.make("choose", values[0].type, values, (index, starts), (index.key, starts))
+
+
+class Reduction:
+    """Fold `body` with op ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin") over nested counters.
+
+    counters: ((name, extent), …), outermost first. type: of the accumulator. position: for argmax and argmin the Index
+    (over the counters) that is the answer. empty: an extent is 0, the result is the identity.
+    """
+
+    def __init__(self, op, type, counters, body, position=None, empty=False):
+        self.op = op
+        self.type = type
+        self.counters = counters
+        self.body = body
+        self.position = position
+        self.empty = empty
+
+    def extent(self):
+        n = 1
+        for _, e in self.counters:
+            n *= e
+        return n
+
+
+class Loop:
+    """One kernel over `count` elements of the counter "g".
+
+    result: the Value stored at Index `store` of the output, in dtype `dtype`; reduction: a Reduction or None.
+    inputs: the graph nodes bound to slots 0, 1, …; `types[slot]` is the storage type of each.
+    """
+
+    def __init__(self, name, count, result, store, dtype, reduction, inputs, types):
+        self.name = name
+        self.count = count
+        self.result = result
+        self.store = store
+        self.dtype = dtype
+        self.reduction = reduction
+        self.inputs = inputs
+        self.types = types
+
+
+def coordinates(name, shape):
+    """Coordinates of `shape` as digits of one flat counter."""
+    n = 1
+    for d in shape:
+        n *= d
+    return ix.unflatten(ix.counter(name, max(n, 1)), shape)

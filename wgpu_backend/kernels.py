@@ -1,0 +1,51 @@
+"""From an item of the fused graph to a kernel: which template serves it."""
+
+from . import loop_kernel
+from .lowering import Lowering
+from .reductions import specification
+
+
+class Options:
+    """What kernels are made for: limits of the device, optional features, tile sizes by kernel and size."""
+
+    def __init__(self, max_bindings=8, workgroup_bytes=16384, max_invocations=256, f16=False, tiles=None):
+        self.max_bindings = max_bindings
+        self.workgroup_bytes = workgroup_bytes
+        self.max_invocations = max_invocations
+        self.f16 = f16
+        self.tiles = tiles
+
+
+def describe(item):
+    """A readable name for an item: its anchor, then what is fused behind it."""
+    parts = []
+    if item.anchor is not None:
+        arg = item.anchor.arg
+        parts.append(arg[0] if item.anchor.op in ("reduce", "argreduce", "pool") else item.anchor.op)
+        parts[0] = {"reduce": "reduce_", "argreduce": "arg", "pool": "pool_"}.get(item.anchor.op, "") + parts[0]
+    chain = item.chain if item.anchor is not None else (item.node,)
+    for node in chain[-4:]:
+        parts.append(node.arg if node.op in ("unary", "binary") else node.op)
+    return "_".join(parts)
+
+
+def build(item, stored, options):
+    """The Kernel of an item."""
+    special = _SPECIAL.get(item.anchor.op) if item.anchor is not None else None
+    if special is not None:
+        kernel = special(item, stored, options)
+        if kernel is not None:
+            return kernel
+    return _loop(item, stored)
+
+
+def _loop(item, stored):
+    flat = False
+    if item.anchor is not None:
+        flat = loop_kernel.wants_group(item.anchor.count, specification(item.anchor).size())
+    lowering = Lowering(stored, item.anchor, flat)
+    region = (item.region[0].shape, item.region[1]) if item.region else None
+    return loop_kernel.render_loop(lowering.loop(describe(item), item.node, region, item.copy))
+
+
+_SPECIAL = {}

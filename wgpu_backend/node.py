@@ -1,0 +1,72 @@
+"""The recorded graph: one Node per tensor, holding how to compute it until it is realised into a buffer."""
+
+from emberlet.shapes import size
+
+LEAVES = ("data", "buffer", "input", "host")
+CONSTANTS = ("full", "arange", "random")
+MOVEMENT = ("reshape", "permute", "expand", "slice", "pad", "concat")
+ELEMENTWISE = ("unary", "binary", "where", "cast", "bitcast")
+LOOKUP = ("take", "gather")
+
+
+class Node:
+    """What a wgpu tensor's `data` is.
+
+    op and arg: "data" words as bytes, not uploaded yet; "buffer" realised; "input" a placeholder while a plan is
+    traced (arg its name); "host" a tensor that does not live on the GPU (arg the host backend's Tensor); otherwise an
+    operation over `srcs`, whose `arg` are its parameters (backend.py records them, lowering.py reads them).
+    buffer: the Allocation holding the elements, one 32-bit word each, row-major; None until realised.
+    """
+
+    __slots__ = ("arg", "buffer", "count", "dtype", "op", "shape", "srcs")
+
+    def __init__(self, op, srcs, arg, dtype, shape):
+        self.op = op
+        self.srcs = srcs
+        self.arg = arg
+        self.dtype = dtype
+        self.shape = shape
+        self.count = size(shape)
+        self.buffer = None
+
+    def become_buffer(self, buffer):
+        """The node is realised: it forgets how it was computed, so that what it came from can be freed."""
+        self.op = "buffer"
+        self.srcs = ()
+        self.arg = None
+        self.buffer = buffer
+
+    def __repr__(self):
+        return "Node({}, {}, {})".format(self.op, self.dtype, self.shape)
+
+
+def is_leaf(node):
+    return node.op in LEAVES
+
+
+def is_inline(node):
+    """Whether the node can be part of another kernel's expression (it needs no kernel of its own kind)."""
+    op = node.op
+    return op in ELEMENTWISE or op in MOVEMENT or op in CONSTANTS or op in LOOKUP
+
+
+def topological(roots):
+    """Unrealised nodes that `roots` depend on, sources first; leaves included. Iterative: graphs are deep."""
+    order = []
+    state = {}
+    for root in roots:
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            key = id(node)
+            if key not in state:
+                state[key] = 1
+                for s in node.srcs:
+                    if id(s) not in state:
+                        stack.append(s)
+                continue
+            stack.pop()
+            if state[key] == 1:
+                state[key] = 2
+                order.append(node)
+    return order

@@ -1,0 +1,12 @@
+// {{ name }}: one invocation computes one element.
+
+{{ bindings }}
+
+@compute @workgroup_size({{ workgroup }})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let g = {{ flat }};
+    if (g >= {{ count }}u) {
+        return;
+    }
+    {{ body }}
+}

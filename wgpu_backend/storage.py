@@ -1,0 +1,176 @@
+"""How each dtype is held on the GPU, and the packing and widening at the border.
+
+WGSL computes with 32-bit words (f16 where the device has shader-f16), so every element takes one word: floats as f32,
+signed integers as i32, unsigned ones and bool as u32. 64-bit integers are held as 32-bit ones when their values fit;
+`widen` says so when they do not, and the tensor then lives on the host. Narrow floats are held as f32 whose value is
+rounded to the dtype after every operation.
+"""
+
+import struct
+
+from emberlet.errors import DTypeError
+
+_FLOAT_ROUNDING = {"float16": "round_f16", "bfloat16": "round_bf16"}
+
+
+def word(dtype):
+    """The storage type: "f32", "i32" or "u32"; None where the dtype does not live on the GPU."""
+    if dtype.kind == "float":
+        return "f32" if dtype.bits >= 16 else None
+    if dtype.kind == "int":
+        return "i32"
+    if dtype.kind == "uint" or dtype.kind == "bool":
+        return "u32"
+    return None
+
+
+def register(dtype):
+    """The type a value of dtype has in a kernel: its word, or "bool"."""
+    return "bool" if dtype.is_bool else word(dtype)
+
+
+def rounding(dtype):
+    """The function that brings a result back into the dtype's values, or None: ("round_f16", None), ("wrap_i", 8)…"""
+    if dtype.kind == "float":
+        return (_FLOAT_ROUNDING[dtype.name], None) if dtype.name in _FLOAT_ROUNDING else None
+    if dtype.bits < 32 and dtype.is_integer:
+        return ("wrap_i" if dtype.kind == "int" else "wrap_u", dtype.bits)
+    return None
+
+
+def _numpy():
+    try:
+        import numpy
+
+        return numpy
+    except ImportError:
+        return None
+
+
+def widen(data, dtype, count):
+    """Row-major bytes of dtype as bytes of 32-bit words; None where a 64-bit integer does not fit.
+
+    Raises DTypeError for a dtype that does not live on the GPU.
+    """
+    if dtype.bits == 32:
+        return data
+    np = _numpy()
+    if np is not None and dtype.bits >= 8:
+        return _widen_numpy(np, data, dtype)
+    values = _unpack(data, dtype, count)
+    code = {"f32": "f", "i32": "i", "u32": "I"}[word(dtype)]
+    if dtype.bits == 64 and code != "f":
+        lo, hi = (-(1 << 31), (1 << 31) - 1) if code == "i" else (0, (1 << 32) - 1)
+        for v in values:
+            if v < lo or v > hi:
+                return None
+    return _pack_code(values, code)
+
+
+def _widen_numpy(np, data, dtype):
+    if dtype.name == "bfloat16":
+        return (np.frombuffer(data, np.uint16).astype(np.uint32) << 16).tobytes()
+    name = "uint8" if dtype.is_bool else dtype.name
+    a = np.frombuffer(data, np.dtype(name).newbyteorder("<"))
+    target = {"f32": np.float32, "i32": np.int32, "u32": np.uint32}[word(dtype)]
+    if dtype.bits == 64 and dtype.is_integer and a.size:
+        info = np.iinfo(target)
+        if a.min() < info.min or a.max() > info.max:
+            return None
+    with np.errstate(over="ignore"):
+        return a.astype(target).tobytes()
+
+
+def narrow(data, dtype, count):
+    """The reverse of `widen`: bytes of words as row-major bytes of dtype."""
+    if dtype.bits == 32:
+        return data
+    np = _numpy()
+    if np is not None and dtype.bits >= 8:
+        a = np.frombuffer(data, {"f32": np.float32, "i32": np.int32, "u32": np.uint32}[word(dtype)])
+        if dtype.name == "bfloat16":
+            return (a.view(np.uint32) >> 16).astype(np.uint16).tobytes()
+        with np.errstate(over="ignore"):
+            return a.astype("uint8" if dtype.is_bool else dtype.name).tobytes()
+    return _pack(_unpack_code(data, {"f32": "f", "i32": "i", "u32": "I"}[word(dtype)], count), dtype)
+
+
+def from_list(values, dtype):
+    """Python numbers as bytes of words; None where a 64-bit integer does not fit."""
+    kind = word(dtype)
+    if kind is None:
+        raise DTypeError("dtype {} is not held on the GPU".format(dtype))
+    if kind == "f32":
+        return _pack_code([float(v) for v in values], "f")
+    code = "i" if kind == "i32" else "I"
+    if dtype.bits == 64:
+        lo, hi = (-(1 << 31), (1 << 31) - 1) if code == "i" else (0, (1 << 32) - 1)
+        for v in values:
+            if v < lo or v > hi:
+                return None
+    return _pack_code([int(v) for v in values], code)
+
+
+def to_list(data, dtype, count):
+    """Bytes of words as Python numbers (bools for dtype bool)."""
+    values = _unpack_code(data, {"f32": "f", "i32": "i", "u32": "I"}[word(dtype)], count)
+    if dtype.is_bool:
+        return [v != 0 for v in values]
+    return list(values)
+
+
+def _pack_code(values, code):
+    from array import array
+
+    if code == "f":
+        return bytes(array("f", [_to_f32(v) for v in values]))
+    return bytes(array("i" if code == "i" else "I", values))
+
+
+def _to_f32(v):
+    # array('f') refuses a finite double beyond f32 on CPython; NumPy and the GPU make it infinite.
+    if v > 3.4028235677973366e38:
+        return float("inf")
+    if v < -3.4028235677973366e38:
+        return -float("inf")
+    return v
+
+
+def _unpack_code(data, code, count):
+    return struct.unpack("<{}{}".format(count, code), data)
+
+
+def _unpack(data, dtype, count):
+    """Python numbers from packed bytes of any dtype held on the GPU."""
+    bits = dtype.bits
+    if bits < 8:
+        out = []
+        per = 8 // bits
+        mask = (1 << bits) - 1
+        for i in range(count):
+            v = (data[i // per] >> (bits * (i % per))) & mask
+            if dtype.kind == "int" and v >> (bits - 1):
+                v -= 1 << bits
+            out.append(v)
+        return out
+    if dtype.name == "bfloat16":
+        halves = struct.unpack("<{}H".format(count), data)
+        return [struct.unpack("<f", struct.pack("<I", h << 16))[0] for h in halves]
+    return struct.unpack("<{}{}".format(count, dtype.code), data)
+
+
+def _pack(values, dtype):
+    bits = dtype.bits
+    if bits < 8:
+        per = 8 // bits
+        mask = (1 << bits) - 1
+        out = bytearray((len(values) + per - 1) // per)
+        for i in range(len(values)):
+            out[i // per] |= (values[i] & mask) << (bits * (i % per))
+        return bytes(out)
+    if dtype.name == "bfloat16":
+        words = [struct.unpack("<I", struct.pack("<f", v))[0] >> 16 for v in values]
+        return struct.pack("<{}H".format(len(words)), *words)
+    return struct.pack("<{}{}".format(len(values), dtype.code), *values)
+
+
