@@ -1,0 +1,278 @@
+"""Param: a tensor that is a module's parameter, initialised when first used.
+
+Semantics are those of Burn's `Param`. A lazy one knows its shape, dtype and backend and how to make its value, and
+holds no memory. The first `val()` makes it, once, also when several threads ask together. Loading a value into a lazy
+Param never runs its initialiser, and so a model costs nothing before its weights arrive.
+"""
+
+from .errors import EmberletError
+
+try:
+    import _thread
+except ImportError:  # a port without threads
+    _thread = None
+
+_BASE32 = "0123456789abcdefghijklmnopqrstuv"
+
+
+def _new_lock():
+    return _thread.allocate_lock() if _thread else None
+
+
+_id_lock = _new_lock()
+
+
+class ParamId:
+    """The 64-bit identity of a parameter, which survives cloning, mapping, saving and loading.
+
+    value: int. Written, as Burn does, as its little-endian bytes in base 32 (13 characters). Random unless given.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value=None):
+        self.value = _random_64() if value is None else int(value)
+
+    def __eq__(self, other):
+        return isinstance(other, ParamId) and other.value == self.value
+
+    def __hash__(self):
+        return hash(self.value)
+
+    def __str__(self):
+        text = ""
+        bits = int.from_bytes(self.value.to_bytes(8, "little"), "big") << 1
+        for i in range(12, -1, -1):
+            text += _BASE32[(bits >> (5 * i)) & 31]
+        return text
+
+    def __repr__(self):
+        return "ParamId({!r})".format(str(self))
+
+
+def _random_64():
+    try:
+        from os import urandom
+
+        return int.from_bytes(urandom(8), "little")
+    except ImportError:
+        from random import getrandbits
+
+        return getrandbits(32) << 32 | getrandbits(32)
+
+
+class Param:
+    """A parameter: a Tensor with an identity, known before it exists.
+
+    `Param(tensor)` holds its value already; `Param.uninitialized(init, shape, dtype, backend)` is lazy. `val()` gives
+    the tensor. shape, dtype and backend are known without making it. require_grad is carried along for a backend that
+    differentiates and means nothing to the others.
+    """
+
+    __slots__ = (
+        "_backend", "_dtype", "_id", "_init", "_lock", "_on_load", "_on_save", "_owner", "_shape", "_value",
+        "require_grad",
+    )  # fmt: skip
+
+    def __init__(self, value, id=None, require_grad=None):
+        self._value = value
+        self._id = ParamId(id) if isinstance(id, int) else id
+        self._init = self._on_load = self._on_save = self._lock = self._owner = None
+        self.require_grad = value.dtype.is_float if require_grad is None else require_grad
+
+    @staticmethod
+    def uninitialized(init, shape, dtype=None, backend=None, require_grad=None, id=None):
+        """A lazy Param. init(shape, dtype, backend) -> Tensor makes its value; dtype: float32 unless given."""
+        from . import dtypes
+
+        p = object.__new__(Param)
+        p._value = p._on_load = p._on_save = p._owner = None
+        p._init = init
+        p._shape = tuple(shape)
+        p._dtype = dtypes.float32 if dtype is None else dtypes.dtype(dtype)
+        p._backend = backend
+        p._id = ParamId(id) if isinstance(id, int) else id
+        p._lock = _new_lock()
+        p.require_grad = p._dtype.is_float if require_grad is None else require_grad
+        return p
+
+    # -- the value ---------------------------------------------------------------------------------------------------
+
+    def val(self):
+        """The value, made now if this Param is lazy. What the initialiser raises leaves it lazy: the next call tries
+        again."""
+        value = self._value
+        return self._initialize() if value is None else value
+
+    def _initialize(self):
+        self._acquire()
+        try:
+            if self._value is None:
+                self._value = self._init(self._shape, self._dtype, self.backend)
+                self._init = None
+            return self._value
+        finally:
+            self._release()
+
+    def _acquire(self):
+        if self._lock:
+            me = _thread.get_ident()
+            if self._owner == me:
+                raise EmberletError("the initialiser of a Param used that same Param; it would wait for itself")
+            self._lock.acquire()
+            self._owner = me
+
+    def _release(self):
+        if self._lock:
+            self._owner = None
+            self._lock.release()
+
+    def set(self, value, id=None):
+        """Give it another value (a Tensor), keeping the mappers and, unless another is given, its identity."""
+        self._acquire()
+        self._value = value
+        self._init = None
+        if id is not None:
+            self._id = id
+        self._release()
+        return self
+
+    @property
+    def is_initialized(self):
+        return self._value is not None
+
+    # -- what is known without the value -----------------------------------------------------------------------------
+
+    @property
+    def id(self):
+        if self._id is None:
+            if _id_lock:
+                _id_lock.acquire()
+            if self._id is None:
+                self._id = ParamId()
+            if _id_lock:
+                _id_lock.release()
+        return self._id
+
+    @property
+    def shape(self):
+        value = self._value
+        return self._shape if value is None else value.shape
+
+    @property
+    def dtype(self):
+        value = self._value
+        return self._dtype if value is None else value.dtype
+
+    @property
+    def backend(self):
+        value = self._value
+        if value is not None:
+            return value.backend
+        from .backend import get_backend
+
+        return get_backend(self._backend)
+
+    @property
+    def size(self):
+        n = 1
+        for d in self.shape:
+            n *= d
+        return n
+
+    def __repr__(self):
+        state = "" if self.is_initialized else ", lazy"
+        return "Param({}, {}{})".format(self.shape, self.dtype, state)
+
+    # -- other Params ------------------------------------------------------------------------------------------------
+
+    def clone(self):
+        """Another Param of the same identity and mappers. A lazy one stays lazy and makes a value of its own."""
+        self._acquire()
+        try:
+            if self._value is None:
+                p = Param.uninitialized(self._init, self._shape, self._dtype, self._backend, self.require_grad, self.id)
+            else:
+                p = Param(self._value, self.id, self.require_grad)
+        finally:
+            self._release()
+        p._on_load = self._on_load
+        p._on_save = self._on_save
+        return p
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        return self.clone()
+
+    # -- changes, each in place and returning self -------------------------------------------------------------------
+
+    def map(self, function):
+        """Replace the value by function(value), making it first where lazy; identity and mappers stay."""
+        return self.set(function(self.val()))
+
+    def init_mapper(self, function):
+        """Apply function(tensor) to the value once it is made: now if it is there, else behind the initialiser (and
+        behind earlier such functions). A value that is loaded instead does not go through it."""
+        self._acquire()
+        init = self._init
+        lazy = self._value is None
+        if lazy:
+            self._init = lambda shape, dtype, backend: function(init(shape, dtype, backend))
+        self._release()
+        return self if lazy else self.map(function)
+
+    def load_mapper(self, function):
+        """Apply function(tensor) to every value that is loaded from a record."""
+        self._on_load = function
+        return self
+
+    def save_mapper(self, function):
+        """Apply function(tensor) to what goes into a record; the Param keeps its own value."""
+        self._on_save = function
+        return self
+
+    def set_require_grad(self, require_grad):
+        self.require_grad = require_grad
+        return self
+
+    def to(self, backend):
+        """Move the value to another backend, or make it there where lazy."""
+        self._acquire()
+        try:
+            if self._value is None:
+                self._backend = backend
+            else:
+                self._value = self._value.to(backend)
+        finally:
+            self._release()
+        return self
+
+    # -- records -----------------------------------------------------------------------------------------------------
+
+    def loaded(self, tensor):
+        """What `tensor`, from a record, becomes as this Param's value: on its backend, in its dtype, through the load
+        mapper. The Param does not change.
+
+        Raises DTypeError for another kind of number, ShapeError where the result has another shape than the Param.
+        """
+        from .errors import DTypeError, ShapeError
+
+        mine = self.dtype
+        if tensor.dtype is not mine:
+            if tensor.dtype.is_float != mine.is_float or tensor.dtype.is_bool != mine.is_bool:
+                raise DTypeError("{} where the module has {}".format(tensor.dtype, mine))
+            tensor = tensor.astype(mine)
+        backend = self.backend
+        if tensor.backend is not backend:
+            tensor = tensor.to(backend)
+        if self._on_load:
+            tensor = self._on_load(tensor)
+        if tensor.shape != self.shape:
+            raise ShapeError("shape {} where the module has {}".format(tensor.shape, self.shape))
+        return tensor
+
+    def saved(self):
+        """What goes into a record: the value through the save mapper."""
+        return self._on_save(self.val()) if self._on_save else self.val()
