@@ -69,6 +69,16 @@ FAMILIES = {
         "getitem assigned slice slice_assign take select take_along_axis gather scatter select_assign nonzero argwhere",
         "setitem",
     ),
+    "sampling": ("", "grid_sample affine_grid roi_align max_roi_pool deform_conv"),
+    "boxes": ("", "non_max_suppression"),
+    "patches": ("", "im2col col2im unfold fold max_unpool center_crop_pad"),
+    "signal": ("", "hann_window hamming_window blackman_window dft stft mel_weight_matrix"),
+    "text": (
+        "",
+        "string_concat string_split string_normalizer regex_full_match tfidf label_encode as_strings as_numbers",
+    ),
+    "trees": ("", "TreeEnsemble"),
+    "optimizers": ("", "adagrad adam momentum"),
 }
 
 _family_of = {}

@@ -21,7 +21,8 @@ def tolist(x):
     shape = x.shape
     if not shape:
         return flat[0]
-    for n in shape[:0:-1]:
+    for axis in range(len(shape) - 1, 0, -1):
+        n = shape[axis]
         if not n:
             return _empty(shape)
         flat = [flat[i : i + n] for i in range(0, len(flat), n)]

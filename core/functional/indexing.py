@@ -319,7 +319,7 @@ def _check_elements(x, indices, axis):
 
 
 def scatter(x, axis, indices, values, reduction="add"):
-    """x with values[i][j] joined to x[indices[i][j]][j] for axis 0, by "add", "none" (assign), "mul", "max" or "min"."""
+    """x with values[i][j] joined to x[indices[i][j]][j] for axis 0 by "add", "none" (assign), "mul", "max" or "min"."""
     x = tensor(x)
     axis = axis_of(axis, x.ndim)
     indices = _integers(indices, x)

@@ -50,7 +50,7 @@ def _affine(x, weight, bias):
 
 
 def layer_norm(x, weight=None, bias=None, epsilon=1e-5, axis=-1):
-    """Zero mean and unit variance over the axes from `axis` to the last, then * weight + bias (of those axes' shape)."""
+    """Zero mean and unit variance over the axes from `axis` to the last, then * weight + bias (of their shape)."""
     x = floating(x)
     axis = axis_of(axis, x.ndim)
     fast = operation(x.backend, "layer_norm")

@@ -19,7 +19,7 @@ def conv(
 ) -> Array:
     """`Backend.conv` on arrays of one dtype."""
     x = padded(x, padding, 0)
-    batch, channels = x.shape[:2]
+    batch = x.shape[0]
     kernel = weight.shape[2:]
     spatial = tuple(
         (n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)

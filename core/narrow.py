@@ -1,0 +1,140 @@
+"""Bits of the narrow data types: 16-, 8- and 4-bit floats, 4- and 2-bit integers.
+
+Formats: IEEE 754 binary16, bfloat16, and those of the OCP 8-bit specification, OCP microscaling (float4_e2m1fn,
+float8_e8m0fnu) and the "fnuz" variants (no infinity, no negative zero) as ONNX defines them.
+"""
+
+from math import copysign, frexp, ldexp
+
+INF = float("inf")
+NAN = float("nan")
+
+# name -> (exponent bits, mantissa bits, bias, largest finite code, code of NaN, whether it has infinities)
+_FORMATS = {
+    "float16": (5, 10, 15, 0x7BFF, 0x7E00, True),
+    "bfloat16": (8, 7, 127, 0x7F7F, 0x7FC0, True),
+    "float8_e4m3fn": (4, 3, 7, 0x7E, 0x7F, False),
+    "float8_e4m3fnuz": (4, 3, 8, 0x7F, 0x80, False),
+    "float8_e5m2": (5, 2, 15, 0x7B, 0x7E, True),
+    "float8_e5m2fnuz": (5, 2, 16, 0x7F, 0x80, False),
+    "float4_e2m1fn": (2, 1, 1, 0x7, None, False),
+}
+
+
+def encode(dtype, value, saturate=True):
+    """The bits of `value` in a float dtype of at most 16 bits, rounded half to even.
+
+    Too large: 16-bit dtypes give infinity; narrower ones their largest value, or, unless `saturate`, infinity or NaN.
+    """
+    name = dtype.name
+    if name == "float8_e8m0fnu":
+        return _encode_exponent(value)
+    exponent_bits, mantissa_bits, bias, largest, nan, has_inf = _FORMATS[name]
+    top = 1 << (exponent_bits + mantissa_bits)
+    if value != value:
+        return largest if nan is None else nan
+    sign = top if copysign(1.0, value) < 0 else 0
+    value = abs(value)
+    if value == INF:
+        code = largest + 1
+    else:
+        exponent = max(frexp(value)[1] - 1, 1 - bias) if value else 1 - bias
+        # round(): half to even. The carry into the exponent is right as it is.
+        code = round(ldexp(value, mantissa_bits - exponent)) + ((exponent + bias - 1) << mantissa_bits)
+    if code > largest:
+        if nan is None or (saturate and dtype.bits < 16):
+            code = largest
+        elif has_inf:
+            code = ((1 << exponent_bits) - 1) << mantissa_bits
+        else:
+            code = nan
+            sign = 0 if nan == 0x80 else sign
+    elif not code and nan == 0x80:
+        return 0  # these formats have no negative zero
+    return code | sign
+
+
+def _encode_exponent(value):
+    # A power of two without sign: 2**(code - 127); 255 is NaN, and there is no zero.
+    if value != value or value < 0 or value == INF:
+        return 255
+    if value == 0:
+        return 0
+    mantissa, exponent = frexp(value)
+    code = exponent - 1 + 127
+    # Halfway (1.5 times a power) goes to the even code; mantissa lies in [0.5, 1).
+    if mantissa > 0.75 or (mantissa == 0.75 and code & 1):
+        code += 1
+    return 0 if code < 0 else 255 if code > 254 else code
+
+
+def decode(dtype, code):
+    """The value of the bits `code` in a float dtype of at most 16 bits."""
+    name = dtype.name
+    if name == "float8_e8m0fnu":
+        return NAN if code == 255 else ldexp(1.0, code - 127)
+    exponent_bits, mantissa_bits, bias, largest, nan, has_inf = _FORMATS[name]
+    top = 1 << (exponent_bits + mantissa_bits)
+    if code == nan and nan == 0x80:
+        return NAN
+    size = code & (top - 1)
+    if size > largest:
+        if has_inf and size == largest + 1:
+            return -INF if code & top else INF
+        return NAN
+    exponent = size >> mantissa_bits
+    mantissa = size & ((1 << mantissa_bits) - 1)
+    if exponent:
+        mantissa += 1 << mantissa_bits
+    else:
+        exponent = 1
+    value = ldexp(mantissa, exponent - bias - mantissa_bits)
+    return -value if code & top else value
+
+
+def rounder(dtype):
+    """A function that rounds a float to the nearest value of `dtype`."""
+
+    def nearest(value):
+        return decode(dtype, encode(dtype, value))
+
+    return nearest
+
+
+def unpack(data, dtype, count):
+    """`count` elements from packed bytes, as Python numbers (see Backend.from_bytes for the layout)."""
+    bits = dtype.bits
+    if bits == 16:
+        codes = [data[i] | data[i + 1] << 8 for i in range(0, 2 * count, 2)]
+    elif bits == 8:
+        codes = data
+    else:
+        each = 8 // bits
+        mask = (1 << bits) - 1
+        codes = [(data[i // each] >> (i % each * bits)) & mask for i in range(count)]
+    if dtype.is_float:
+        if bits == 16:
+            return [decode(dtype, c) for c in codes]
+        table = [decode(dtype, c) for c in range(1 << bits)]
+        return [table[c] for c in codes]
+    if dtype.kind == "int":
+        sign = 1 << (bits - 1)
+        return [(c ^ sign) - sign for c in codes]
+    return codes
+
+
+def pack(values, dtype):
+    """The bytes of Python numbers in a narrow dtype; the inverse of `unpack`."""
+    bits = dtype.bits
+    codes = [encode(dtype, v) for v in values] if dtype.is_float else values
+    out = bytearray(dtype.nbytes(len(values)))
+    if bits == 16:
+        for i in range(len(values)):
+            out[2 * i] = codes[i] & 255
+            out[2 * i + 1] = codes[i] >> 8
+        return out
+    each = 8 // bits
+    mask = (1 << bits) - 1
+    for i in range(len(values)):
+        out[i // each] |= (codes[i] & mask) << (i % each * bits)
+    return out

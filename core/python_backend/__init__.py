@@ -1,0 +1,78 @@
+"""The `python` backend: every primitive in plain Python over typed arrays, with no dependency at all.
+
+A tensor's data is (buffer, offset, strides): a typed buffer, where in it the first element lies, and the strides in
+elements, None standing for row-major. So reshape, permute, expand and slice are views. The kernels stand in small
+files of their own, each imported when first used; where CPython and MicroPython are fast in different ways (C-speed
+list operations here, plain loops there) there are two files of one kernel.
+"""
+
+from ..backend import Backend
+from ..tensor import Tensor
+from .buffers import MICRO, borrow, build, flat
+
+# primitive -> file that holds the function of that name
+_KERNELS = {
+    "unary": "unary", "binary": "binary", "where": "selection", "cast": "casts", "bitcast": "casts",
+    "reduce": "reductions", "argreduce": "reductions", "cumulative": "reductions", "sort": "sorting",
+    "matmul": "products_loops" if MICRO else "products", "conv": "convolution_loops" if MICRO else "convolution",
+    "pool": "windows_loops" if MICRO else "windows", "take": "selection", "gather": "selection",
+    "scatter": "scattering", "nonzero": "selection", "permute": "movement", "expand": "movement", "slice": "movement",
+    "pad": "movement", "concat": "movement", "random_bits": "philox", "relu": "activations", "softmax": "activations",
+    "sigmoid": "activations",
+}  # fmt: skip
+
+
+class PythonBackend(Backend):
+    """Tensors in typed arrays, computed by the interpreter alone."""
+
+    name = "python"
+    OVERRIDES = ("relu", "softmax", "sigmoid")
+
+    def from_bytes(self, data, dtype, shape):
+        return Tensor((borrow(data, dtype, shape), 0, None), dtype, tuple(shape), self)
+
+    def to_bytes(self, x):
+        from .casts import to_bytes
+
+        return to_bytes(x)
+
+    def from_list(self, values, dtype, shape):
+        return Tensor((build(dtype, values, len(values)), 0, None), dtype, tuple(shape), self)
+
+    def to_list(self, x):
+        values = flat(x)
+        if x.dtype.is_bool:
+            return [v != 0 for v in values]
+        return values.tolist() if hasattr(values, "tolist") else list(values)
+
+    def full(self, shape, value, dtype):
+        # One element, seen everywhere.
+        shape = tuple(shape)
+        buffer = build(dtype, (value,), 1)
+        return Tensor((buffer, 0, (0,) * len(shape) if shape else None), dtype, shape, self)
+
+    def arange(self, start, step, count, dtype):
+        buffer = build(dtype, [start + i * step for i in range(count)], count)
+        return Tensor((buffer, 0, None), dtype, (count,), self)
+
+    def reshape(self, x, shape):
+        if x.data[2] is None:
+            return Tensor(x.data, x.dtype, shape, self)
+        return Tensor((flat(x), 0, None), x.dtype, shape, self)
+
+    def new(self, buffer, dtype, shape):
+        """A tensor over a row-major buffer."""
+        return Tensor((buffer, 0, None), dtype, shape, self)
+
+
+def _bind(name, home):
+    def first(self, *args):
+        kernel = getattr(__import__("emberlet.python_backend." + home, None, None, ("*",)), name)
+        setattr(PythonBackend, name, kernel)  # the next call finds the kernel itself
+        return kernel(self, *args)
+
+    setattr(PythonBackend, name, first)
+
+
+for _name in _KERNELS:
+    _bind(_name, _KERNELS[_name])

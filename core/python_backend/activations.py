@@ -1,0 +1,69 @@
+"""Activations in one pass over the elements where the composites take several."""
+
+from math import exp
+
+from .buffers import MICRO, allocate, flat, store
+
+
+def relu(backend, x):
+    zero = 0.0 if x.dtype.is_float else 0
+    # NaN is not below zero, and stays.
+    values = flat(x)
+    if MICRO:  # without a list of boxed floats
+        out = allocate(x.dtype, x.size)
+        for i in range(x.size):
+            v = values[i]
+            if not v < 0:
+                out[i] = v
+        return backend.new(out, x.dtype, x.shape)
+    return backend.new(store(x.dtype, [zero if v < 0 else v for v in values], x.size), x.dtype, x.shape)
+
+
+def _sigmoid(v):
+    if v >= 0:
+        return 1 / (1 + exp(-v))
+    e = exp(v)
+    return e / (1 + e)
+
+
+def sigmoid(backend, x):
+    # NaN takes the second way and stays NaN; neither way overflows.
+    return backend.new(store(x.dtype, map(_sigmoid, flat(x)), x.size), x.dtype, x.shape)
+
+
+def softmax(backend, x, axis):
+    if not x.size:
+        return x
+    n = x.shape[axis]
+    row = flat(x)
+    last = axis == len(x.shape) - 1
+    if not last:
+        order = [i for i in range(len(x.shape)) if i != axis] + [axis]
+        row = flat(backend.permute(x, tuple(order)))
+    if not MICRO:
+        row = row.tolist()
+    out = []
+    for start in range(0, x.size, n):
+        out.append(_soft_row(row[start : start + n]))
+    values = [v for r in out for v in r]
+    if last:
+        return backend.new(store(x.dtype, values, x.size), x.dtype, x.shape)
+    shape = tuple([x.shape[i] for i in order])
+    back = [0] * len(order)
+    for i in range(len(order)):
+        back[order[i]] = i
+    return backend.permute(backend.new(store(x.dtype, values, x.size), x.dtype, shape), tuple(back))
+
+
+def _soft_row(row):
+    peak = max(row)
+    total = 0.0
+    try:
+        e = [exp(v - peak) for v in row]
+        total = sum(e)
+    except (ValueError, OverflowError):
+        total = float("nan")
+    # A NaN anywhere, or an infinite peak, makes the whole row NaN, as inf - inf does.
+    if total != total or peak - peak != 0:
+        return [float("nan")] * len(row)
+    return [v / total for v in e]

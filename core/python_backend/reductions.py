@@ -1,0 +1,128 @@
+"""Reductions and running ones, over rows that lie side by side."""
+
+from .. import dtypes
+from ..backend import BOOLEAN_RESULT
+from ..shapes import reduced, size
+from . import scalars
+from .buffers import MICRO, build, code_of, flat
+
+INF = float("inf")
+
+
+def identity(op, dtype):
+    """What op gives for no elements at all."""
+    if op == "prod" or op == "all":
+        return 1
+    if op == "sum" or op == "any":
+        return 0
+    if dtype.is_float:
+        return -INF if op == "max" else INF
+    if dtype.is_bool:
+        return op == "min"
+    if op == "max":
+        return -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
+    return (1 << (dtype.bits - (dtype.kind == "int"))) - 1
+
+
+def _product(row):
+    total = 1
+    for v in row:
+        total *= v
+    return total
+
+
+def _has_nan(row):
+    for v in row:
+        if v != v:
+            return True
+    return False
+
+
+def largest(row):
+    """max(row), but NaN where there is one."""
+    total = sum(row)
+    if total != total and _has_nan(row):  # a sum may also be NaN for infinities of both signs
+        return total
+    return max(row)
+
+
+def smallest(row):
+    """min(row), but NaN where there is one."""
+    total = sum(row)
+    if total != total and _has_nan(row):
+        return total
+    return min(row)
+
+
+def _function(op, dtype):
+    if op == "max":
+        return largest if dtype.is_float else max
+    if op == "min":
+        return smallest if dtype.is_float else min
+    return {"sum": sum, "prod": _product, "any": any, "all": all}[op]
+
+
+def rows(backend, x, axes):
+    """(values, length): x's elements with `axes` moved behind the others, and how many belong together."""
+    kept = [i for i in range(len(x.shape)) if i not in axes]
+    order = kept + list(axes)
+    length = size([x.shape[a] for a in axes])
+    if order != sorted(order):
+        x = backend.permute(x, tuple(order))
+    values = flat(x)
+    if not MICRO and code_of(x.dtype) is not None:
+        values = values.tolist()
+    return values, length
+
+
+def reduce(backend, op, x, axes, keepdims):
+    shape = reduced(x.shape, axes, keepdims)
+    out = dtypes.bool if op in BOOLEAN_RESULT else x.dtype
+    count = size(shape)
+    if not count:
+        return backend.new(build(out, (), 0), out, shape)
+    values, length = rows(backend, x, axes)
+    if not length:
+        return backend.new(build(out, [identity(op, x.dtype)] * count, count), out, shape)
+    function = _function(op, x.dtype)
+    if count == 1:
+        results = [function(values)]
+    else:
+        results = [function(values[i : i + length]) for i in range(0, len(values), length)]
+    return backend.new(build(out, results, count), out, shape)
+
+
+def argreduce(backend, op, x, axis, keepdims):
+    values, length = rows(backend, x, (axis,))
+    function = _function(op, x.dtype)
+    results = []
+    for i in range(0, len(values), length):
+        row = values[i : i + length]
+        best = function(row)
+        j = 0
+        if best == best:
+            while row[j] != best:
+                j += 1
+        else:
+            while row[j] == row[j]:
+                j += 1
+        results.append(j)
+    shape = reduced(x.shape, (axis,), keepdims)
+    return backend.new(build(dtypes.int64, results, len(results)), dtypes.int64, shape)
+
+
+def cumulative(backend, op, x, axis):
+    length = x.shape[axis]
+    step = size(x.shape[axis + 1 :])
+    values = list(flat(x))
+    join = {"max": scalars.maximum, "min": scalars.minimum}.get(op)
+    block = length * step
+    for start in range(0, len(values), block or 1):
+        for i in range(start + step, start + block):
+            if op == "sum":
+                values[i] += values[i - step]
+            elif op == "prod":
+                values[i] *= values[i - step]
+            else:
+                values[i] = join(values[i], values[i - step])
+    return backend.new(build(x.dtype, values, len(values)), x.dtype, x.shape)
