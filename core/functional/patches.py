@@ -69,7 +69,7 @@ fold = col2im
 def max_unpool(x, indices, kernel_size, stride=None, padding=0, output_size=None):
     """x (n, c, *spatial) put back where max_pool_with_indices found it, zeros elsewhere (ONNX MaxUnpool).
 
-    indices: int64, position in the flattened (n, c, *spatial) array that was pooled; output_size: the spatial size of the
+    indices: int64, position in the flattened (n, c, *spatial) array that was pooled; output_size: spatial size of the
     result where it is larger than the one kernel, stride and padding give.
     """
     x = numeric(x, "max_unpool")

@@ -218,7 +218,7 @@ def _adaptive_samples(rois, output_size, spatial_scale, half_pixel):
 
 
 def _roi_align(x, rois, batch_indices, output_size, spatial_scale, samples, mode, half_pixel):
-    n, c, height, width = x.shape
+    _, c, height, width = x.shape
     count = rois.shape[0]
     offset = 0.5 if half_pixel else 0.0
     corner = [rois.narrow(1, i, 1) * spatial_scale - offset for i in range(4)]
@@ -242,7 +242,7 @@ def _roi_align(x, rois, batch_indices, output_size, spatial_scale, samples, mode
 
 
 def max_roi_pool(x, rois, output_size, spatial_scale=1.0):
-    """x (n, c, h, w), rois (r, 5) as batch index, x1, y1, x2, y2 -> the largest element of each bin (r, c, *output_size).
+    """x (n, c, h, w), rois (r, 5) as batch index, x1, y1, x2, y2 -> largest element per bin (r, c, *output_size).
 
     Regions snap to pixels; an empty bin gives 0. Reads the regions' values.
     """

@@ -181,7 +181,7 @@ def stft(signal, frame_step, window=None, frame_length=None, onesided=True):
 def mel_weight_matrix(
     num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz, *, dtype=None, backend=None
 ):
-    """Triangular mel filters (dft_length // 2 + 1, num_mel_bins), as ONNX MelWeightMatrix defines them (HTK mel scale)."""
+    """Triangular mel filters (dft_length // 2 + 1, num_mel_bins), as ONNX defines them (HTK mel scale)."""
     mels, rows = int(num_mel_bins), int(dft_length) // 2 + 1
 
     def mel(hertz):

@@ -13,8 +13,8 @@ AVERAGE, SUM, MIN, MAX = 0, 1, 2, 3
 class TreeEnsemble:
     """Trees as parallel lists, as ONNX stores them.
 
-    nodes: dict of lists, one entry a node: split, feature, mode, true_id, false_id, true_leaf, false_leaf, missing_true;
-    leaves: dict with target and weight; roots: node of each tree; members: per node a set for mode MEMBER.
+    nodes: dict of lists, one entry a node: split, feature, mode, true_id, false_id, true_leaf, false_leaf,
+    missing_true; leaves: dict of target and weight; roots: node of each tree; members: per node a set, MEMBER.
     """
 
     def __init__(self, nodes, leaves, roots, n_targets, aggregate=SUM, post_transform=0, members=None):
