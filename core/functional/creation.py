@@ -27,7 +27,7 @@ def _flatten(values, shape, depth, out):
             values = values.item() if hasattr(values, "item") else float(values)
         out.append(values)
         return
-    if not isinstance(values, Tensor) and not hasattr(values, "__len__"):
+    if not isinstance(values, (list, tuple, Tensor)) and not hasattr(values, "__len__"):
         raise ShapeError("nested lists of different depth: found {!r} where a list belongs".format(values))
     if len(values) != shape[depth]:
         raise ShapeError("nested lists of different length: found {}, expected {}".format(len(values), shape[depth]))
