@@ -13,6 +13,8 @@ with wgpu-py's names (a browser's device object offers the same, see wgpu_backen
     device.queue.read_buffer(buffer, offset, size)     device.limits, device.features, device.adapter_info
 """
 
+import sys
+
 from emberlet.errors import BackendError
 
 STORAGE = 0x0080
@@ -20,6 +22,7 @@ COPY_SRC = 0x0004
 COPY_DST = 0x0008
 
 _POOL_BYTES = 256 << 20
+_FINALIZERS = sys.implementation.name != "micropython"  # which never calls __del__
 
 
 class Allocation:
@@ -52,6 +55,7 @@ class Device:
         self.raw = raw
         self.queue = raw.queue
         self.free = {}
+        self.lent = {}
         self.free_bytes = 0
         self.live_bytes = 0
         self.pipelines = {}
@@ -73,9 +77,14 @@ class Device:
                 raise BackendError("the device could not allocate {} bytes: {}".format(size, error))
             self.created_buffers += 1
         self.live_bytes += size
+        if _FINALIZERS:
+            # The garbage collector may finalise an Allocation together with its buffer unless the buffer is also
+            # held from here; a finalised buffer must not get into the pool.
+            self.lent[id(gpu)] = gpu
         return Allocation(self, gpu, size)
 
     def recycle(self, gpu, nbytes):
+        self.lent.pop(id(gpu), None)
         self.live_bytes -= nbytes
         if self.free_bytes + nbytes <= _POOL_BYTES:
             self.free.setdefault(nbytes, []).append(gpu)
@@ -138,9 +147,7 @@ def _open(index):
     adapters = list(wgpu.gpu.enumerate_adapters_sync())
     # Software and OpenGL adapters come last, so that index 0 is the best GPU there is.
     rank = {"DiscreteGPU": 0, "IntegratedGPU": 1, "VirtualGPU": 2}
-    adapters.sort(
-        key=lambda a: (rank.get(a.info["adapter_type"], 3), 1 if a.info["backend_type"] == "OpenGL" else 0)
-    )
+    adapters.sort(key=lambda a: (rank.get(a.info["adapter_type"], 3), 1 if a.info["backend_type"] == "OpenGL" else 0))
     if index >= len(adapters):
         raise BackendError("there is no GPU adapter {}; the machine has {}".format(index, len(adapters)))
     adapter = adapters[index]

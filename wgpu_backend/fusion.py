@@ -118,8 +118,10 @@ class Fusion:
 
     def _end(self, node, state):
         """Roots are stored; so is an open tail that several read."""
-        if id(node) in self.roots or state.kind == "stored" or (
-            state.kind == "open" and len(self.consumers.get(id(node), ())) != 1
+        if (
+            id(node) in self.roots
+            or state.kind == "stored"
+            or (state.kind == "open" and len(self.consumers.get(id(node), ())) != 1)
         ):
             self.stored[id(node)] = node
             state.kind = "stored"
@@ -172,9 +174,7 @@ class Fusion:
         for s in node.srcs:
             state = self.states[id(s)]
             repeated = s.count < node.count and node.op != "concat"
-            if state.kind == "open" or (
-                state.kind == "inline" and repeated and self._members_cost(state) > CHEAP
-            ):
+            if state.kind == "open" or (state.kind == "inline" and repeated and self._members_cost(state) > CHEAP):
                 self._store(s)
         while True:
             leaves = _joined(*[self.states[id(s)].leaves for s in node.srcs])
@@ -216,7 +216,7 @@ class Fusion:
             if self.states[id(parts[i])].kind == "open":
                 opened += 1
         leaves = _joined(*[self.states[id(s)].leaves for s in parts])
-        if repeated or not (opened * 2 >= len(parts) and opened) and len(leaves) <= self.max_inputs:
+        if repeated or (not (opened * 2 >= len(parts) and opened) and len(leaves) <= self.max_inputs):
             if len(parts) <= self.max_inputs:
                 return False
         axis = node.arg

@@ -176,6 +176,14 @@ def _coarse(r, n):
     return None
 
 
+def _borrow(whole, r, n):
+    """(whole, r) with multiples of n moved from whole to r until r, which is divided unsigned, is never negative."""
+    if r.lo >= 0:
+        return whole, r
+    k = (n - 1 - r.lo) // n
+    return Index(whole.terms, whole.const - k), Index(r.terms, r.const + k * n)
+
+
 def floordiv(a, n):
     if n == 1:
         return a
@@ -192,8 +200,7 @@ def floordiv(a, n):
         name, extent, div, mod = r.terms[0][1].payload
         if mod == 0 or mod % n == 0:
             return add(whole, _digit(name, extent, div * n, mod // n))
-    if not whole.terms and whole.const == 0:
-        r = Index(r.terms, r.const, a.lo, a.hi)
+    whole, r = _borrow(whole, r, n)
     key = "({}//{})".format(r.key, n)
     atom = Atom(key, r.lo // n, r.hi // n, "div", (r, n))
     return add(whole, Index(((1, atom),), 0))
@@ -215,6 +222,7 @@ def mod(a, n):
         name, extent, div, m = r.terms[0][1].payload
         if m == 0 or m % n == 0:
             return _digit(name, extent, div, n)
+    _, r = _borrow(ZERO, r, n)
     return Index(((1, Atom("({}%{})".format(r.key, n), 0, n - 1, "mod", (r, n))),), 0)
 
 

@@ -43,7 +43,7 @@ def flat(groups, lane, width):
 
 def wants_group(count, extent):
     """Whether a reduction is better done by a workgroup per result than by one invocation per result."""
-    return extent >= 128 and count <= 2048 or extent >= 1024 and count <= 16384
+    return (extent >= 128 and count <= 2048) or (extent >= 1024 and count <= 16384)
 
 
 def combine(op, type, a, b):
@@ -76,12 +76,7 @@ def render_loop(loop):
     """A Kernel for the Loop; its workgroups span the results, or each is one result (counter "r" of a flat
     reduction)."""
     red = loop.reduction
-    out_type = storage.word(loop.dtype)
-    values = {
-        "name": loop.name,
-        "bindings": wgsl.bindings(loop.types, out_type),
-        "count": loop.count,
-    }
+    values = {}
     if red is not None and red.counters and red.counters[0][0] == "r" and not red.empty:
         return _group_kernel(loop, red, values)
     renderer = wgsl.Renderer(loop.types, "acc")
@@ -94,7 +89,16 @@ def render_loop(loop):
     values["workgroup"] = WORKGROUP
     values["flat"] = flat(groups, "lane", WORKGROUP)
     values["body"] = renderer.text()
-    return Kernel(loop.name, wgsl.finish(render(read("map.wgsl"), values)), loop.inputs, spread(groups))
+    return finish(loop, "map.wgsl", values, spread(groups))
+
+
+def finish(loop, template, values, groups):
+    """The Kernel of a rendered template: its name, bindings and the library functions it calls filled in."""
+    values["name"] = loop.name
+    values["count"] = loop.count
+    body = values["body"] + values.get("fold", "")
+    values["bindings"], slots = wgsl.bindings(loop.types, storage.word(loop.dtype), body)
+    return Kernel(loop.name, wgsl.finish(render(read(template), values)), [loop.inputs[i] for i in slots], groups)
 
 
 def _serial(renderer, red):
@@ -150,5 +154,4 @@ def _group_kernel(loop, red, values):
     values["identity"] = wgsl.literal(identity(red.op, red.type), red.type)
     values["fold"] = renderer.text()
     values["body"] = after.text()
-    return Kernel(loop.name, wgsl.finish(render(read(template), values)), loop.inputs, spread(loop.count))
-
+    return finish(loop, template, values, spread(loop.count))

@@ -62,9 +62,7 @@ class Lowering:
     def operand(self, node, indices):
         """The element of `node` that broadcasts to `indices` (NumPy's rule)."""
         skip = len(indices) - len(node.shape)
-        return self.value(
-            node, [indices[skip + i] if node.shape[i] != 1 else ix.ZERO for i in range(len(node.shape))]
-        )
+        return self.value(node, [indices[skip + i] if node.shape[i] != 1 else ix.ZERO for i in range(len(node.shape))])
 
     def round(self, value, dtype):
         """value brought back into the values of a narrow dtype."""

@@ -172,5 +172,3 @@ def _pack(values, dtype):
         words = [struct.unpack("<I", struct.pack("<f", v))[0] >> 16 for v in values]
         return struct.pack("<{}H".format(len(words)), *words)
     return struct.pack("<{}{}".format(len(values), dtype.code), *values)
-
-

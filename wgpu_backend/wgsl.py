@@ -16,8 +16,11 @@ _FLOAT = {
     "neg": "-{0}", "div": "{0} / {1}", "logical_not": "{0} == 0.0", "abs": "abs({0})", "sqrt": "sqrt({0})",
     "exp": "exp({0})", "sin": "sin({0})", "cos": "cos({0})", "floor": "floor({0})", "ceil": "ceil({0})",
     "round": "round({0})", "trunc": "trunc({0})",
+    "ne": "!({0} == {1})",  # implementations compile != to a comparison that is false for NaN
 }  # fmt: skip
+_UNSIGNED = {"neg": "0u - {0}", "abs": "{0}", "sign": "min({0}, 1u)"}
 _INTEGER = {
+    "neg": "-{0}",
     "abs": "abs({0})", "sign": "sign({0})", "floor": "{0}", "ceil": "{0}", "round": "{0}", "trunc": "{0}",
     "isnan": "false", "isinf": "false", "bitwise_not": "~{0}",
     "bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}", "bitwise_xor": "{0} ^ {1}",
@@ -35,21 +38,14 @@ _BOOL = {
 
 def pattern(op, type):
     """The WGSL of an operation on operands of `type`; a function of shaders/math.wgsl where no pattern is known."""
+    if type == "u32" and op in _UNSIGNED:
+        return _UNSIGNED[op]
     table = _BOOL if type == "bool" else _FLOAT if type[0] == "f" else _INTEGER
     found = table.get(op)
     if found is None and type != "bool":
         found = _SAME.get(op)
     if found is not None:
         return found
-    if type == "u32":
-        if op == "neg":
-            return "0u - {0}"
-        if op == "abs":
-            return "{0}"
-        if op == "sign":
-            return "min({0}, 1u)"
-    elif type == "i32" and op == "neg":
-        return "-{0}"
     if op == "logical_not":
         return "{0} == 0" + ("u" if type == "u32" else "")
     if op.startswith("logical_"):
@@ -99,7 +95,7 @@ def _cast(to, source, text):
     if to == source:
         return text
     if to == "bool":
-        return "({} != {})".format(text, literal(0, source))
+        return "!({} == {})".format(text, literal(0, source))
     if source == "bool":
         return "select({}, {}, {})".format(literal(0, to), literal(1, to), text)
     return "{}({})".format(to, text)
@@ -249,17 +245,18 @@ class Renderer:
         self.line("{}[{}] = {};".format(slot, self.index(index), name))
 
 
-def bindings(types, out_type, first=0):
-    """Declarations of the input slots and the output."""
+def bindings(types, out_type, body):
+    """(declarations, slots): the input slots that the text `body` reads, numbered in order, then the output.
+
+    A binding that a shader does not use is not in its automatic layout, so it must not be bound either.
+    """
     lines = []
-    for slot in range(len(types)):
-        lines.append(
-            "@group(0) @binding({}) var<storage, read> in{}: array<{}>;".format(first + slot, slot, types[slot])
-        )
-    lines.append(
-        "@group(0) @binding({}) var<storage, read_write> out: array<{}>;".format(first + len(types), out_type)
-    )
-    return "\n".join(lines)
+    slots = [slot for slot in range(len(types)) if "in{}[".format(slot) in body]
+    line = "@group(0) @binding({}) var<storage, {}> {}: array<{}>;"
+    for i in range(len(slots)):
+        lines.append(line.format(i, "read", "in{}".format(slots[i]), types[slots[i]]))
+    lines.append(line.format(len(slots), "read_write", "out", out_type))
+    return "\n".join(lines), slots
 
 
 def finish(text):

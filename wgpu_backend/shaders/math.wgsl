@@ -38,6 +38,13 @@ fn log_f32(x: f32) -> f32 {
         m = m + m;
     }
     let f = m - 1.0;
+    let normal = f + (log_tail(f) + e * -2.12194440e-4) + e * 0.693359375;
+    let special = select(from_bits(0x7fc00000u), select(x, from_bits(0xff800000u), x == 0.0), x >= 0.0);
+    return select(special, normal, x > 0.0 && (bitcast<u32>(x) < 0x7f800000u));
+}
+
+// log(1 + f) - f for 1 + f in [sqrt(1/2), sqrt(2)).
+fn log_tail(f: f32) -> f32 {
     let z = f * f;
     var y = fma(f, 7.0376836292e-2, -1.1514610310e-1);
     y = fma(y, f, 1.1676998740e-1);
@@ -47,19 +54,15 @@ fn log_f32(x: f32) -> f32 {
     y = fma(y, f, 2.0000714765e-1);
     y = fma(y, f, -2.4999993993e-1);
     y = fma(y, f, 3.3333331174e-1) * f * z;
-    y = y + e * -2.12194440e-4 - 0.5 * z;
-    let normal = f + y + e * 0.693359375;
-    let special = select(from_bits(0x7fc00000u), select(x, from_bits(0xff800000u), x == 0.0), x >= 0.0);
-    return select(special, normal, x > 0.0 && (bitcast<u32>(x) < 0x7f800000u));
+    return y - 0.5 * z;
 }
 
-// Kahan's correction: the rounding error of 1 + x is divided out.
+// No correction of the form (1 + x) - 1: shader compilers simplify it away.
 fn log1p_f32(x: f32) -> f32 {
-    let u = 1.0 + x;
-    let d = u - 1.0;
-    let small = abs(x) < 5e-8;
-    let corrected = log_f32(u) * (x / select(d, 1.0, d == 0.0));
-    return select(select(corrected, log_f32(u), isinf_f32(u) || u <= 0.0), x, small);
+    if (x > -0.29 && x < 0.41) {
+        return x + log_tail(x);
+    }
+    return log_f32(1.0 + x);
 }
 
 fn exp_f32(x: f32) -> f32 {
@@ -238,27 +241,40 @@ fn tan_f32(x: f32) -> f32 {
     return sin(x) / cos(x);
 }
 
+// Exact, by long division of the significands: 7 bits of the quotient a step.
 fn fmod_f32(a: f32, b: f32) -> f32 {
-    if (isinf_f32(b) && !isinf_f32(a) && !isnan_f32(a)) {
+    if (isnan_f32(a) || isnan_f32(b) || isinf_f32(a) || b == 0.0) {
+        return from_bits(0x7fc00000u);
+    }
+    if (isinf_f32(b) || abs(a) < abs(b)) {
         return a;
     }
-    let r = abs(a) - abs(b) * floor(abs(a) / abs(b));
-    // The quotient may round up to the next integer, or down from it.
-    let low = select(r, r + abs(b), r < 0.0);
-    let fixed = select(low, low - abs(b), low >= abs(b));
-    return select(fixed, -fixed, (bitcast<u32>(a) >> 31u) == 1u);
+    let x = bitcast<u32>(a) & 0x7fffffffu;
+    let y = bitcast<u32>(b) & 0x7fffffffu;
+    var m = (x & 0x007fffffu) | 0x00800000u;
+    let n = (y & 0x007fffffu) | 0x00800000u;
+    var e = i32(x >> 23u) - i32(y >> 23u);
+    m = m % n;
+    while (e > 0) {
+        let step = min(e, 7);
+        m = (m << u32(step)) % n;
+        e = e - step;
+    }
+    // Two factors: the exponent of b alone may be below the smallest normal number.
+    let r = f32(m) * bitcast<f32>((y & 0x7f800000u)) * 1.1920928955078125e-7;
+    return select(r, -r, (bitcast<u32>(a) >> 31u) == 1u);
 }
 
 fn remainder_f32(a: f32, b: f32) -> f32 {
     let r = fmod_f32(a, b);
     if (r == 0.0) {
-        return select(r, -r, (bitcast<u32>(r) ^ bitcast<u32>(b)) >= 0x80000000u);
+        return bitcast<f32>(bitcast<u32>(b) & 0x80000000u);
     }
     return select(r, r + b, (r < 0.0) != (b < 0.0));
 }
 
 fn floor_divide_f32(a: f32, b: f32) -> f32 {
-    if (b == 0.0 || isinf_f32(a)) {
+    if (b == 0.0) {
         return a / b;
     }
     let r = fmod_f32(a, b);
@@ -266,7 +282,10 @@ fn floor_divide_f32(a: f32, b: f32) -> f32 {
     if (r != 0.0 && ((r < 0.0) != (b < 0.0))) {
         q = q - 1.0;
     }
-    return select(round(q), q, isnan_f32(q) || isinf_f32(q));
+    if (q == 0.0) {
+        return bitcast<f32>((bitcast<u32>(a) ^ bitcast<u32>(b)) & 0x80000000u);
+    }
+    return round(q);
 }
 
 fn pow_f32(a: f32, b: f32) -> f32 {
@@ -368,6 +387,14 @@ fn remainder_i32(a: i32, b: i32) -> i32 {
     return select(r, r + b, r != 0 && ((r < 0) != (b < 0)));
 }
 
+fn floor_divide_u32(a: u32, b: u32) -> u32 {
+    return div_u32(a, b);
+}
+
+fn remainder_u32(a: u32, b: u32) -> u32 {
+    return fmod_u32(a, b);
+}
+
 fn floor_divide_i32(a: i32, b: i32) -> i32 {
     let q = div_i32(a, b);
     return select(q, q - 1, b != 0 && q * b != a && ((a < 0) != (b < 0)));
@@ -414,7 +441,7 @@ fn to_i32(x: f32, lo: f32, hi: f32) -> i32 {
     if (isnan_f32(x)) {
         return 0;
     }
-    if (x >= 2147483648.0 && hi > 2147483000.0) {
+    if (x >= 2147483648.0 && hi >= 2147483520.0) {
         return 2147483647;
     }
     return i32(clamp(trunc(x), lo, hi));
@@ -424,7 +451,7 @@ fn to_u32(x: f32, hi: f32) -> u32 {
     if (isnan_f32(x)) {
         return 0u;
     }
-    if (x >= 4294967296.0 && hi > 4294967000.0) {
+    if (x >= 4294967296.0 && hi >= 4294967040.0) {
         return 4294967295u;
     }
     return u32(clamp(trunc(x), 0.0, hi));

@@ -1,0 +1,129 @@
+"""Elementwise primitives on the GPU against NumPy, with the values that are hard: NaN, infinities, zeros, wrapping."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from emberlet import dtypes
+from emberlet.backend import BINARY, UNARY
+
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    1.5,
+    2.5,
+    -2.5,
+    1e-7,
+    -3e-5,
+    88.0,
+    -80.0,
+    float("inf"),
+    -float("inf"),
+    float("nan"),
+]
+FLOAT_UNARY = [op for op in UNARY if op != "bitwise_not"]
+FLOAT_BINARY = [op for op in BINARY if not op.startswith(("bitwise", "shift", "logical"))]
+INT_UNARY = ["neg", "abs", "sign", "floor", "ceil", "round", "trunc", "isnan", "isinf", "bitwise_not"]
+INT_BINARY = [op for op in BINARY if not op.startswith("logical") and op != "atan2"]
+INTEGERS = [dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.int32, dtypes.uint32, dtypes.int64]
+
+
+@pytest.mark.parametrize("op", FLOAT_UNARY)
+def test_float_unary_agrees_also_on_special_values(twin, make, op):
+    x = make.of(SPECIAL, dtypes.float32)
+    twin.check(lambda k, x: k.unary(op, x), x, rtol=4e-6, atol=1e-30)
+    spread = make.of(np.linspace(-12, 12, 600).astype(np.float32), dtypes.float32)
+    twin.check(lambda k, x: k.unary(op, x), spread, rtol=4e-6, atol=2e-7)
+
+
+@pytest.mark.parametrize("op", FLOAT_BINARY)
+def test_float_binary_agrees_on_every_pair_of_special_values(twin, make, op):
+    values = [v for v in SPECIAL if abs(v) < 80 or v != v or v in (float("inf"), -float("inf"))]
+    a = make.of(np.array(values).reshape(-1, 1), dtypes.float32)
+    b = make.of(np.array([*values, 3.0, -7.0, 0.3]).reshape(1, -1), dtypes.float32)
+    twin.check(lambda k, a, b: k.binary(op, a, b), a, b, rtol=1e-5, atol=1e-30)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@pytest.mark.parametrize("op", INT_UNARY)
+def test_integer_unary_wraps_like_numpy(twin, make, op, dtype):
+    x = make((40,), dtype, -100, 100)
+    twin.check(lambda k, x: k.unary(op, x), x)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@pytest.mark.parametrize("op", INT_BINARY)
+def test_integer_binary_wraps_and_divides_by_zero_like_the_protocol(twin, make, op, dtype):
+    if op in ("shift_left", "shift_right"):
+        a, b = make((6, 7), dtype, 0, 100), make((6, 7), dtype, 0, min(dtype.bits, 20))
+    elif op == "pow":
+        a, b = make((6, 7), dtype, -5, 5), make((6, 7), dtype, 0, 4)
+    else:
+        a, b = make((6, 7), dtype, -100, 100), make((6, 7), dtype, -4, 5)
+    twin.check(lambda k, a, b: k.binary(op, a, b), a, b)
+
+
+@pytest.mark.parametrize("op", ["logical_and", "logical_or", "logical_xor", "eq", "ne", "bitwise_and", "bitwise_or"])
+def test_bool_binary(twin, make, op):
+    a, b = make((5, 1), dtypes.bool), make((1, 6), dtypes.bool)
+    twin.check(lambda k, a, b: k.binary(op, a, b), a, b)
+
+
+@pytest.mark.parametrize("target", [*INTEGERS, dtypes.bool, dtypes.float16, dtypes.bfloat16, dtypes.float64], ids=str)
+def test_cast_from_float_truncates_and_saturates(twin, make, target):
+    values = [0.0, 0.4, -0.6, 1.7, -1.7, 3.0, 100.9, -100.9, 300.0, 1e9, float("inf")]
+    if target.is_float or target.is_bool:
+        values += [float("nan"), 65519.0, 65520.0, 1.0000001]
+    if target.kind == "uint":
+        values = [abs(v) for v in values]
+    if target.bits == 64 and target.is_integer:
+        values.remove(float("inf"))
+    twin.check(lambda k, x: k.cast(x, target), make.of(values, dtypes.float32), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("target", [*INTEGERS, dtypes.bool, dtypes.float32], ids=str)
+@pytest.mark.parametrize("source", INTEGERS, ids=str)
+def test_cast_between_integers_wraps(twin, make, source, target):
+    twin.check(lambda k, x: k.cast(x, target), make((30,), source, -100, 120))
+
+
+def test_float16_results_are_rounded_to_float16(twin, make):
+    a, b = make((50,), dtypes.float16), make((50,), dtypes.float16)
+    twin.check(lambda k, a, b: k.binary("add", k.binary("mul", a, b), a), a, b, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [(dtypes.float32, dtypes.int32), (dtypes.int32, dtypes.uint32), (dtypes.int8, dtypes.uint8),
+     (dtypes.float16, dtypes.int16), (dtypes.uint16, dtypes.bfloat16), (dtypes.int64, dtypes.uint64)],
+    ids=lambda p: f"{p[0]}-{p[1]}",
+)  # fmt: skip
+def test_bitcast_keeps_the_bits(twin, make, pair):
+    source, target = pair
+    twin.check(lambda k, x: k.bitcast(x, target), make((20,), source, 0, 100), rtol=0, atol=0)
+
+
+def test_where_broadcasts_three_operands(twin, make):
+    condition, a, b = make((4, 1, 1), dtypes.bool), make((1, 5, 1)), make((2, 1, 1, 6))
+    twin.check(lambda k, c, a, b: k.where(c, a, b), condition, a, b)
+
+
+def test_int64_values_beyond_32_bits_are_computed_on_the_host_and_counted(gpu, twin, make):
+    before = gpu.fallbacks.get("binary", 0)
+    x = make.of([1 << 40, -5, 7], dtypes.int64)
+    twin.check(lambda k, x: k.binary("add", x, x), x)
+    assert gpu.fallbacks["binary"] == before + 1
+
+
+def test_a_strict_backend_refuses_what_would_run_on_the_host(gpu):
+    from emberlet.errors import UnsupportedError
+    from emberlet.wgpu_backend import WgpuBackend
+
+    strict = WgpuBackend(device=gpu.device, strict=True)
+    x = strict.from_list([1 << 40], dtypes.int64, (1,))
+    with pytest.raises(UnsupportedError, match="binary would be computed on the host"):
+        strict.binary("add", x, x)

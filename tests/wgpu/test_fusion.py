@@ -1,0 +1,103 @@
+"""What is fused into how many kernels, and that random graphs keep their values."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from emberlet import dtypes
+from emberlet.wgpu_backend.plan import make_plan
+
+
+def _dispatches(gpu, *tensors):
+    plan, _ = make_plan([t.data for t in tensors], gpu.options)
+    return len(plan.steps)
+
+
+@pytest.fixture
+def on_gpu(gpu, make):
+    return lambda *shape: gpu.from_bytes(make.cpu.to_bytes(make(shape)), dtypes.float32, shape)
+
+
+def test_a_chain_of_elementwise_operations_and_views_is_one_kernel(gpu, on_gpu):
+    x, y = on_gpu(4, 6), on_gpu(6)
+    z = gpu.binary("add", gpu.unary("exp", x), y)
+    z = gpu.reshape(gpu.permute(z, (1, 0)), (3, 8))
+    assert _dispatches(gpu, gpu.unary("tanh", z)) == 1
+
+
+def test_convolution_takes_bias_and_activation_and_residual_along(gpu, on_gpu):
+    x, w, b, r = on_gpu(1, 3, 8, 8), on_gpu(4, 3, 3, 3), on_gpu(4), on_gpu(1, 4, 8, 8)
+    y = gpu.conv(x, w, b, (1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    y = gpu.binary("maximum", gpu.binary("add", y, r), gpu.full((), 0.0, dtypes.float32))
+    assert _dispatches(gpu, y) == 1
+
+
+def test_convolutions_write_straight_into_their_concatenation(gpu, on_gpu):
+    x = on_gpu(1, 3, 8, 8)
+    parts = []
+    for _ in range(2):
+        y = gpu.conv(x, on_gpu(4, 3, 3, 3), on_gpu(4), (1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+        parts.append(gpu.binary("maximum", y, gpu.full((), 0.0, dtypes.float32)))
+    assert _dispatches(gpu, gpu.concat(parts, 1)) == 2
+
+
+def test_a_reduction_takes_its_prologue_and_epilogue_along(gpu, on_gpu):
+    x = on_gpu(5, 7)
+    y = gpu.reduce("sum", gpu.binary("mul", x, x), (1,), False)
+    assert _dispatches(gpu, gpu.unary("sqrt", y)) == 1
+
+
+def test_a_reshape_of_a_result_shares_its_buffer(gpu, on_gpu):
+    y = gpu.matmul(on_gpu(4, 5), on_gpu(5, 6))
+    gpu.realize(y)
+    assert _dispatches(gpu, gpu.reshape(y, (2, 12))) == 0
+
+
+def test_temporaries_whose_lifetimes_do_not_overlap_share_a_buffer(gpu, on_gpu):
+    x = on_gpu(8, 8)
+    for _ in range(6):
+        x = gpu.matmul(x, on_gpu(8, 8))
+    plan, _ = make_plan([x.data], gpu.options)
+    assert len([b for b in plan.buffers if b.kind == "temporary"]) == 2
+
+
+def _grow(k, choose, pool):
+    """One random step: a new tensor from those in the pool."""
+    x = choose.choice(pool)
+    kind = choose.randrange(9)
+    if kind == 0:
+        return k.unary(choose.choice(["neg", "abs", "tanh", "floor"]), x)
+    if kind == 1:
+        same = [y for y in pool if y.shape == x.shape]
+        return k.binary(choose.choice(["add", "mul", "maximum", "sub"]), x, choose.choice(same))
+    if kind == 2:
+        return k.reduce(choose.choice(["max", "min"]), x, (choose.randrange(len(x.shape)),), True)
+    if kind == 3 and len(x.shape) == 2:
+        return k.unary("tanh", k.matmul(x, k.permute(x, (1, 0))))
+    if kind == 4:
+        return k.reshape(x, tuple(reversed(x.shape)))
+    if kind == 5:
+        order = list(range(len(x.shape)))
+        choose.shuffle(order)
+        return k.permute(x, tuple(order))
+    if kind == 6:
+        return k.pad(x, tuple((choose.randrange(2), choose.randrange(2)) for _ in x.shape), 0.5)
+    if kind == 7:
+        return k.slice(x, (0,) * len(x.shape), tuple(max(1, d - 1) for d in x.shape), (1,) * len(x.shape))
+    same = [y for y in pool if y.shape == x.shape]
+    return k.concat([x, choose.choice(same)], choose.randrange(len(x.shape)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_graphs_keep_their_values(twin, make, seed):
+    def graph(k, *inputs):
+        choose = random.Random(seed)
+        pool = list(inputs)
+        for _ in range(choose.randint(4, 30)):
+            y = _grow(k, choose, pool)
+            if y.size < 4000:
+                pool.append(y)
+        return tuple(choose.sample(pool[len(inputs) :], 2)) if len(pool) > len(inputs) + 2 else (pool[-1],)
+
+    twin.check(graph, make((3, 4)), make((3, 4)), make((2, 3, 4)), rtol=1e-3, atol=1e-4)
