@@ -1,0 +1,72 @@
+"""Model: the base of generated models, which know where their weights are.
+
+A generated module sets one attribute on its class. WEIGHTS: the name of a burnpack that lies beside the module's file;
+or EMBEDDED: the burnpack itself, bytes in the module, used in place.
+"""
+
+from .burnpack import Burnpack
+from .errors import LoadError
+from .module import Module
+
+
+class Model(Module):
+    """`M(backend)` has no weights yet, and makes random ones if it is run; `M.from_file`, `M.from_bytes`,
+    `M.from_embedded` and `M.default` load them. Each takes a backend's name, a Backend, or None for the default."""
+
+    WEIGHTS = None
+    EMBEDDED = None
+
+    @classmethod
+    def from_file(cls, path, backend=None):
+        """The model with the weights of the burnpack at `path` (a path without extension is tried with `.bpk`).
+
+        Raises OSError, FormatError where it is no burnpack, LoadError where its tensors do not fit.
+        """
+        return cls._loaded(Burnpack.from_file(path), backend)
+
+    @classmethod
+    def from_bytes(cls, data, backend=None):
+        """The model with the weights of a burnpack in memory, which stays in use. Raises FormatError, LoadError."""
+        return cls._loaded(Burnpack.from_bytes(data), backend)
+
+    @classmethod
+    def from_embedded(cls, backend=None):
+        """The model with the weights that its own module carries. Raises LoadError where it carries none."""
+        if cls.EMBEDDED is None:
+            raise LoadError("{} carries no weights in its module; use from_file".format(cls.__name__))
+        return cls._loaded(Burnpack.from_bytes(_word_aligned(cls.EMBEDDED), cls.__name__ + ".EMBEDDED"), backend)
+
+    @classmethod
+    def default(cls, backend=None):
+        """The model with its own weights: those in its module, else the file WEIGHTS beside it."""
+        if cls.EMBEDDED is not None:
+            return cls.from_embedded(backend)
+        if cls.WEIGHTS is None:
+            raise LoadError("{} does not say where its weights are; use from_file".format(cls.__name__))
+        return cls.from_file(_beside(cls, cls.WEIGHTS), backend)
+
+    @classmethod
+    def _loaded(cls, pack, backend):
+        model = cls(backend=backend)
+        model.load_record(pack)
+        return model
+
+
+def _beside(cls, name):
+    """The path of `name` in the folder of the module that says where the weights of `cls` are."""
+    import sys
+
+    while "WEIGHTS" not in cls.__dict__:
+        cls = cls.__bases__[0]
+    path = (getattr(sys.modules.get(cls.__module__), "__file__", None) or "").replace("\\", "/")
+    return path[: path.rfind("/") + 1] + name
+
+
+def _word_aligned(data):
+    """`data`, or a copy where it does not begin at a multiple of four: words are read in place, and a Cortex-M0+ faults
+    on others. MicroPython puts constants anywhere in flash; CPython aligns them to 16."""
+    try:
+        from uctypes import addressof
+    except ImportError:
+        return data
+    return data if addressof(data) % 4 == 0 else bytearray(data)

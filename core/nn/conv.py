@@ -1,0 +1,76 @@
+"""Convolutions (cross-correlations) over 1, 2 and 3 spatial axes.
+
+x (n, in_channels, *spatial) -> (n, out_channels, *spatial'). kernel_size, stride, dilation: an int or one for each
+spatial axis; padding: an int, an entry for each axis that is an int or a (low, high) pair, "same" or "valid".
+weight: (out_channels, in_channels // groups, *kernel_size); bias: (out_channels,) or None; both are uniform within
+±1 / sqrt(fan in) unless an `initializer` is given. Inputs that do not fit raise ShapeError.
+"""
+
+from ..errors import ShapeError
+from ..functional.convolution import conv, padding_pairs, per_axis
+from ..module import Module
+from .params import value, weight
+
+
+class Conv(Module):
+    """What the ranks share; RANK is the number of spatial axes."""
+
+    SHOWN = "stride kernel_size dilation groups padding"
+    RANK = 0
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+        dtype=None, backend=None, initializer=None,
+    ):  # fmt: skip
+        if in_channels % groups or out_channels % groups:
+            raise ShapeError(
+                "{}: {} input and {} output channels do not divide into {} groups".format(
+                    type(self).__name__, in_channels, out_channels, groups
+                )
+            )
+        n = self.RANK
+        self.kernel_size = per_axis(kernel_size, n, "kernel_size")
+        self.stride = per_axis(stride, n, "stride")
+        self.dilation = per_axis(dilation, n, "dilation")
+        self.padding = padding_pairs(padding, n, self.kernel_size, self.dilation)
+        self.groups = groups
+        taps = 1
+        for k in self.kernel_size:
+            taps *= k
+        fans = (in_channels // groups * taps, out_channels // groups * taps)
+        shape = self.weight_shape(in_channels, out_channels) + self.kernel_size
+        self.weight = weight(shape, fans, dtype, backend, initializer)
+        self.bias = weight((out_channels,), fans, dtype, backend, initializer) if bias else None
+
+    def weight_shape(self, in_channels, out_channels):
+        return (out_channels, in_channels // self.groups)
+
+    def forward(self, x):
+        if len(x.shape) != self.RANK + 2:
+            raise ShapeError(
+                "{} wants (n, channels) and {} spatial axes, found shape {}".format(
+                    type(self).__name__, self.RANK, x.shape
+                )
+            )
+        return self.convolve(x, self.weight.val(), value(self.bias))
+
+    def convolve(self, x, weight, bias):
+        return conv(x, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+
+
+class Conv1d(Conv):
+    """x (n, in_channels, length)."""
+
+    RANK = 1
+
+
+class Conv2d(Conv):
+    """x (n, in_channels, height, width)."""
+
+    RANK = 2
+
+
+class Conv3d(Conv):
+    """x (n, in_channels, depth, height, width)."""
+
+    RANK = 3

@@ -1,0 +1,103 @@
+"""Pooling over 1, 2 and 3 spatial axes of x (n, c, *spatial).
+
+kernel_size, stride (by default the kernel's), dilation: an int or one for each axis; padding: an int or an entry for
+each axis that is an int or a (low, high) pair. Inputs that do not fit raise ShapeError.
+"""
+
+from ..functional.convolution import padding_pairs, per_axis
+from ..functional.pooling import adaptive_avg_pool, avg_pool, max_pool
+from ..module import Module
+
+
+class _Pool(Module):
+    RANK = 0
+
+    def _windows(self, kernel_size, stride, padding, dilation=1):
+        n = self.RANK
+        self.kernel_size = per_axis(kernel_size, n, "kernel_size")
+        self.stride = self.kernel_size if stride is None else per_axis(stride, n, "stride")
+        self.dilation = per_axis(dilation, n, "dilation")
+        self.padding = padding_pairs(padding, n, self.kernel_size, self.dilation)
+
+    def _checked(self, x):
+        if len(x.shape) != self.RANK + 2:
+            from ..errors import ShapeError
+
+            name = type(self).__name__
+            raise ShapeError("{} wants (n, c) and {} spatial axes, found shape {}".format(name, self.RANK, x.shape))
+        return x
+
+
+class MaxPool(_Pool):
+    """The largest element of each window."""
+
+    SHOWN = "kernel_size stride padding dilation ceil_mode"
+
+    def __init__(self, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+        self._windows(kernel_size, stride, padding, dilation)
+        self.ceil_mode = ceil_mode
+
+    def forward(self, x):
+        x = self._checked(x)
+        return max_pool(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+
+
+class AvgPool(_Pool):
+    """The mean of each window; count_include_pad: padding counts as zeros."""
+
+    SHOWN = "kernel_size stride padding count_include_pad ceil_mode"
+
+    def __init__(self, kernel_size, stride=None, padding=0, count_include_pad=True, ceil_mode=False, dilation=1):
+        self._windows(kernel_size, stride, padding, dilation)
+        self.count_include_pad = count_include_pad
+        self.ceil_mode = ceil_mode
+
+    def forward(self, x):
+        return avg_pool(
+            self._checked(x), self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+            self.count_include_pad,
+        )  # fmt: skip
+
+
+class AdaptiveAvgPool(_Pool):
+    """Means of windows that divide each spatial axis as evenly as possible into output_size parts."""
+
+    SHOWN = "output_size"
+
+    def __init__(self, output_size):
+        self.output_size = per_axis(output_size, self.RANK, "output_size")
+
+    def forward(self, x):
+        return adaptive_avg_pool(self._checked(x), self.output_size)
+
+
+class MaxPool1d(MaxPool):
+    RANK = 1
+
+
+class MaxPool2d(MaxPool):
+    RANK = 2
+
+
+class MaxPool3d(MaxPool):
+    RANK = 3
+
+
+class AvgPool1d(AvgPool):
+    RANK = 1
+
+
+class AvgPool2d(AvgPool):
+    RANK = 2
+
+
+class AvgPool3d(AvgPool):
+    RANK = 3
+
+
+class AdaptiveAvgPool1d(AdaptiveAvgPool):
+    RANK = 1
+
+
+class AdaptiveAvgPool2d(AdaptiveAvgPool):
+    RANK = 2

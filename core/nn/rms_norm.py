@@ -1,0 +1,19 @@
+"""Root mean square normalisation (Zhang and Sennrich 2019)."""
+
+from ..functional.normalization import rms_norm
+from ..module import Module
+from .params import constant
+
+
+class RmsNorm(Module):
+    """x / sqrt(mean(x²) + epsilon) * weight over the last axis, of length d_model. weight: (d_model,)."""
+
+    SHOWN = "d_model epsilon"
+
+    def __init__(self, d_model, epsilon=1e-5, dtype=None, backend=None):
+        self.d_model = d_model
+        self.epsilon = epsilon
+        self.weight = constant((d_model,), 1, dtype, backend)
+
+    def forward(self, x):
+        return rms_norm(x, self.weight.val(), self.epsilon)
