@@ -1,0 +1,259 @@
+"""Layers at random: shapes, weights, zero points, multipliers and inputs, for every kind of int8 layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from emberlet.micro.build.kernels.depthwise import Depthwise
+from emberlet.micro.build.kernels.dot import Dot
+from emberlet.micro.build.kernels.elementwise import Binary, Lookup, sum_factors
+from emberlet.micro.build.kernels.layer import Array, Layer, View, as_image, dense_view
+from emberlet.micro.build.kernels.move import Border, Copy, Move, Part, strides
+from emberlet.micro.build.kernels.nest import Axis
+from emberlet.micro.build.kernels.pool import AveragePool, MaxPool, Reduce, window_counts
+from emberlet.micro.build.kernels.recurrent import MIDDLE, Gru, Lstm, Rows
+from emberlet.micro.build.kernels.softmax import Softmax
+from emberlet.micro.build.kernels.window import Window
+from emberlet.micro.build.program import Constants, Program, Step
+from emberlet.micro.build.reference import Requant, choose, dot_bounds
+
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Case:
+    """A layer with inputs for it. fill: what the border of its first input holds, where its window needs one."""
+
+    layer: Layer
+    inputs: tuple[Array, ...]
+    shape: tuple[int, ...]
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    fill: int = 0
+
+    @property
+    def expected(self) -> Array:
+        return self.layer.reference(*self.inputs)
+
+
+def bytes_at_random(rng: Rng, shape: tuple[int, ...]) -> Array:
+    """Bytes; sometimes only the extremes, which reach the bounds of the accumulators."""
+    if rng.random() < 0.2:
+        return rng.choice(np.array([0, 255], np.uint8), shape)
+    return rng.integers(0, 256, shape).astype(np.uint8)
+
+
+def weights_at_random(rng: Rng, shape: tuple[int, ...]) -> Array:
+    if rng.random() < 0.1:
+        return rng.choice(np.array([1, 128, 255], np.uint8), shape)
+    return rng.integers(1, 256, shape).astype(np.uint8)
+
+
+def clamp_at_random(rng: Rng, zero: int) -> tuple[int, int]:
+    return (zero, 255) if rng.random() < 0.3 else (0, 255) if rng.random() < 0.7 else (zero, min(255, zero + 60))
+
+
+def requant_for(rng: Rng, weights: Array, bias: Array, zero: int) -> Requant:
+    low, high = dot_bounds(weights, bias, zero)
+    bound = np.maximum(abs(low), abs(high))
+    scale = 255 / np.maximum(bound, 1) * 10.0 ** rng.uniform(-0.5, 1)
+    out = int(rng.integers(0, 256))
+    return choose(scale * rng.uniform(0.1, 1, len(scale)), bound, out, *clamp_at_random(rng, out))
+
+
+def dense(rng: Rng) -> Case:
+    rows, k, n = int(rng.integers(1, 3)), int(rng.integers(1, 300)), int(rng.integers(1, 5))
+    weights, bias, zero = weights_at_random(rng, (n, 1, 1, k)), rng.integers(-5000, 5000, n), int(rng.integers(0, 256))
+    layer = Dot("dense", ("x",), "y", (rows, k), Window((1, 1)), 1, weights, bias, zero, requant_for(rng, weights, bias, zero))
+    return Case(layer, (bytes_at_random(rng, (rows, k)),), (rows, n))
+
+
+def window_at_random(rng: Rng, h: int, w: int, most: int) -> Window:
+    while True:
+        kernel = tuple(int(v) for v in rng.integers(1, most + 1, 2))
+        window = Window(
+            kernel,  # type: ignore[arg-type]
+            tuple(int(v) for v in rng.integers(1, 3, 2)),  # type: ignore[arg-type]
+            tuple(int(v) for v in rng.choice([1, 1, 1, 2], 2)),  # type: ignore[arg-type]
+            tuple(int(v) for v in rng.integers(0, 3, 4)) if rng.random() < 0.5 else (0, 0, 0, 0),  # type: ignore[arg-type]
+        )
+        top, left, bottom, right = window.pads
+        fits = window.reach[0] > max(top, bottom) and window.reach[1] > max(left, right)
+        if prod(window.output(h, w)) and fits:
+            return window
+
+
+def conv(rng: Rng) -> Case:
+    h, w = (int(v) for v in rng.integers(1, 6, 2))
+    groups = int(rng.choice([1, 1, 1, 2, 3]))
+    c, n = groups * int(rng.integers(1, 12)), groups * int(rng.integers(1, 4))
+    window = window_at_random(rng, h, w, 4)
+    weights = weights_at_random(rng, (n, *window.kernel, c // groups))
+    bias, zero = rng.integers(-5000, 5000, n), int(rng.integers(0, 256))
+    layer = Dot("conv", ("x",), "y", (h, w, c), window, groups, weights, bias, zero, requant_for(rng, weights, bias, zero))
+    return Case(layer, (bytes_at_random(rng, (h, w, c)),), (*window.output(h, w), n), window.pads, zero)
+
+
+def depthwise(rng: Rng) -> Case:
+    h, w, c = (int(v) for v in rng.integers(1, 7, 3))
+    window = window_at_random(rng, h, w, 3)
+    n = c * int(rng.choice([1, 1, 2]))
+    weights = weights_at_random(rng, (n, *window.kernel))
+    bias, zero = rng.integers(-5000, 5000, n), int(rng.integers(0, 256))
+    layer = Depthwise("depthwise", ("x",), "y", (h, w, c), window, weights, bias, zero, requant_for(rng, weights, bias, zero))
+    return Case(layer, (bytes_at_random(rng, (h, w, c)),), (*window.output(h, w), n), window.pads, zero)
+
+
+def pool(rng: Rng) -> Case:
+    h, w, c = (int(v) for v in rng.integers(1, 8, 3))
+    window = window_at_random(rng, h, w, 4)
+    x, shape = bytes_at_random(rng, (h, w, c)), (*window.output(h, w), c)
+    if rng.random() < 0.5:
+        return Case(MaxPool("max", ("x",), "y", (h, w, c), window), (x,), shape, window.pads, 0)
+    zero, taps = int(rng.integers(0, 256)), prod(window.kernel)
+    counts = np.maximum(window_counts(window, h, w), 1) if rng.random() < 0.5 else np.array([taps])
+    ratio = rng.uniform(0.5, 2) / counts
+    requant = choose(ratio, np.full(len(ratio), 255 * taps), zero)
+    return Case(AveragePool("mean", ("x",), "y", (h, w, c), window, zero, requant), (x,), shape, window.pads, zero)
+
+
+def reduce(rng: Rng) -> Case:
+    shape = tuple(int(v) for v in (rng.integers(1, 4), rng.integers(1, 60), rng.integers(1, 6)))
+    operation = str(rng.choice(["sum", "max", "min"]))
+    zero = int(rng.integers(0, 256))
+    requant = choose(rng.uniform(0.1, 4) / shape[1], 255 * shape[1], int(rng.integers(0, 256))) if operation == "sum" else None
+    layer = Reduce("reduce", ("x",), "y", shape, operation, zero, requant)  # type: ignore[arg-type]
+    return Case(layer, (bytes_at_random(rng, shape),), (shape[0], shape[2]))
+
+
+def binary(rng: Rng) -> Case:
+    shape = tuple(int(v) for v in rng.integers(1, 7, 3))
+    other = tuple(1 if rng.random() < 0.3 else side for side in shape)
+    zeros = (int(rng.integers(0, 256)), int(rng.integers(0, 256)))
+    zero = int(rng.integers(0, 256))
+    operation = str(rng.choice(["add", "sub", "mul"]))
+    low, high = clamp_at_random(rng, zero)
+    if operation == "mul":
+        factors, requant = (0, 0), choose(10 ** rng.uniform(-4, -1), 255 * 255, zero, low, high)
+    else:
+        ratios = (10 ** rng.uniform(-1.5, 0.5), 10 ** rng.uniform(-1.5, 0.5) * (-1 if operation == "sub" else 1))
+        factors, requant = sum_factors(ratios, zeros, zero, low, high, "sum")
+    x, second = bytes_at_random(rng, shape), bytes_at_random(rng, other)
+    constant = second if rng.random() < 0.3 else None
+    inputs = ("x",) if constant is not None else ("x", "z")
+    layer = Binary(operation, inputs, "y", operation, shape, other, constant, zeros, factors, requant)
+    return Case(layer, (x,) if constant is not None else (x, second), shape)
+
+
+def lookup(rng: Rng) -> Case:
+    shape = tuple(int(v) for v in rng.integers(1, 20, int(rng.integers(1, 4))))
+    layer = Lookup("lookup", ("x",), "y", shape, bytes_at_random(rng, (256,)))
+    return Case(layer, (bytes_at_random(rng, shape),), shape)
+
+
+def transpose(rng: Rng) -> Case:
+    shape = tuple(int(v) for v in rng.integers(1, 6, int(rng.integers(2, 5))))
+    order = rng.permutation(len(shape))
+    out = tuple(shape[k] for k in order)
+    axes = tuple(Axis(shape[k], (strides(shape)[k], strides(out)[i])) for i, k in enumerate(order))
+    layer = Move("transpose", ("x",), "y", out, (Part(0, 0, axes),))
+    return Case(layer, (bytes_at_random(rng, shape),), out)
+
+
+def concatenation(rng: Rng) -> Case:
+    rows, count = int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    widths = [int(v) for v in rng.integers(1, 12, count)]
+    total, at, parts, inputs = sum(widths), 0, [], []
+    for width in widths:
+        table = bytes_at_random(rng, (256,)) if rng.random() < 0.5 else None
+        parts.append(Part(0, at, (Axis(rows, (width, total)), Axis(width, (1, 1))), table))
+        inputs.append(bytes_at_random(rng, (rows, width)))
+        at += width
+    names = tuple(f"x{k}" for k in range(count))
+    fill = int(rng.integers(0, 256)) if rng.random() < 0.3 else None
+    return Case(Move("concat", names, "y", (rows, total), tuple(parts), fill), tuple(inputs), (rows, total))
+
+
+def softmax(rng: Rng) -> Case:
+    rows, length = int(rng.integers(1, 4)), int(rng.integers(1, 40))
+    log = rng.random() < 0.4
+    layer = Softmax("softmax", ("x",), "y", rows, length, float(10 ** rng.uniform(-2.5, -0.5)), log, 1 / 16 if log else 1 / 256, 255 if log else 0)
+    return Case(layer, (bytes_at_random(rng, (rows, length)),), (rows, length))
+
+
+def rows_at_random(rng: Rng, rows: int, k: int, zero: int) -> Rows:
+    weights, bias = weights_at_random(rng, (rows, k)), rng.integers(-3000, 3000, rows)
+    low, high = dot_bounds(weights, bias, zero)
+    bound = np.maximum(abs(low), abs(high))
+    ratio = 512 * rng.uniform(1, 12) / np.maximum(bound, 1) * rng.uniform(0.3, 1, rows)
+    return Rows(weights, bias, zero, choose(ratio, bound, MIDDLE, 0, 2 * MIDDLE - 1))
+
+
+def recurrent(rng: Rng) -> Case:
+    steps, k, hidden = int(rng.integers(1, 5)), int(rng.integers(1, 12)), int(rng.integers(1, 7))
+    kind, gates = (Lstm, 4) if rng.random() < 0.5 else (Gru, 3)
+    reverse, sequence = bool(rng.random() < 0.3), bool(rng.random() < 0.5)
+    from_input = rows_at_random(rng, gates * hidden, k, int(rng.integers(0, 256)))
+    from_state = rows_at_random(rng, gates * hidden, hidden, 128)
+    layer = kind("recurrent", ("x",), "y", steps, hidden, from_input, from_state, reverse, sequence, False)
+    return Case(layer, (bytes_at_random(rng, (steps, k)),), (steps, hidden) if sequence else (hidden,))
+
+
+def bordered_copy(rng: Rng) -> Case:
+    shape = tuple(int(v) for v in rng.integers(1, 8, 3))
+    pads = tuple(int(v) for v in rng.integers(0, 3, 4))
+    return Case(Copy("copy", ("x",), "y", shape), (bytes_at_random(rng, shape),), shape, pads, 7)  # type: ignore[arg-type]
+
+
+KINDS: tuple[Callable[[Rng], Case], ...] = (
+    dense, conv, conv, depthwise, pool, reduce, binary, lookup, transpose, concatenation, softmax, recurrent, bordered_copy,
+)  # fmt: skip
+
+
+def cases(seed: int, count: int) -> Iterator[Case]:
+    rng = np.random.default_rng(seed)
+    for n in range(count):
+        yield KINDS[n % len(KINDS)](rng)
+
+
+def border_view(shape: tuple[int, ...], pads: tuple[int, int, int, int]) -> tuple[View, int]:
+    """The view of a tensor with a border, and the size of its buffer."""
+    h, w, c = as_image(shape)
+    top, left, bottom, right = pads
+    pitch = (left + w + right) * c
+    return View((h, w, c), pitch, top * pitch + left * c), (top + h + bottom) * pitch
+
+
+def program_of(batch: list[Case]) -> tuple[Program, bytes, list[tuple[int, Array]]]:
+    """One program that runs every case side by side, its arena with the inputs in place, and where each output is due."""
+    constants, steps, arena = Constants(False), [], bytearray()
+    due: list[tuple[int, Array]] = []
+    for case in batch:
+        views, places = [], {}
+        for k, x in enumerate(case.inputs):
+            view, size = border_view(x.shape, case.pads if k == 0 else (0, 0, 0, 0))
+            block = np.full(size, 0xA5, np.uint8)
+            for row in range(view.shape[0]):
+                at = view.origin + row * view.pitch
+                block[at : at + view.row] = x.reshape(-1)[row * view.row : (row + 1) * view.row]
+            places[f"i{k}"] = len(arena)
+            arena += block.tobytes()
+            views.append(view)
+            if k == 0 and any(case.pads):
+                border = Border("border", ("x",), "x", view, size, case.fill)
+                at = places["i0"]
+                steps.append(Step(border, (view,), view, {"i0": at, "o": at, "wo": 0, "to": 0}))
+        places["o"] = len(arena)
+        arena += bytes([0x5A]) * prod(case.shape)
+        places["st"] = len(arena)
+        arena += bytes(case.layer.state)
+        places["zo"] = len(arena)
+        arena += bytes(case.layer.scratch)
+        places["wo"], places["to"] = constants.add(case.layer)
+        steps.append(Step(case.layer, tuple(views), dense_view(case.shape), places))
+        due.append((places["o"], case.expected))
+    words, weights = tuple(constants.words), constants.weights
+    return Program("layers", False, tuple(steps), (), (), len(arena), weights, words), bytes(arena), due
