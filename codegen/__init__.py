@@ -1,0 +1,25 @@
+"""The ONNX importer: `generate` writes readable Python and a burnpack, `load` gives a model ready to run, `inspect`
+prints the typed IR. Needs onnx: pip install emberlet[onnx]. docs/codegen.md says how it works."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .generation import Generated, generate, load
+    from .inspection import inspect
+
+__all__ = ["Generated", "generate", "inspect", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Generated", "generate", "load"):
+        from . import generation
+
+        found = getattr(generation, name)
+    elif name == "inspect":
+        from .inspection import inspect as found
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found

@@ -1,0 +1,274 @@
+"""Block: the statements of one graph, and which variable holds which value when.
+
+A chain of layers reads `x = …` line after line: a value takes over the variable of the input that dies where it is
+made. Names that the model gives with a meaning are kept. Values of the host (shapes, scalars) that are used once are
+written where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..ir.argument import Argument
+from ..ir.graph import Graph
+from ..ir.node import Node
+from ..ir.problem import Problem
+from ..ir.types import ScalarType, ShapeType, TensorType, as_tensor, describe_shape
+from .emitter import Emitter
+from .expression import Expr, Literal, Name
+from .names import identifier, informative, module_path, snake
+from .statement import Assign, Delete, Statement
+
+if TYPE_CHECKING:
+    from .module import ModuleWriter
+
+_TENSORS = ("x", "y", "z", "u", "v", "w")
+_SCALARS = ("n", "m", "k")
+_SHAPES = ("shape",)
+WORTH_DELETING = 1 << 14
+
+
+class Block:
+    """Emits one graph. `busy` are the variables that hold something the surrounding code still needs."""
+
+    def __init__(self, module: ModuleWriter, graph: Graph, busy: set[str], outer: Block | None = None) -> None:
+        self.module = module
+        self.graph = graph
+        self.outer = outer
+        self.statements: list[Statement] = []
+        self.bound: dict[str, Expr] = {} if outer is None else outer.bound
+        self.busy = set(busy)
+        self.kept: set[str] = set()
+        self._chosen: dict[str, tuple[Expr, ...]] = {}
+        self._dying: set[str] = set()
+
+    # -- the whole graph ----------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Emit every node."""
+        nodes = self.graph.nodes
+        inlined = self._inlined()
+        last = self._last_uses(inlined)
+        released: dict[int, list[str]] = {}
+        for name, at in last.items():
+            released.setdefault(at, []).append(name)
+        for i, node in enumerate(nodes):
+            mine = released.get(i, [])
+            self._dying = {v for name in mine for v in self._variables(name)}
+            self.node(node, i in inlined)
+            self._release(node, mine, i)
+        self.statements = tidy(self.statements)
+
+    def _variables(self, value: str) -> set[str]:
+        """The local variable of a value, where it has one that this block may reuse."""
+        held = self.bound.get(value)
+        return {held.id} if isinstance(held, Name) and held.id in self.kept else set()
+
+    def _release(self, node: Node[Any], names: list[str], i: int) -> None:
+        outputs = {v for o in node.outputs for v in self._variables(o.name)}
+        gone = []
+        for name in names:
+            for variable in self._variables(name) - outputs:
+                self.busy.discard(variable)
+                self.kept.discard(variable)
+                if self.module.sizes.get(name, 0) >= WORTH_DELETING:
+                    gone.append(variable)
+        if gone and i < len(self.graph.nodes) - 2:
+            self.statements.append(Delete(tuple(sorted(gone))))
+
+    def _inlined(self) -> dict[int, int]:
+        """Nodes whose only output is a host value used once: node index -> index of the node that uses it."""
+        users: dict[str, list[int]] = {}
+        nested: set[str] = {a.name for a in self.graph.outputs}
+        last: dict[str, int] = {}
+        for i, node in enumerate(self.graph.nodes):
+            inputs = {a.name for a in node.inputs}
+            for a in node.inputs:
+                users.setdefault(a.name, []).append(i)
+            for a in node.uses():
+                last[a.name] = i
+                if a.name not in inputs:
+                    nested.add(a.name)
+        mine = {a.name for a in self.graph.inputs}
+        out: dict[int, int] = {}
+        for i in range(len(self.graph.nodes) - 1, -1, -1):
+            node = self.graph.nodes[i]
+            if len(node.outputs) != 1 or not isinstance(node.outputs[0].type, ScalarType | ShapeType) or node.graphs():
+                continue
+            name = node.outputs[0].name
+            at = users.get(name, [])
+            if len(at) != 1 or name in nested or self.graph.nodes[at[0]].graphs():
+                continue
+            where = out.get(at[0], at[0])
+            # Writing it later must not keep a tensor alive for longer.
+            if all(
+                a.value is not None
+                or a.name in mine
+                or isinstance(a.type, ScalarType | ShapeType)
+                or last.get(a.name, 0) >= where
+                or a.name in nested
+                for a in node.inputs
+            ):
+                out[i] = where
+        return out
+
+    def _last_uses(self, inlined: dict[int, int]) -> dict[str, int]:
+        last: dict[str, int] = {}
+        for i, node in enumerate(self.graph.nodes):
+            for o in node.outputs:
+                last[o.name] = max(last.get(o.name, 0), i)  # an output nobody uses dies at once
+            for a in node.uses():
+                last[a.name] = max(last.get(a.name, 0), inlined.get(i, i))
+        for a in self.graph.outputs:
+            last.pop(a.name, None)
+        return last
+
+    # -- one node -----------------------------------------------------------------------------------------------------
+
+    def node(self, node: Node[Any], inline: bool) -> None:
+        try:
+            emission = node.emit(Emitter(self, node))
+        except Problem as problem:
+            self.module.problems.append(f"node {node.name!r} ({node.op()}): {problem}")
+            emission = tuple(Literal("None") for _ in node.outputs)
+        if isinstance(emission, tuple) and len(emission) > 1:
+            self._dying = set()  # a later expression may still read what an earlier one would overwrite
+        present = [o for o in node.outputs if o.present]
+        if inline and isinstance(emission, Expr):
+            self.bound[present[0].name] = emission
+            return
+        values = emission if isinstance(emission, tuple) else (emission,)
+        targets = self.targets(node)
+        if len(values) == len(node.outputs) and (len(values) == 1 or isinstance(emission, tuple)):
+            for output, target, value in zip(node.outputs, targets, values, strict=True):
+                if output.present and isinstance(target, Name) and value != target:
+                    self.statements.append(Assign((target.id,), value, self._comment(node, output)))
+        else:
+            names = tuple(t.id if isinstance(t, Name) else "_" for t in targets)
+            self.statements.append(Assign(names, values[0]))
+
+    def early_targets(self, node: Node[Any]) -> tuple[Expr, ...]:
+        """The outputs' variables before the node's code is complete: they share none with its inputs."""
+        self._dying = set()
+        return self.targets(node)
+
+    def targets(self, node: Node[Any]) -> tuple[Expr, ...]:
+        """The variable of each output; "_" for those that are left out or that nobody uses."""
+        if node.name in self._chosen:
+            return self._chosen[node.name]
+        chosen: list[Expr] = []
+        for output in node.outputs:
+            if not output.present or (len(node.outputs) > 1 and output.name not in self.module.used):
+                chosen.append(Name("_"))
+                continue
+            variable = self._choose(output, node)
+            self.busy.add(variable)
+            self.kept.add(variable)
+            self._dying.discard(variable)
+            chosen.append(Name(variable))
+        for output, target in zip(node.outputs, chosen, strict=True):
+            if output.present:
+                self.bound[output.name] = target
+        self._chosen[node.name] = tuple(chosen)
+        return tuple(chosen)
+
+    def _choose(self, output: Argument, node: Node[Any]) -> str:
+        free = lambda v: v not in self.busy or v in self._dying  # noqa: E731
+        if informative(output.name, node.op()):
+            name = identifier(output.name)
+            if free(name):
+                return name
+        pool = (
+            _SCALARS
+            if isinstance(output.type, ScalarType)
+            else _SHAPES
+            if isinstance(output.type, ShapeType)
+            else _TENSORS
+        )
+        for a in node.inputs:
+            for v in self._variables(a.name) & self._dying:
+                if v in pool:
+                    return v
+        for v in pool:
+            if free(v):
+                return v
+        return self._numbered(identifier(module_path(output.name).rpartition(".")[2] or snake(node.op())))
+
+    def _numbered(self, name: str) -> str:
+        candidate, n = name, 1
+        while candidate in self.busy:
+            n += 1
+            candidate = f"{name}_{n}"
+        return candidate
+
+    def _comment(self, node: Node[Any], output: Argument) -> str:
+        """The shape, where it is known and not simply the first input's."""
+        t = output.type
+        if not isinstance(t, TensorType) or t.shape is None or all(d is None for d in t.shape):
+            return ""
+        first = node.inputs[0].type if node.inputs else None
+        if isinstance(first, TensorType) and first.shape == t.shape:
+            return ""
+        return describe_shape(t.shape)
+
+    # -- what the Emitter asks for ------------------------------------------------------------------------------------
+
+    def held(self, a: Argument) -> Expr:
+        """An argument as the code holds it."""
+        if a.value is not None:
+            return self.constant(a)
+        if a.name not in self.bound:
+            raise Problem(f"{a.name!r} is used before it is produced")
+        return self.bound[a.name]
+
+    def constant(self, a: Argument) -> Expr:
+        assert a.value is not None
+        return self.module.parameter(a.name, a.value)
+
+    def fresh(self, hint: str) -> str:
+        variable = self._numbered(identifier(hint))
+        self.busy.add(variable)
+        return variable
+
+    def local(self, hint: str, value: Expr) -> Expr:
+        variable = self.fresh(hint)
+        self.statements.append(Assign((variable,), value))
+        return Name(variable)
+
+    def nested(self, graph: Graph, inputs: Sequence[Expr | None]) -> tuple[list[Statement], tuple[Expr, ...]]:
+        """A subgraph in a block of its own."""
+        inner = Block(self.module, graph, self.busy, self)
+        for a, expr in zip(graph.inputs, inputs, strict=False):
+            if expr is not None:
+                self.bound[a.name] = expr
+                if isinstance(expr, Name):
+                    inner.busy.add(expr.id)
+        inner.run()
+        return inner.statements, inner.outputs()
+
+    def outputs(self) -> tuple[Expr, ...]:
+        """The graph's outputs, shapes and scalars as tensors."""
+        out = []
+        for a in self.graph.outputs:
+            held = self.constant(a) if a.value is not None else self.bound.get(a.name)
+            if held is None:
+                raise Problem(f"nothing produces the output {a.name!r}")
+            if isinstance(a.type, ScalarType | ShapeType) and a.value is None:
+                held = self.module.tensor_of(held, as_tensor(a.type).dtype)
+            out.append(held)
+        return tuple(out)
+
+
+def tidy(statements: list[Statement]) -> list[Statement]:
+    """Without the `del` of a variable that is assigned again within two lines."""
+    out: list[Statement] = []
+    for i, s in enumerate(statements):
+        if isinstance(s, Delete):
+            soon = {t for n in statements[i + 1 : i + 3] if isinstance(n, Assign) for t in n.targets}
+            names = tuple(n for n in s.names if n not in soon)
+            if names:
+                out.append(Delete(names))
+        else:
+            out.append(s)
+    return out

@@ -1,0 +1,216 @@
+"""Emitter: what an operator's `emit` works with. One is made for each node.
+
+It turns inputs into expressions, makes calls of the functional layer, registers layers and parameters, and pushes
+statements where an operator needs more than one expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..ir.argument import Argument
+from ..ir.graph import Graph
+from ..ir.problem import Problem
+from ..ir.types import ScalarType, ShapeType, as_tensor
+from ..ir.value import Value
+from .expression import Attribute, Call, Expr, Index, Liftable, Name, lift
+from .statement import Statement
+
+if TYPE_CHECKING:
+    from ..ir.node import Node
+    from .block import Block
+
+Emission = Expr | tuple[Expr, ...]
+"""One expression (for several outputs: one whose value is a tuple), or one expression for each output."""
+
+
+class Emitter:
+    """The view of one node on the code that is being written."""
+
+    def __init__(self, block: Block, node: Node[Any]) -> None:
+        self.block = block
+        self.node = node
+        self._once: dict[int, Expr] = {}
+
+    # -- inputs as expressions ----------------------------------------------------------------------------------------
+
+    def x(self, i: int = 0) -> Expr:
+        """Input i as a tensor (or, for sequences and optionals, as it is held)."""
+        return self.tensor(self._argument(i))
+
+    def optional(self, i: int) -> Expr | None:
+        """Input i as a tensor, None where it is left out."""
+        return self.x(i) if self.node.has(i) else None
+
+    def operand(self, i: int) -> Expr:
+        """Input i for arithmetic with a tensor of the same dtype: a Python number where it is one."""
+        a = self._argument(i)
+        if isinstance(a.type, ScalarType) and a.value is None:
+            return self.block.held(a)
+        literal = self._scalar_literal(a)
+        return self.tensor(a) if literal is None else literal
+
+    def number(self, i: int) -> Expr:
+        """Input i, of one element, as a Python number."""
+        a = self._argument(i)
+        if a.value is not None:
+            return lift(a.value.item())
+        if isinstance(a.type, ScalarType):
+            return self.block.held(a)
+        if isinstance(a.type, ShapeType) and len(a.type.dims) == 1:
+            return self.index(self.block.held(a), 0)
+        return self.method(self.tensor(a), "item")
+
+    def ints(self, i: int) -> Expr:
+        """Input i, of rank 0 or 1 and integer, as a tuple of ints (or, from a tensor, a list)."""
+        a = self._argument(i)
+        if a.value is not None:
+            return lift(a.value.ints())
+        if isinstance(a.type, ShapeType):
+            return self.block.held(a)
+        if isinstance(a.type, ScalarType):
+            return lift((self.block.held(a),))
+        return self.method(self.tensor(a), "tolist")
+
+    def held(self, i: int) -> Expr:
+        """Input i as the generated code holds it: a tensor, a number, a tuple, a list or None."""
+        a = self._argument(i)
+        if a.value is not None and self.node.hosted(i):
+            return lift(a.value.item() if not a.value.shape else tuple(a.value.list()))
+        return self.block.held(a)
+
+    def tensor(self, a: Argument) -> Expr:
+        """An argument as a tensor."""
+        if a.value is not None:
+            return self.block.constant(a)
+        held = self.block.held(a)
+        if isinstance(a.type, ScalarType | ShapeType):
+            return self.create("asarray", held, dtype=as_tensor(a.type).dtype)
+        return held
+
+    def _argument(self, i: int) -> Argument:
+        if not self.node.has(i):
+            raise Problem(f"input {i} is missing")
+        return self.node.inputs[i]
+
+    def _scalar_literal(self, a: Argument) -> Expr | None:
+        """A one-element constant as a Python number, where broadcasting it cannot add a dimension."""
+        value = a.value
+        if value is None or value.size != 1 or value.dtype.kind == "string" or value.dtype.bits < 8:
+            return None
+        others = [as_tensor(o.type).shape for o in self.node.inputs if o is not a and o.value is None]
+        if not others or any(s is None or len(s) < len(value.shape) for s in others):
+            return None
+        return lift(shortest(value))
+
+    # -- building expressions -----------------------------------------------------------------------------------------
+
+    def call(self, function: str, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
+        """`F.function(args, kwargs)`; a keyword given as `default(value, usual)` is left out where it is the usual."""
+        return Call(Attribute(Name("F"), function), tuple(lift(a) for a in args), keywords(kwargs))
+
+    def create(self, function: str, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
+        """A call that makes a tensor from no tensor: the model's backend is passed along."""
+        return self.call(function, *args, **kwargs, backend=self.block.module.backend())
+
+    def method(self, x: Expr, name: str, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
+        """`x.name(args, kwargs)`"""
+        return Call(Attribute(x, name), tuple(lift(a) for a in args), keywords(kwargs))
+
+    def apply(self, function: Expr, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
+        """`function(args, kwargs)`"""
+        return Call(function, tuple(lift(a) for a in args), keywords(kwargs))
+
+    def builtin(self, name: str, *args: Liftable) -> Expr:
+        """`name(args)` for a Python built-in."""
+        return Call(Name(name), tuple(lift(a) for a in args))
+
+    def shortest(self, value: Value) -> int | float | bool | str:
+        """The only element of a constant, in its shortest decimal."""
+        return shortest(value)
+
+    def index(self, x: Expr, key: Liftable) -> Expr:
+        return Index(x, lift(key))
+
+    def shape_of(self, x: Expr) -> Expr:
+        return Attribute(x, "shape")
+
+    # -- layers, parameters, statements -------------------------------------------------------------------------------
+
+    def layer(
+        self, kind: str, *args: Liftable, weights: Mapping[str, Value | None], **kwargs: Liftable | Default
+    ) -> Expr:
+        """`self.name`, a layer `nn.kind(args, kwargs)` of the model with these weights (None: the layer has none)."""
+        given = {k: v for k, v in weights.items() if v is not None}
+        return self.block.module.layer(self.node, kind, tuple(lift(a) for a in args), keywords(kwargs), given)
+
+    def parameter(self, name: str, value: Value) -> Expr:
+        """`self.name`, a constant of the model."""
+        return self.block.module.parameter(name, value)
+
+    def push(self, *statements: Statement) -> None:
+        """Statements that come before the node's own."""
+        self.block.statements.extend(statements)
+
+    def assign(self, hint: str, value: Expr) -> Expr:
+        """A new local variable that holds `value`; it lives until the end of the block."""
+        return self.block.local(hint, value)
+
+    def once(self, i: int, hint: str, value: Expr) -> Expr:
+        """`assign`, once for each key i however often it is asked for."""
+        if i not in self._once:
+            self._once[i] = self.assign(hint, value)
+        return self._once[i]
+
+    def fresh(self, hint: str) -> str:
+        """The name of a new local variable."""
+        return self.block.fresh(hint)
+
+    def targets(self) -> tuple[Expr, ...]:
+        """The variables of the node's outputs, chosen now: for statements that assign them in several places."""
+        return self.block.early_targets(self.node)
+
+    def body(self, graph: Graph, inputs: Sequence[Expr | None]) -> tuple[list[Statement], tuple[Expr, ...]]:
+        """A subgraph's statements and its outputs (as tensors, lists, …), its inputs bound to these expressions."""
+        return self.block.nested(graph, inputs)
+
+
+class Default:
+    """A keyword argument that is left out where it has its usual value."""
+
+    def __init__(self, value: Liftable, usual: Liftable) -> None:
+        self.value = value
+        self.usual = usual
+
+
+def default(value: Liftable, usual: Liftable) -> Default:
+    return Default(value, usual)
+
+
+def keywords(kwargs: Mapping[str, Liftable | Default]) -> tuple[tuple[str, Expr], ...]:
+    out = []
+    for k, v in kwargs.items():
+        if isinstance(v, Default):
+            if v.value == v.usual and type(v.value) is type(v.usual):
+                continue
+            v = v.value
+        out.append((k, lift(v)))
+    return tuple(out)
+
+
+def shortest(value: Value) -> int | float | bool | str:
+    """The only element of a constant; a float32 as the shortest decimal that means the same float32."""
+    item = value.item()
+    if not isinstance(item, float) or value.dtype.bits > 32 or item != item or item in (float("inf"), float("-inf")):
+        return item
+    import struct
+
+    for digits in range(3, 10):
+        short = float(f"{item:.{digits}g}")
+        try:
+            if struct.unpack("<f", struct.pack("<f", short))[0] == item and value.dtype.bits == 32:
+                return short
+        except OverflowError:
+            continue
+    return item

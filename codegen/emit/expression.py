@@ -1,0 +1,291 @@
+"""Expressions of the generated code, and their text in the layout ruff's formatter gives it.
+
+Only the forms the emission uses. A form that does not fit on a line is spread over several, one item a line with a
+trailing comma, which every formatter then leaves alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from emberlet.dtypes import DType
+
+WIDTH = 88
+
+# How tightly each operator binds; what is an operand of a tighter one is put in parentheses.
+PRECEDENCE = {
+    "if": 0, "or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "is": 4, "is not": 4, "in": 4,
+    "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10, "@": 10,
+    "~": 11, "**": 12,
+}  # fmt: skip
+POSTFIX, ATOM = 14, 15
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, bool, None or string, as Python source."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    object: Expr
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    object: Expr
+    key: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class SliceKey:
+    """start:stop:step between brackets; None leaves a part out."""
+
+    start: Expr | None = None
+    stop: Expr | None = None
+    step: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    function: Expr
+    args: tuple[Expr, ...] = ()
+    kwargs: tuple[tuple[str, Expr], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """op is "-", "~" or "not"."""
+
+    op: str
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """`then if test else otherwise`"""
+
+    test: Expr
+    then: Expr
+    otherwise: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehension:
+    """`[item for target in iterable]`"""
+
+    item: Expr
+    target: str
+    iterable: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Starred:
+    value: Expr
+
+
+Expr = (
+    Name
+    | Literal
+    | Attribute
+    | Index
+    | SliceKey
+    | Call
+    | Tuple
+    | List
+    | Unary
+    | Binary
+    | Conditional
+    | Comprehension
+    | Starred
+)
+
+Plain = int | float | bool | str | DType | None
+Liftable = Expr | Plain | Sequence["Liftable"]
+"""What may stand where an expression is expected: an expression, or Python data that becomes a literal."""
+
+
+def lift(value: Liftable) -> Expr:
+    """An expression for plain data; sequences become tuples (lists stay lists), dtypes `emberlet.float32`."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, DType):
+        return Attribute(Name("emberlet"), value.name)
+    if value is None or isinstance(value, bool):
+        return Literal(repr(value))
+    if isinstance(value, str):
+        return Literal(string_literal(value))
+    if isinstance(value, float):
+        return float_literal(value)
+    if isinstance(value, int):
+        return Unary("-", Literal(repr(-value))) if value < 0 else Literal(repr(value))
+    if isinstance(value, list):
+        return List(tuple(lift(v) for v in value))
+    return Tuple(tuple(lift(v) for v in value))
+
+
+def float_literal(value: float) -> Expr:
+    if value != value or value in (float("inf"), float("-inf")):
+        return Call(Name("float"), (Literal(string_literal(repr(value))),))
+    return Unary("-", Literal(repr(-value))) if repr(value).startswith("-") else Literal(repr(value))
+
+
+def string_literal(text: str) -> str:
+    """`text` as Python source, with the quotes a formatter prefers; nothing in it can end the literal."""
+    body = repr(text)[1:-1]
+    doubles, singles = text.count('"'), text.count("'")
+    if repr(text)[0] == '"':  # repr chose double quotes: single ones inside, no double ones
+        return repr(text)
+    if doubles == 0:
+        return '"' + body + '"'
+    if singles and doubles <= singles:
+        return '"' + body.replace("\\'", "'").replace('"', '\\"') + '"'
+    return repr(text)
+
+
+def precedence(e: Expr) -> int:
+    match e:
+        case Binary(op) | Unary(op):
+            return PRECEDENCE["~"] if isinstance(e, Unary) and op == "-" else PRECEDENCE[op]
+        case Conditional():
+            return PRECEDENCE["if"]
+        case Call() | Attribute() | Index():
+            return POSTFIX
+        case Literal(text):
+            # 1.real is no Python: a number in front of a dot takes parentheses.
+            return ATOM if text[0] in "\"'" or text in ("None", "True", "False") else POSTFIX
+        case _:
+            return ATOM
+
+
+def flat(e: Expr) -> str:
+    """`e` on one line."""
+    match e:
+        case Name(text) | Literal(text):
+            return text
+        case Attribute(base, name):
+            number = isinstance(base, Literal) and base.text[0].isdigit()
+            return f"{_inside(base, ATOM if number else POSTFIX)}.{name}"
+        case Index(base, key):
+            if isinstance(key, Tuple) and key.items and not any(isinstance(k, Starred) for k in key.items):
+                inner = ", ".join(flat(k) for k in key.items) + ("," if len(key.items) == 1 else "")
+                return f"{_inside(base, POSTFIX)}[{inner}]"
+            return f"{_inside(base, POSTFIX)}[{flat(key)}]"
+        case SliceKey(start, stop, step):
+            text = ("" if start is None else flat(start)) + ":" + ("" if stop is None else flat(stop))
+            return text if step is None else text + ":" + flat(step)
+        case Call(function, args, kwargs):
+            inner = [flat(a) for a in args] + [f"{k}={flat(v)}" for k, v in kwargs]
+            return f"{_inside(function, POSTFIX)}({', '.join(inner)})"
+        case Tuple(items):
+            return "(" + ", ".join(flat(i) for i in items) + (",)" if len(items) == 1 else ")")
+        case List(items):
+            return "[" + ", ".join(flat(i) for i in items) + "]"
+        case Unary("not", operand):
+            return "not " + _inside(operand, PRECEDENCE["not"])
+        case Unary(op, operand):
+            return op + _inside(operand, PRECEDENCE["~"])
+        case Binary(op, left, right):
+            mine = PRECEDENCE[op]
+            compare = mine == PRECEDENCE["=="]
+            sides = (mine + 1, mine) if op == "**" else (mine + compare, mine + 1)
+            if op == "**" and _simple(left) and _simple(right):
+                return flat(left) + "**" + flat(right)  # a formatter hugs the power of simple operands
+            return f"{_inside(left, sides[0])} {op} {_inside(right, sides[1])}"
+        case Conditional(test, then, otherwise):
+            return f"{_inside(then, 1)} if {_inside(test, 1)} else {_inside(otherwise, 0)}"
+        case Comprehension(item, target, iterable):
+            return f"[{flat(item)} for {target} in {_inside(iterable, 1)}]"
+        case Starred(value):
+            return "*" + _inside(value, PRECEDENCE["|"])
+        case other:
+            assert_never(other)
+
+
+def _simple(e: Expr) -> bool:
+    if isinstance(e, Unary):
+        return isinstance(e.operand, Literal)
+    if isinstance(e, Attribute):
+        return isinstance(e.object, Name) or (isinstance(e.object, Attribute) and _simple(e.object))
+    return isinstance(e, Name) or (isinstance(e, Literal) and e.text[0].isdigit())
+
+
+def _inside(e: Expr, binding: int) -> str:
+    return flat(e) if precedence(e) >= binding else "(" + flat(e) + ")"
+
+
+def spread(e: Expr, indent: int, before: int = 0, after: int = 0) -> str:
+    """`e` starting in column `indent + before` and followed by `after` characters, on as many lines as it needs."""
+    text = flat(e)
+    if indent + before + len(text) + after <= WIDTH:
+        return text
+    inner, outer = " " * (indent + 4), " " * indent
+    match e:
+        case Call(function, args, kwargs) if args or kwargs:
+            lines = [inner + spread(a, indent + 4, after=1) + ",\n" for a in args]
+            lines += [inner + f"{k}=" + spread(v, indent + 4, len(k) + 1, 1) + ",\n" for k, v in kwargs]
+            return f"{_inside(function, POSTFIX)}(\n{''.join(lines)}{outer})"
+        case Tuple(items) | List(items) if items:
+            opening, closing = "()" if isinstance(e, Tuple) else "[]"
+            lines = [inner + spread(i, indent + 4, after=1) + ",\n" for i in items]
+            return f"{opening}\n{''.join(lines)}{outer}{closing}"
+        case _:
+            return text
+
+
+def names_in(e: Expr) -> set[str]:
+    """The variables `e` reads."""
+    match e:
+        case Name(text):
+            return {text}
+        case Literal():
+            return set()
+        case Attribute(base, _):
+            return names_in(base)
+        case Index(base, key):
+            return names_in(base) | names_in(key)
+        case SliceKey(start, stop, step):
+            return set().union(*(names_in(p) for p in (start, stop, step) if p is not None))
+        case Call(function, args, kwargs):
+            return names_in(function).union(*(names_in(a) for a in args), *(names_in(v) for _, v in kwargs))
+        case Tuple(items) | List(items):
+            return set().union(*(names_in(i) for i in items))
+        case Unary(_, operand):
+            return names_in(operand)
+        case Binary(_, left, right):
+            return names_in(left) | names_in(right)
+        case Conditional(test, then, otherwise):
+            return names_in(test) | names_in(then) | names_in(otherwise)
+        case Comprehension(item, target, iterable):
+            return (names_in(item) - {target}) | names_in(iterable)
+        case Starred(value):
+            return names_in(value)
+        case other:
+            assert_never(other)

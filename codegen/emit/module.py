@@ -1,0 +1,298 @@
+"""ModuleWriter: a whole model as the source of one class, and the record of its weights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from emberlet.dtypes import DType
+
+from ..ir.graph import Graph, Model
+from ..ir.node import Node
+from ..ir.types import TensorType, Type, describe
+from ..ir.value import Fill, Value
+from .block import Block
+from .expression import WIDTH, Attribute, Call, Expr, Name, lift, string_literal
+from .names import Names, class_name, identifier, module_path, snake
+from .statement import Assign, Return, Statement, render
+
+SELF, BACKEND = Name("self"), Name("backend")
+SMALL = 16
+
+# Fields of the base class that a layer must not hide.
+_MEMBERS = (
+    "forward call training backend record parameters modules children visit map named_parameters state_dict load save "
+    "load_record load_file save_file to eval train from_file from_bytes from_embedded default init compile name weights"
+).split()
+
+
+@dataclass(slots=True)
+class Written:
+    """The outcome: the class's name, the module's source without its weights, and the weights by attribute path."""
+
+    class_name: str
+    source: str
+    record: dict[str, Value]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    problems: list[str] = field(default_factory=list)
+
+
+class ModuleWriter:
+    """Collects the fields of the class while its graph is emitted."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.creates = False
+        self.problems: list[str] = []
+        self.fields: list[Statement] = []
+        self.record: dict[str, Value] = {}
+        self.names = Names(_MEMBERS)
+        self.used = _used(model.graph)
+        self.sizes = _sizes(model.graph)
+        self._layers: dict[Hashable, Expr] = {}
+        self._parameters: dict[str, Expr] = {}
+        self._owners: dict[str, str] = {}
+        self._note_owners(model.graph)
+
+    def write(self, weights: str | None = None, top_comment: str = "") -> Written:
+        """The class. `weights` is the file name of its burnpack, where it has one of its own."""
+        graph, name = self.model.graph, class_name(self.model.name)
+        inputs = input_names(graph)
+        block = Block(self, graph, set(inputs))
+        for a, variable in zip(graph.inputs, inputs, strict=True):
+            block.bound[a.name] = Name(variable)
+        block.kept |= set(inputs)
+        block.run()
+        results = block.outputs()
+        body = fold_return([*self._prelude(inputs), *block.statements, Return(results)])
+        lines = [*_header(self.model, top_comment), "", "import emberlet"]
+        lines += [
+            "from emberlet import functional as F",
+            "from emberlet import nn",
+            "from emberlet.model import Model",
+            "",
+            "",
+        ]
+        lines += [f"class {name}(Model):", *_docstring(self._summary(), 4), ""]
+        if weights is not None:
+            lines += [f"    WEIGHTS = {string_literal(weights)}", ""]
+        if self.creates and not self._tensor_inputs(inputs):
+            self.fields.insert(
+                0, Assign(("self.backend",), Call(Attribute(Name("emberlet"), "get_backend"), (BACKEND,)))
+            )
+        lines += ["    def __init__(self, backend=None):", *render(self.fields, 8)]
+        lines += ["", *_signature(inputs), *_docstring(self._contract(inputs), 8)]
+        lines += render(body, 8)
+        source = "\n".join(lines) + "\n"
+        source = _used_imports(source)
+        return Written(name, source, self.record, inputs, self._outputs(), self.problems)
+
+    # -- fields -------------------------------------------------------------------------------------------------------
+
+    def layer(
+        self,
+        node: Node[Any],
+        kind: str,
+        args: tuple[Expr, ...],
+        kwargs: tuple[tuple[str, Expr], ...],
+        weights: dict[str, Value],
+    ) -> Expr:
+        """The field of a layer; two nodes with the same layer and weights share one."""
+        key = (kind, args, kwargs, tuple((k, v.key()) for k, v in sorted(weights.items())))
+        if key in self._layers:
+            return self._layers[key]
+        dtype = next((v.dtype for v in weights.values() if v.dtype.is_float), None)
+        if dtype is not None and dtype.name != "float32":
+            kwargs = (*kwargs, ("dtype", lift(dtype)))
+        name = self.names.unique(identifier(self._layer_name(node, kind), "layer"))
+        call = Call(Attribute(Name("nn"), kind), args, (*kwargs, ("backend", BACKEND)))
+        self.fields.append(Assign((f"self.{name}",), call))
+        for weight, value in weights.items():
+            self.record[f"{name}.{weight}"] = value
+        self._layers[key] = Attribute(SELF, name)
+        return self._layers[key]
+
+    def parameter(self, name: str, value: Value) -> Expr:
+        """A constant as a field, or as an expression where it has no data worth a field."""
+        if name in self._parameters:
+            return self._parameters[name]
+        if isinstance(value.source, Fill):
+            return self.fill(value.shape, value.source.number, value.dtype)
+        if (
+            value.dtype.kind == "string"
+            or value.dtype.burn is None
+            or (value.size <= SMALL and not value.dtype.is_float)
+        ):
+            return self.literal(value)
+        field_name = self.names.unique(identifier(name if "/" not in name else module_path(name) or name, "constant"))
+        dtype = () if value.dtype.name == "float32" else (("dtype", lift(value.dtype)),)
+        zeros = Attribute(Attribute(Name("nn"), "Param"), "zeros")
+        call = Call(zeros, (lift(value.shape),), (*dtype, ("backend", BACKEND)))
+        self.fields.append(Assign((f"self.{field_name}",), call))
+        self.record[field_name] = value
+        self._parameters[name] = Call(Attribute(Attribute(SELF, field_name), "val"))
+        return self._parameters[name]
+
+    def fill(self, shape: tuple[int, ...], number: int | float | bool, dtype: DType) -> Expr:
+        kwargs = (("dtype", lift(dtype)), ("backend", self.backend()))
+        return Call(Attribute(Name("F"), "full"), (lift(shape), lift(number)), kwargs)
+
+    def backend(self) -> Expr:
+        """The backend that new tensors are made on: the first input's."""
+        self.creates = True
+        return BACKEND
+
+    def literal(self, value: Value) -> Expr:
+        """`F.asarray([…])`"""
+        items: Any = value.list()
+        data = lift(items[0]) if not value.shape else nested(items, value.shape)
+        return self.tensor_of(data, value.dtype)
+
+    def tensor_of(self, data: Expr, dtype: DType) -> Expr:
+        kwargs = (("dtype", lift(dtype)), ("backend", self.backend()))
+        return Call(Attribute(Name("F"), "asarray"), (data,), kwargs)
+
+    def _note_owners(self, graph: Graph) -> None:
+        """The name of the module that an initializer's name tells: "conv1" of "conv1.weight"."""
+        for node in graph.walk():
+            for a in node.inputs:
+                if a.value is not None and "." in a.name and "/" not in a.name and "::" not in a.name:
+                    owner = a.name.rpartition(".")[0]
+                    self._owners.setdefault(node.name, owner)
+
+    def _layer_name(self, node: Node[Any], kind: str) -> str:
+        owner = self._owners.get(node.name) or module_path(node.name)
+        if owner:
+            return owner
+        base = snake(kind).rstrip("_0123456789").removesuffix("d").rstrip("_0123456789")
+        n = 1
+        while f"{base}{n}" in self.names:
+            n += 1
+        return f"{base}{n}"
+
+    def _tensor_inputs(self, inputs: tuple[str, ...]) -> list[str]:
+        pairs = zip(inputs, self.model.graph.inputs, strict=True)
+        return [variable for variable, a in pairs if isinstance(a.type, TensorType)]
+
+    def _prelude(self, inputs: tuple[str, ...]) -> list[Statement]:
+        """Where new tensors are made: on the backend of the first input, else of the model."""
+        if not self.creates:
+            return []
+        tensors = self._tensor_inputs(inputs)
+        return [Assign(("backend",), Attribute(Name(tensors[0]) if tensors else SELF, "backend"))]
+
+    # -- text ---------------------------------------------------------------------------------------------------------
+
+    def _summary(self) -> list[str]:
+        said = clean(self.model.doc.strip().splitlines()[0]) if self.model.doc.strip() else ""
+        return [said or f"The model {clean(self.model.name)}."]
+
+    def _contract(self, inputs: tuple[str, ...]) -> list[str]:
+        lines = ["Run the model.", ""]
+        for variable, a in zip(inputs, self.model.graph.inputs, strict=True):
+            lines.append(f"{variable}: {_said(a.type)}")
+        outputs = self.model.graph.outputs
+        for i, (said, a) in enumerate(zip(self._outputs(), outputs, strict=True)):
+            lines.append(f"{'Returns ' if i == 0 else '    and '}{said}: {_said(a.type)}")
+        return lines
+
+    def _outputs(self) -> tuple[str, ...]:
+        return tuple(identifier(a.name, "output") for a in self.model.graph.outputs)
+
+
+def _said(t: Type) -> str:
+    return clean(describe(t))
+
+
+def clean(text: str) -> str:
+    """Text that can stand in a comment or docstring: printable ASCII, no quotes or backslashes, bounded."""
+    return "".join(c for c in text if " " <= c <= "~" and c not in "\"\\'")[:60]
+
+
+def input_names(graph: Graph) -> tuple[str, ...]:
+    names = Names()
+    return tuple(names.unique(identifier(a.name, "input")) for a in graph.inputs)
+
+
+def nested(items: list[Any], shape: tuple[int, ...]) -> Expr:
+    """Nested lists of a flat list."""
+    if len(shape) == 1:
+        return lift(list(items))
+    step = len(items) // shape[0] if shape[0] else 0
+    return lift([nested(items[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])])
+
+
+def fold_return(body: list[Statement]) -> list[Statement]:
+    """`x = f(x); return x` as `return f(x)`."""
+    if len(body) >= 2 and isinstance(body[-1], Return) and isinstance(body[-2], Assign):
+        last, value = body[-1], body[-2]
+        if len(last.values) == 1 and len(value.targets) == 1 and last.values[0] == Name(value.targets[0]):
+            return [*body[:-2], Return((value.value,))]
+    return body
+
+
+def _header(model: Model, top_comment: str) -> list[str]:
+    lines = [f"# {clean(line)}".rstrip() for line in top_comment.splitlines()]
+    made = f" by {clean(model.producer)}" if model.producer else ""
+    opset = dict(model.opsets).get("", 1)
+    lines.append(f"# @generated by emberlet from {clean(model.name)}.onnx (opset {opset}{made}); edit freely.")
+    return lines
+
+
+def _docstring(lines: list[str], indent: int) -> list[str]:
+    pad = " " * indent
+    if len(lines) == 1:
+        return [f'{pad}"""{lines[0]}"""']
+    return [f'{pad}"""{lines[0]}', *((pad + line).rstrip() for line in lines[1:]), f'{pad}"""']
+
+
+def _signature(inputs: tuple[str, ...]) -> list[str]:
+    line = "    def forward(" + ", ".join(("self", *inputs)) + "):"
+    if len(line) <= WIDTH:
+        return [line]
+    return ["    def forward(", *(f"        {n}," for n in ("self", *inputs)), "    ):"]
+
+
+def _used_imports(source: str) -> str:
+    """Without the imports that nothing refers to."""
+    head, mark, body = source.partition("\nclass ")
+    kept = []
+    for line in head.split("\n"):
+        needed = {
+            "import emberlet": "emberlet.",
+            "from emberlet import functional as F": "F.",
+            "from emberlet import nn": "nn.",
+        }.get(line)
+        if needed is None or _refers(body, needed):
+            kept.append(line)
+    return "\n".join(kept) + mark + body
+
+
+def _refers(body: str, prefix: str) -> bool:
+    return re.search(r"(?<![\w.])" + re.escape(prefix), body) is not None
+
+
+def _used(graph: Graph) -> set[str]:
+    """The names of values that somebody reads, in the graph and its subgraphs."""
+    used = {a.name for a in graph.outputs}
+    for node in graph.nodes:
+        used |= {a.name for a in node.inputs}
+        for inner in node.graphs():
+            used |= _used(inner)
+    return used
+
+
+def _sizes(graph: Graph) -> dict[str, int]:
+    """A guess of the bytes each tensor takes: unknown dimensions count as 1."""
+    sizes: dict[str, int] = {}
+    for node in graph.walk():
+        for o in node.outputs:
+            if isinstance(o.type, TensorType) and o.type.shape is not None:
+                n = 1
+                for d in o.type.shape:
+                    n *= d if isinstance(d, int) else 1
+                sizes[o.name] = o.type.dtype.nbytes(n)
+    return sizes

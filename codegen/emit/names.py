@@ -1,0 +1,89 @@
+"""Names for the generated code: identifiers made from a model's names, and the choice of a variable for each value."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable
+
+MAX_LENGTH = 28
+
+# What the generated code itself refers to; no variable, field or class may take these names.
+RESERVED = frozenset(
+    "emberlet nn F Model self super len range int float bool str tuple list min max abs sum print iter zip enumerate type "
+    "object property classmethod staticmethod isinstance True False None match case forward backend".split()
+)
+
+# Names that say what made a value rather than what it is: exporters' own, and those of operators.
+_UNINFORMATIVE = frozenset(
+    "x y z t v val value out output input tensor node n graph result res var tmp i o a b c data onnx torch aten "
+    "linear view conv addmm bmm mm mul add sub div permute transpose unsqueeze squeeze slice select expand clone cat "
+    "getitem reshape flatten relu sigmoid tanh gelu silu softmax matmul gemm pool maxpool dropout identity convolution "
+    "to type contiguous t mean pow sqrt exp log neg sum max min where eq ne lt le gt ge index gather scatter split chunk "
+    "constant shape cast concat plus times activation batchnorm batch norm layer native sym size arange full zeros ones "
+    "max_pool avg_pool batch_norm layer_norm scaled_dot_product_attention split_with_sizes".split()
+)
+
+
+def identifier(text: str, fallback: str = "value") -> str:
+    """A Python identifier made from `text`: ASCII, no keyword, no leading underscore, of bounded length."""
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", text)
+    name = re.sub(r"__+", "_", name).strip("_")
+    if len(name) > MAX_LENGTH:
+        cut = name[-MAX_LENGTH:]
+        name = cut.partition("_")[2] if "_" in cut[:12] else cut
+        name = name.strip("_")
+    if not name:
+        name = fallback
+    if name[0].isdigit():
+        name = f"{fallback}_{name}"
+    if keyword.iskeyword(name) or keyword.issoftkeyword(name) or name in RESERVED:
+        name += "_"
+    return name
+
+
+def class_name(text: str) -> str:
+    """A class name made from `text`: "my-model" becomes "MyModel"."""
+    parts = [p for p in re.split(r"[^A-Za-z0-9]+", text) if p]
+    name = "".join(p[0].upper() + p[1:] for p in parts)[:MAX_LENGTH] or "Network"
+    if name[0].isdigit():
+        name = "Model" + name
+    return name + "_" if keyword.iskeyword(name) or name in RESERVED or name in ("Module", "Param") else name
+
+
+def snake(op: str) -> str:
+    """An operator's name as a variable's: "MaxPool" becomes "max_pool", "LSTM" "lstm"."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", op).lower()
+
+
+def informative(name: str, op: str) -> bool:
+    """Whether a value's name tells a reader more than the operator that made it."""
+    if "/" in name or "::" in name or not re.match(r"[A-Za-z_]", name) or re.search(r"_output_\d+$|_out_?\d*$", name):
+        return False
+    base = re.sub(r"[\d_.]+$", "", re.sub(r"_?\d+d?(?=_|$)", "", name)).strip("_").lower()
+    return len(base) > 1 and base not in _UNINFORMATIVE and base != snake(op) and base != op.lower()
+
+
+def module_path(name: str) -> str:
+    """The path of modules in an exporter's name: "/features/conv1/Conv_output_0" becomes "features.conv1"."""
+    parts = [p for p in re.split(r"[/]", name) if p]
+    return ".".join(parts[:-1]) if len(parts) > 1 else ""
+
+
+class Names:
+    """Hands out names that are unique among those handed out."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+
+    def unique(self, name: str) -> str:
+        """`name`, or name_2, name_3, …"""
+        candidate, n = name, 1
+        while candidate in self._taken:
+            n += 1
+            candidate = f"{name.rstrip('_')}_{n}"
+        self._taken.add(candidate)
+        return candidate
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._taken

@@ -1,0 +1,122 @@
+"""Statements of the generated code, and their text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from .expression import WIDTH, Expr, Name, Tuple, flat, spread
+
+
+@dataclass(slots=True)
+class Assign:
+    """`a, b = value  # comment`; a target may be an attribute path such as self.conv1."""
+
+    targets: tuple[str, ...]
+    value: Expr
+    comment: str = ""
+
+
+@dataclass(slots=True)
+class Do:
+    """An expression for its effect."""
+
+    value: Expr
+
+
+@dataclass(slots=True)
+class If:
+    test: Expr
+    then: list[Statement]
+    otherwise: list[Statement] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class For:
+    target: str
+    iterable: Expr
+    body: list[Statement]
+
+
+@dataclass(slots=True)
+class While:
+    test: Expr
+    body: list[Statement]
+
+
+@dataclass(slots=True)
+class Break:
+    pass
+
+
+@dataclass(slots=True)
+class Delete:
+    names: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Return:
+    values: tuple[Expr, ...]
+
+
+@dataclass(slots=True)
+class Comment:
+    text: str
+
+
+Statement = Assign | Do | If | For | While | Break | Delete | Return | Comment
+
+
+def render(statements: list[Statement], indent: int) -> list[str]:
+    """The lines of a block."""
+    lines: list[str] = []
+    for s in statements:
+        lines += _render(s, indent)
+    return lines or [" " * indent + "pass"]
+
+
+def _render(s: Statement, indent: int) -> list[str]:
+    pad = " " * indent
+    match s:
+        case Assign(targets, value, comment):
+            if len(targets) == 1 and value == Name(targets[0]):
+                return []
+            head = ", ".join(targets) + " = "
+            text = pad + head + spread(_bare(value) if len(targets) > 1 else value, indent, len(head))
+            tail = "  # " + comment if comment else ""
+            room = WIDTH - len(text.splitlines()[-1])
+            return (text + (tail if len(tail) <= room else "")).splitlines()
+        case Do(value):
+            return (pad + spread(value, indent)).splitlines()
+        case If(test, then, otherwise):
+            lines = [f"{pad}if {flat(test)}:", *render(then, indent + 4)]
+            if otherwise:
+                lines += [f"{pad}else:", *render(otherwise, indent + 4)]
+            return lines
+        case For(target, iterable, body):
+            return [f"{pad}for {target} in {flat(iterable)}:", *render(body, indent + 4)]
+        case While(test, body):
+            return [f"{pad}while {flat(test)}:", *render(body, indent + 4)]
+        case Break():
+            return [pad + "break"]
+        case Delete(names):
+            return [pad + "del " + ", ".join(names)]
+        case Return(values):
+            if len(values) == 1:
+                return (pad + "return " + spread(values[0], indent, 7)).splitlines()
+            line = pad + "return " + ", ".join(flat(v) for v in values)
+            if values and len(line) <= WIDTH:
+                return [line]
+            return (pad + "return " + spread(Tuple(values), indent, 7)).splitlines()
+        case Comment(text):
+            return [f"{pad}# {text}"]
+        case other:
+            assert_never(other)
+
+
+def _bare(value: Expr) -> Expr:
+    """A tuple on the right of `a, b =` goes without parentheses where it fits on the line."""
+    if isinstance(value, Tuple) and len(value.items) > 1:
+        text = ", ".join(flat(i) for i in value.items)
+        return Name(text)
+    return value

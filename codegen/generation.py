@@ -1,0 +1,135 @@
+"""From a model to Python: `generate` writes files, `load` gives a model that is ready to run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from emberlet.errors import ModelError
+
+from . import weights
+from .emit.module import ModuleWriter, Written
+from .emit.names import identifier
+from .ir.graph import Model
+from .passes import run_passes
+from .reader import read_model
+
+if TYPE_CHECKING:
+    from emberlet.backend import Backend
+    from emberlet.model import Model as GeneratedModel
+    from onnx import ModelProto
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """What `generate` wrote: the module, its burnpack (None where it is embedded or there are no weights), the name of
+    the class, and what the passes did."""
+
+    module: Path
+    weights: Path | None
+    class_name: str
+    notes: tuple[str, ...]
+
+
+def translate(
+    source: str | os.PathLike[str] | bytes | ModelProto,
+    name: str | None = None,
+    passes: Iterable[str] | None = None,
+    weights_name: str | None = None,
+    top_comment: str = "",
+) -> tuple[Model, Written, tuple[str, ...]]:
+    """(typed IR after the passes, the class's source and weights, what the passes did). Raises ModelError."""
+    model = read_model(source, name)
+    graph, notes = run_passes(model.graph, passes)
+    model = replace(model, graph=graph)
+    written = ModuleWriter(model).write(weights_name, top_comment)
+    if written.problems:
+        raise ModelError(f"{model.name}: " + "\n".join(written.problems))
+    return model, written, notes
+
+
+def generate(
+    source: str | os.PathLike[str] | bytes | ModelProto,
+    out_dir: str | os.PathLike[str],
+    name: str | None = None,
+    embed: bool = False,
+    half: bool = False,
+    passes: Iterable[str] | None = None,
+    top_comment: str = "",
+) -> Generated:
+    """Write `name.py`, and beside it `name.bpk` unless the weights are embedded, into `out_dir` (made if missing).
+
+    source: the path of an ONNX file, its bytes, or a ModelProto. name: of the class and the files; the file's own
+    unless given. half: store floats as float16 (they are computed with at full width). passes: the names of those to
+    run, all unless given. Raises ModelError, which lists every problem found, and OSError; then nothing is left behind.
+    """
+    stem = identifier(name or _stem(source), "model").lower()
+    model, written, notes = translate(source, name, passes, None if embed else stem + ".bpk", top_comment)
+    metadata = {"generator": "emberlet", "model": model.name}
+    if model.producer:
+        metadata["producer"] = model.producer
+    text = written.source
+    if embed:
+        data = weights.dumps(written.record, half, metadata)
+        text += f"\n\n{written.class_name}.EMBEDDED = {bytes_literal(data)}\n"
+    out = Path(out_dir)
+    made = not out.exists()
+    out.mkdir(parents=True, exist_ok=True)
+    module, pack = out / (stem + ".py"), out / (stem + ".bpk")
+    try:
+        # Both are complete before either takes its place.
+        with tempfile.TemporaryDirectory(dir=out, prefix=".emberlet-") as scratch:
+            draft = Path(scratch)
+            (draft / module.name).write_text(text, encoding="utf-8")
+            if not embed:
+                weights.save(draft / pack.name, written.record, half, metadata)
+                os.replace(draft / pack.name, pack)
+            os.replace(draft / module.name, module)
+    except BaseException:
+        if made:
+            out.rmdir()
+        raise
+    return Generated(module, None if embed else pack, written.class_name, notes)
+
+
+def load(
+    source: str | os.PathLike[str] | bytes | ModelProto,
+    backend: Backend | str | None = None,
+    name: str | None = None,
+    passes: Iterable[str] | None = None,
+) -> GeneratedModel:
+    """The model as an instance of its generated class, with its weights, and without writing any file.
+
+    Raises ModelError, which lists every problem found.
+    """
+    model, written, _ = translate(source, name, passes)
+    instance = instantiate(written, model.name, backend)
+    instance.load_record(weights.tensors(written.record, backend))
+    return instance
+
+
+def instantiate(written: Written, name: str, backend: Backend | str | None = None) -> GeneratedModel:
+    """The generated class, imported from its source, as an instance without weights."""
+    module = ModuleType(identifier(name, "model"))
+    exec(compile(written.source, f"<{module.__name__}.py>", "exec"), module.__dict__)
+    instance: GeneratedModel = getattr(module, written.class_name)(backend=backend)
+    return instance
+
+
+def _stem(source: object) -> str:
+    return Path(source).stem if isinstance(source, str | os.PathLike) else "model"
+
+
+def bytes_literal(data: bytes) -> str:
+    """`data` as Python source with the quotes a formatter prefers."""
+    text = repr(data)
+    if text[1] == '"' or b'"' not in data:
+        return 'b"' + text[2:-1] + '"'
+    if data.count(b'"') <= data.count(b"'"):
+        return 'b"' + text[2:-1].replace("\\'", "'").replace('"', '\\"') + '"'
+    return text

@@ -1,0 +1,1 @@
+"""The typed intermediate representation: types, values, arguments, nodes, graphs."""

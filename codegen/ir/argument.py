@@ -1,0 +1,52 @@
+"""Argument: one input or output of a node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .types import AbsentType, Type
+from .value import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """Known only when the model runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Known now, and kept as a tensor of its own that the generated code names."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """Known now, and absorbed by the node: a layer's weight, a shape, an axis."""
+
+    value: Value
+
+
+Source = Dynamic | Constant | Static
+DYNAMIC = Dynamic()
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A value's name (unique in the whole model), its type, and where it comes from."""
+
+    name: str
+    type: Type
+    source: Source = DYNAMIC
+
+    @property
+    def present(self) -> bool:
+        return not isinstance(self.type, AbsentType)
+
+    @property
+    def value(self) -> Value | None:
+        """What the argument is, where that is known at compile time."""
+        return None if isinstance(self.source, Dynamic) else self.source.value
+
+
+ABSENT = Argument("", AbsentType())

@@ -1,0 +1,158 @@
+"""Value: a tensor that is known at compile time, whose bytes are fetched only when somebody needs them.
+
+A model may be larger than memory allows twice, so a Value keeps where its bytes are rather than the bytes. A fill
+keeps one element however large it is.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, assert_never
+
+from emberlet.dtypes import DType, int64
+from emberlet.dtypes import string as string_dtype
+
+from .problem import Problem
+
+if TYPE_CHECKING:
+    from emberlet.backend import Backend
+    from emberlet.tensor import Tensor
+
+Number = int | float | bool
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """The bytes themselves, row-major and little-endian, narrow elements packed lowest bits first."""
+
+    data: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Bytes that `load` fetches; `key` is equal for two values only where their bytes are the same place."""
+
+    load: Callable[[], Buffer]
+    key: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Every element is `number`."""
+
+    number: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The elements of a string tensor."""
+
+    items: tuple[str, ...]
+
+
+Source = Inline | Stored | Fill | Text
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A constant tensor: dtype, shape, and where its elements come from."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    source: Source = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.dtype.nbytes(self.size))
+
+    def key(self) -> Hashable:
+        """Equal for two values only where they are equal tensors."""
+        match self.source:
+            case Inline(data):
+                what: Hashable = ("inline", bytes(data))
+            case Stored(_, key):
+                what = ("stored", key)
+            case Fill(number):
+                what = ("fill", repr(number))
+            case Text(items):
+                what = ("text", items)
+            case other:
+                assert_never(other)
+        return (self.dtype.name, self.shape, what)
+
+    def raw(self) -> Buffer:
+        """The elements as bytes in the layout of `Inline`. Raises Problem for strings, which have none."""
+        match self.source:
+            case Inline(data):
+                return data
+            case Stored(load, _):
+                return load()
+            case Fill():
+                from emberlet.backend import get_backend
+
+                return bytes(get_backend("python").to_bytes(self.tensor(get_backend("python"))))
+            case Text():
+                raise Problem("a string tensor has no bytes")
+            case other:
+                assert_never(other)
+
+    def tensor(self, backend: Backend | str | None = None) -> Tensor:
+        """The value as a Tensor of `backend`."""
+        from emberlet.backend import get_backend
+
+        home = get_backend(backend)
+        match self.source:
+            case Fill(number):
+                return home.full(self.shape, number, self.dtype)
+            case Text(items):
+                return home.from_list(list(items), self.dtype, self.shape)
+            case _:
+                return home.from_bytes(self.raw(), self.dtype, self.shape)
+
+    def list(self) -> list[Number | str]:
+        """The elements as a flat list of Python numbers, bools or str."""
+        if isinstance(self.source, Text):
+            return list(self.source.items)
+        if isinstance(self.source, Fill):
+            return [self.source.number] * self.size
+        if self.dtype.code is not None and not self.dtype.is_bool:
+            return list(struct.unpack(f"<{self.size}{self.dtype.code}", self.raw()))
+        from emberlet.backend import get_backend
+
+        home = get_backend("python")
+        return list(home.to_list(home.from_bytes(bytes(self.raw()), self.dtype, self.shape)))
+
+    def ints(self) -> tuple[int, ...]:
+        """The elements as ints. Raises Problem where they are no integers."""
+        if not self.dtype.is_integer:
+            raise Problem(f"expected integers, found a constant of dtype {self.dtype}")
+        return tuple(int(v) for v in self.list())
+
+    def item(self) -> Number | str:
+        """The only element. Raises Problem where there is another number of them."""
+        if self.size != 1:
+            raise Problem(f"expected one element, found a constant of shape {self.shape}")
+        return self.list()[0]
+
+
+def ints_value(values: tuple[int, ...], dtype: DType = int64) -> Value:
+    """A rank-1 constant of integers."""
+    return Value(dtype, (len(values),), Inline(struct.pack(f"<{len(values)}{dtype.code}", *values)))
+
+
+def scalar_value(number: Number, dtype: DType) -> Value:
+    """A rank-0 constant."""
+    return Value(dtype, (), Fill(number))
+
+
+def text_value(items: tuple[str, ...], shape: tuple[int, ...] | None = None) -> Value:
+    """A constant of strings, rank 1 unless `shape` says otherwise."""
+    return Value(string_dtype, (len(items),) if shape is None else shape, Text(items))

@@ -1,0 +1,40 @@
+"""Operators: one class each, in a file per family. `AnyNode` is the union of all, and the registry is made from it.
+
+Adding an operator: see docs/adding-an-operator.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from ..ir.node import Node
+from . import (
+    arithmetic,
+    constant,
+    control,
+    convolution,
+    elementwise,
+    indexing,
+    linear_algebra,
+    movement,
+    normalization,
+    pooling,
+    reduction,
+)
+
+AnyNode = (
+    arithmetic.Family
+    | constant.Family
+    | control.Family
+    | convolution.Family
+    | elementwise.Family
+    | indexing.Family
+    | linear_algebra.Family
+    | movement.Family
+    | normalization.Family
+    | pooling.Family
+    | reduction.Family
+)
+
+OPERATORS: tuple[type[Node[Any]], ...] = get_args(AnyNode)
+REGISTRY: dict[tuple[str, str], type[Node[Any]]] = {(c.domain, c.op()): c for c in OPERATORS}

@@ -1,0 +1,146 @@
+"""Attributes: what the reader hands an operator's `read`; it is consumed there and does not survive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from emberlet import dtypes
+from emberlet.dtypes import DType
+
+from ..ir.argument import Argument
+from ..ir.problem import Problem
+from ..ir.types import Type
+from ..ir.value import Value
+
+if TYPE_CHECKING:
+    from ..ir.graph import Graph
+
+GraphReader = Callable[[Sequence[Type]], "Graph"]
+"""Reads a subgraph, given the types of its inputs (an empty sequence: those the file declares)."""
+
+AttributeValue = int | float | str | Value | Type | GraphReader | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
+
+
+# TensorProto.DataType
+DTYPES: dict[int, DType] = {
+    1: dtypes.float32, 2: dtypes.uint8, 3: dtypes.int8, 4: dtypes.uint16, 5: dtypes.int16, 6: dtypes.int32,
+    7: dtypes.int64, 8: dtypes.string, 9: dtypes.bool, 10: dtypes.float16, 11: dtypes.float64, 12: dtypes.uint32,
+    13: dtypes.uint64, 16: dtypes.bfloat16, 17: dtypes.float8_e4m3fn, 18: dtypes.float8_e4m3fnuz,
+    19: dtypes.float8_e5m2, 20: dtypes.float8_e5m2fnuz, 21: dtypes.uint4, 22: dtypes.int4, 23: dtypes.float4_e2m1fn,
+    24: dtypes.float8_e8m0fnu, 25: dtypes.uint2, 26: dtypes.int2,
+}  # fmt: skip
+
+
+class Attributes:
+    """A node's attributes with typed access, its opset version, its typed inputs and its outputs.
+
+    Each getter raises Problem where the attribute has another type, or is missing and has no default.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, AttributeValue],
+        opset: int,
+        inputs: tuple[Argument, ...],
+        outputs: tuple[Argument, ...],
+    ) -> None:
+        self._values = values
+        self._read: set[str] = set()
+        self.opset = opset
+        self.inputs = inputs
+        self.outputs = outputs
+
+    def has(self, name: str) -> bool:
+        self._read.add(name)
+        return name in self._values
+
+    def unread(self) -> list[str]:
+        """The attributes nobody asked for."""
+        return sorted(set(self._values) - self._read)
+
+    def _get(self, name: str, kind: str) -> AttributeValue:
+        self._read.add(name)
+        if name not in self._values:
+            raise Problem(f"attribute {name!r} ({kind}) is missing")
+        return self._values[name]
+
+    def int(self, name: str, default: int | None = None) -> int:
+        if default is not None and not self.has(name):
+            return default
+        value = self._get(name, "int")
+        if not isinstance(value, int):
+            raise Problem(f"attribute {name!r} should be an int")
+        return value
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        return bool(self.int(name, int(default)))
+
+    def float(self, name: str, default: float | None = None) -> float:
+        if default is not None and not self.has(name):
+            return default
+        value = self._get(name, "float")
+        if not isinstance(value, float):
+            raise Problem(f"attribute {name!r} should be a float")
+        return value
+
+    def string(self, name: str, default: str | None = None, choices: Sequence[str] = ()) -> str:
+        if default is not None and not self.has(name):
+            return default
+        value = self._get(name, "string")
+        if not isinstance(value, str):
+            raise Problem(f"attribute {name!r} should be a string")
+        if choices and value not in choices:
+            raise Problem(f"attribute {name!r} is {value!r}, expected one of {', '.join(choices)}")
+        return value
+
+    def ints(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+        if default is not None and not self.has(name):
+            return tuple(default)
+        value = self._get(name, "ints")
+        if not isinstance(value, tuple) or not all(isinstance(v, int) for v in value):
+            raise Problem(f"attribute {name!r} should be a list of ints")
+        return tuple(int(v) for v in value)
+
+    def floats(self, name: str, default: Sequence[float] | None = None) -> tuple[float, ...]:
+        if default is not None and not self.has(name):
+            return tuple(default)
+        value = self._get(name, "floats")
+        if not isinstance(value, tuple) or not all(isinstance(v, float) for v in value):
+            raise Problem(f"attribute {name!r} should be a list of floats")
+        return tuple(float(v) for v in value)
+
+    def strings(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
+        if default is not None and not self.has(name):
+            return tuple(default)
+        value = self._get(name, "strings")
+        if not isinstance(value, tuple) or not all(isinstance(v, str) for v in value):
+            raise Problem(f"attribute {name!r} should be a list of strings")
+        return tuple(str(v) for v in value)
+
+    def tensor(self, name: str) -> Value:
+        value = self._get(name, "tensor")
+        if not isinstance(value, Value):
+            raise Problem(f"attribute {name!r} should be a tensor")
+        return value
+
+    def dtype(self, name: str) -> DType:
+        """A TensorProto.DataType."""
+        code = self.int(name)
+        found = DTYPES.get(code)
+        if found is None:
+            raise Problem(f"attribute {name!r} is {code}, which is no supported element type")
+        return found
+
+    def type(self, name: str) -> Type:
+        value = self._get(name, "type")
+        if isinstance(value, Value | int | float | str | tuple) or callable(value):
+            raise Problem(f"attribute {name!r} should be a type")
+        return value
+
+    def graph(self, name: str, inputs: Sequence[Type] = ()) -> Graph:
+        """The subgraph, read with these types for its inputs."""
+        value = self._get(name, "graph")
+        if not callable(value):
+            raise Problem(f"attribute {name!r} should be a graph")
+        return value(inputs)

@@ -1,0 +1,61 @@
+"""What many operators share: nodes without a config, and helpers on axes, dimensions and layers' weights."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..ir.node import Node
+from ..ir.problem import Problem
+from ..ir.types import Dim, Shape
+from ..ir.value import Fill, Stored, Value
+from .attributes import Attributes
+
+
+@dataclass(frozen=True)
+class Plain(Node[None], ABC):
+    """A node without attributes."""
+
+    @classmethod
+    def read(cls, a: Attributes) -> None:
+        return None
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """`axis` counted from the front. Raises Problem outside [-rank, rank)."""
+    if not -rank <= axis < rank:
+        raise Problem(f"axis {axis} is outside [{-rank}, {rank})")
+    return axis + rank if axis < 0 else axis
+
+
+def axes_of(axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Non-negative axes, in the order given. Raises Problem for one that does not exist or comes twice."""
+    out = tuple(axis_of(a, rank) for a in axes)
+    if len(set(out)) < len(out):
+        raise Problem(f"the axes {tuple(axes)} name one axis twice")
+    return out
+
+
+def one_channel_or(shape: Shape | None, axis: int) -> Dim:
+    """Dimension `axis` of a shape, None where it is not known."""
+    return None if shape is None or not -len(shape) <= axis < len(shape) else shape[axis]
+
+
+def transposed(value: Value) -> Value:
+    """A matrix with its axes exchanged; the bytes are only moved when somebody asks for them."""
+    rows, columns = value.shape
+    if isinstance(value.source, Fill):
+        return Value(value.dtype, (columns, rows), value.source)
+
+    def load() -> bytes:
+        x = value.tensor()
+        turned = x.backend.permute(x, (1, 0))
+        return bytes(x.backend.to_bytes(turned))
+
+    return Value(value.dtype, (columns, rows), Stored(load, ("transposed", value.key())))
+
+
+def reshaped(value: Value, shape: tuple[int, ...]) -> Value:
+    """The same elements in another shape of the same size."""
+    return Value(value.dtype, shape, value.source)

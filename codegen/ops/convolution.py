@@ -1,0 +1,158 @@
+"""Convolution and its transpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..emit.emitter import Emission, Emitter, default
+from ..ir.node import Node
+from ..ir.problem import Problem
+from ..ir.types import Dim, TensorType, Type
+from .attributes import Attributes
+from .base import one_channel_or
+from .windows import Window, spatial_of
+
+
+@dataclass(frozen=True)
+class ConvConfig:
+    window: Window
+    groups: int
+
+
+class Conv(Node[ConvConfig]):
+    """Cross-correlation with any number of spatial axes; a layer where the weights are constants."""
+
+    since, static = (1, 11, 22), (1, 2)
+
+    @classmethod
+    def read(cls, a: Attributes) -> ConvConfig:
+        return ConvConfig(Window.read(a), a.int("group", 1))
+
+    def window(self) -> Window:
+        weight = self.shape(1)
+        rank = len(weight) if weight is not None else self.rank(0)
+        kernel = tuple(d for d in weight[2:] if isinstance(d, int)) if weight is not None else ()
+        if weight is not None and self.config.window.kernel and kernel and len(kernel) == rank - 2:
+            if kernel != self.config.window.kernel:
+                raise Problem(f"kernel_shape is {self.config.window.kernel}, the weight's is {kernel}")
+        return self.config.window.of(rank - 2, kernel)
+
+    def infer(self) -> tuple[Type, ...]:
+        x, weight = self.tensor(0), self.tensor(1)
+        window = self.window()
+        rank = len(window.kernel) + 2
+        if x.shape is not None and len(x.shape) != rank:
+            raise Problem(f"the input has rank {len(x.shape)}, the weight {rank}")
+        channels, wanted = one_channel_or(x.shape, 1), one_channel_or(weight.shape, 1)
+        if isinstance(channels, int) and isinstance(wanted, int) and channels != wanted * self.config.groups:
+            raise Problem(
+                f"the input has {channels} channels, a weight of shape {weight.shape} with {self.config.groups} groups "
+                f"wants {wanted * self.config.groups}"
+            )
+        batch: Dim = x.shape[0] if x.shape is not None else None
+        sizes = window.sizes(spatial_of(x.shape, rank))
+        return (TensorType(x.dtype, (batch, one_channel_or(weight.shape, 0), *sizes)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        window, shape = self.window(), self.shape(0)
+        n = len(window.kernel)
+        options = window.keywords(window.padding(spatial_of(shape, n + 2)))
+        weight, bias = self.value(1), self.value(2)
+        options["groups"] = default(self.config.groups, 1)
+        if weight is None or (self.has(2) and bias is None) or n > 3 or not weight.dtype.is_float:
+            return e.call("conv", e.x(0), e.x(1), *([e.x(2)] if self.has(2) else []), **options)
+        layer = e.layer(
+            f"Conv{n}d",
+            weight.shape[1] * self.config.groups,
+            weight.shape[0],
+            weights={"weight": weight, "bias": bias},
+            kernel_size=window.kernel[0] if len(set(window.kernel)) == 1 else window.kernel,
+            **options,
+            bias=default(bias is not None, True),
+        )
+        return e.apply(layer, e.x(0))
+
+
+@dataclass(frozen=True)
+class ConvTransposeConfig:
+    window: Window
+    groups: int
+    output_padding: tuple[int, ...]
+    output_shape: tuple[int, ...]
+
+
+class ConvTranspose(Node[ConvTransposeConfig]):
+    """The gradient of a convolution with regard to its input. weight: (in, out / groups, *kernel)."""
+
+    since, static = (1, 11, 22), (1, 2)
+
+    @classmethod
+    def read(cls, a: Attributes) -> ConvTransposeConfig:
+        return ConvTransposeConfig(
+            Window.read(a), a.int("group", 1), a.ints("output_padding", ()), a.ints("output_shape", ())
+        )
+
+    def geometry(self) -> tuple[Window, tuple[tuple[int, int], ...], tuple[int, ...]]:
+        """(window, padding, output padding), output_shape and auto_pad resolved to padding."""
+        weight, c = self.shape(1), self.config
+        rank = len(weight) if weight is not None else self.rank(0)
+        n = rank - 2
+        window = c.window.of(n, tuple(d for d in weight[2:] if isinstance(d, int)) if weight is not None else ())
+        extra = c.output_padding or (0,) * n
+        wanted = c.output_shape[-n:] if c.output_shape else ()
+        if not wanted and window.auto_pad in ("NOTSET", "VALID"):
+            return window, window.padding(None), extra
+        spatial = spatial_of(self.shape(0), rank)
+        pads = []
+        for i in range(n):
+            size, reach = spatial[i], (window.kernel[i] - 1) * window.dilation[i] + 1
+            if wanted:
+                if not isinstance(size, int):
+                    raise Problem(f"output_shape needs a known size of axis {i + 2}")
+                total = window.stride[i] * (size - 1) + extra[i] + reach - wanted[i]
+            else:
+                total = reach + extra[i] - window.stride[i]
+            total_pad = max(0, total)
+            if total < 0:
+                extra = (*extra[:i], extra[i] - total, *extra[i + 1 :])
+            half = total_pad // 2
+            pads.append((half, total_pad - half) if window.auto_pad == "SAME_UPPER" else (total_pad - half, half))
+        return window, tuple(pads), extra
+
+    def infer(self) -> tuple[Type, ...]:
+        x, weight = self.tensor(0), self.shape(1)
+        window, padding, extra = self.geometry()
+        n = len(window.kernel)
+        sizes: list[Dim] = []
+        for i, size in enumerate(spatial_of(x.shape, n + 2)):
+            reach = (window.kernel[i] - 1) * window.dilation[i] + 1
+            grown = (
+                window.stride[i] * (size - 1) + extra[i] + reach - sum(padding[i]) if isinstance(size, int) else None
+            )
+            sizes.append(grown)
+        out = one_channel_or(weight, 1)
+        channels = out * self.config.groups if isinstance(out, int) else None
+        return (TensorType(x.dtype, (x.shape[0] if x.shape is not None else None, channels, *sizes)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        window, padding, extra = self.geometry()
+        n = len(window.kernel)
+        options = window.keywords(padding)
+        options["output_padding"] = default(extra[0] if len(set(extra)) == 1 else extra, 0)
+        options["groups"] = default(self.config.groups, 1)
+        weight, bias = self.value(1), self.value(2)
+        if weight is None or (self.has(2) and bias is None) or n > 3:
+            return e.call("conv_transpose", e.x(0), e.x(1), *([e.x(2)] if self.has(2) else []), **options)
+        layer = e.layer(
+            f"ConvTranspose{n}d",
+            weight.shape[0],
+            weight.shape[1] * self.config.groups,
+            weights={"weight": weight, "bias": bias},
+            kernel_size=window.kernel[0] if len(set(window.kernel)) == 1 else window.kernel,
+            **options,
+            bias=default(bias is not None, True),
+        )
+        return e.apply(layer, e.x(0))
+
+
+Family = Conv | ConvTranspose

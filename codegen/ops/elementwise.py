@@ -1,0 +1,354 @@
+"""Elementwise functions of one tensor, and activations."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from emberlet import dtypes
+from emberlet.dtypes import DType
+
+from ..emit.emitter import Emission, Emitter, default
+from ..emit.expression import Binary, Unary, lift
+from ..ir.node import Node
+from ..ir.types import ScalarType, TensorType, Type
+from .attributes import Attributes
+from .base import Plain
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class Elementwise(Node[C], ABC, Generic[C]):
+    """One output with the shape of the first input, and its dtype unless `result` says another."""
+
+    function: ClassVar[str]
+    result: ClassVar[DType | None] = None
+
+    def infer(self) -> tuple[Type, ...]:
+        x = self.tensor(0)
+        return (TensorType(self.result or x.dtype, x.shape),)
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call(self.function, e.x())
+
+
+@dataclass(frozen=True)
+class PlainElementwise(Elementwise[None], ABC):
+    """`F.function(x)`"""
+
+    @classmethod
+    def read(cls, a: Attributes) -> None:
+        return None
+
+
+class Abs(PlainElementwise):
+    since, function = (1, 6, 13), "abs"
+
+
+class Acos(PlainElementwise):
+    since, function = (7, 22), "acos"
+
+
+class Acosh(PlainElementwise):
+    since, function = (9, 22), "acosh"
+
+
+class Asin(PlainElementwise):
+    since, function = (7, 22), "asin"
+
+
+class Asinh(PlainElementwise):
+    since, function = (9, 22), "asinh"
+
+
+class Atan(PlainElementwise):
+    since, function = (7, 22), "atan"
+
+
+class Atanh(PlainElementwise):
+    since, function = (9, 22), "atanh"
+
+
+class BitwiseNot(PlainElementwise):
+    since, function = (18,), "bitwise_invert"
+
+
+class Ceil(PlainElementwise):
+    since, function = (1, 6, 13), "ceil"
+
+
+class Cos(PlainElementwise):
+    since, function = (7, 22), "cos"
+
+
+class Cosh(PlainElementwise):
+    since, function = (9, 22), "cosh"
+
+
+class Erf(PlainElementwise):
+    since, function = (9, 13), "erf"
+
+
+class Exp(PlainElementwise):
+    since, function = (1, 6, 13), "exp"
+
+
+class Floor(PlainElementwise):
+    since, function = (1, 6, 13), "floor"
+
+
+class HardSwish(PlainElementwise):
+    since, function = (14, 22), "hard_swish"
+
+
+class IsNaN(PlainElementwise):
+    since, function, result = (9, 13, 20), "isnan", dtypes.bool
+
+
+class Log(PlainElementwise):
+    since, function = (1, 6, 13), "log"
+
+
+class Mish(PlainElementwise):
+    since, function = (18, 22), "mish"
+
+
+class Not(PlainElementwise):
+    since, function = (1,), "logical_not"
+
+
+class Reciprocal(PlainElementwise):
+    since, function = (1, 6, 13), "reciprocal"
+
+
+class Relu(PlainElementwise):
+    since, function = (1, 6, 13, 14), "relu"
+
+
+class Round(PlainElementwise):
+    since, function = (11, 22), "round"
+
+
+class Sigmoid(PlainElementwise):
+    since, function = (1, 6, 13), "sigmoid"
+
+
+class Sign(PlainElementwise):
+    since, function = (9, 13), "sign"
+
+
+class Sin(PlainElementwise):
+    since, function = (7, 22), "sin"
+
+
+class Sinh(PlainElementwise):
+    since, function = (9, 22), "sinh"
+
+
+class Softplus(PlainElementwise):
+    since, function = (1, 22), "softplus"
+
+
+class Softsign(PlainElementwise):
+    since, function = (1, 22), "softsign"
+
+
+class Sqrt(PlainElementwise):
+    since, function = (1, 6, 13), "sqrt"
+
+
+class Tan(PlainElementwise):
+    since, function = (7, 22), "tan"
+
+
+class Tanh(PlainElementwise):
+    since, function = (1, 6, 13), "tanh"
+
+
+class Neg(Plain):
+    """The negative; of a Python number too."""
+
+    since = (1, 6, 13)
+
+    def infer(self) -> tuple[Type, ...]:
+        t = self.type(0)
+        if isinstance(t, ScalarType):
+            return (ScalarType(t.dtype, -t.value if isinstance(t.value, int) else None),)
+        return (self.tensor(0),)
+
+    def emit(self, e: Emitter) -> Emission:
+        return Unary("-", e.held(0) if isinstance(self.type(0), ScalarType) else e.x())
+
+
+# -- activations with attributes --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AlphaConfig:
+    alpha: float
+
+
+@dataclass(frozen=True)
+class Alpha(Elementwise[AlphaConfig], ABC):
+    """`F.function(x, alpha=…)`; the keyword is left out where the functional layer has the same default."""
+
+    usual: ClassVar[float]
+    keyword: ClassVar[str] = "alpha"
+
+    @classmethod
+    def read(cls, a: Attributes) -> AlphaConfig:
+        return AlphaConfig(a.float("alpha", cls.usual))
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call(self.function, e.x(), **{self.keyword: default(self.config.alpha, self.usual)})
+
+
+class Celu(Alpha):
+    since, function, usual = (12,), "celu", 1.0
+
+
+class Elu(Alpha):
+    since, function, usual = (1, 6, 22), "elu", 1.0
+
+
+class LeakyRelu(Alpha):
+    since, function, usual, keyword = (1, 6, 16), "leaky_relu", 0.01, "negative_slope"
+
+
+class Swish(Alpha):
+    since, function, usual = (24,), "swish", 1.0
+
+
+class ThresholdedRelu(Alpha):
+    since, function, usual = (10, 22), "thresholded_relu", 1.0
+
+
+@dataclass(frozen=True)
+class HardSigmoidConfig:
+    alpha: float
+    beta: float
+
+
+class HardSigmoid(Elementwise[HardSigmoidConfig]):
+    """max(0, min(1, alpha · x + beta))"""
+
+    since, function = (1, 6, 22), "hard_sigmoid"
+
+    @classmethod
+    def read(cls, a: Attributes) -> HardSigmoidConfig:
+        return HardSigmoidConfig(a.float("alpha", 0.2), a.float("beta", 0.5))
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call("hard_sigmoid", e.x(), alpha=default(self.config.alpha, 0.2), beta=default(self.config.beta, 0.5))
+
+
+@dataclass(frozen=True)
+class SeluConfig:
+    alpha: float
+    gamma: float
+
+
+class Selu(Elementwise[SeluConfig]):
+    """Opset 1 has rounder defaults than 6."""
+
+    since, function = (1, 6, 22), "selu"
+
+    @classmethod
+    def read(cls, a: Attributes) -> SeluConfig:
+        alpha, gamma = (1.6732, 1.0507) if a.opset < 6 else (1.6732632, 1.050701)
+        return SeluConfig(a.float("alpha", alpha), a.float("gamma", gamma))
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call(
+            "selu", e.x(), alpha=default(self.config.alpha, 1.6732632), gamma=default(self.config.gamma, 1.050701)
+        )
+
+
+@dataclass(frozen=True)
+class ShrinkConfig:
+    bias: float
+    lambd: float
+
+
+class Shrink(Elementwise[ShrinkConfig]):
+    """x + bias below -lambd, x - bias above lambd, 0 between."""
+
+    since, function = (9,), "shrink"
+
+    @classmethod
+    def read(cls, a: Attributes) -> ShrinkConfig:
+        return ShrinkConfig(a.float("bias", 0.0), a.float("lambd", 0.5))
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call("shrink", e.x(), lambd=default(self.config.lambd, 0.5), bias=default(self.config.bias, 0.0))
+
+
+@dataclass(frozen=True)
+class GeluConfig:
+    approximate: str
+
+
+class Gelu(Elementwise[GeluConfig]):
+    """x · Φ(x), or its tanh approximation."""
+
+    since, function = (20,), "gelu"
+
+    @classmethod
+    def read(cls, a: Attributes) -> GeluConfig:
+        return GeluConfig(a.string("approximate", "none", ("none", "tanh")))
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call("gelu", e.x(), approximate=default(self.config.approximate, "none"))
+
+
+@dataclass(frozen=True)
+class PReluConfig:
+    per_channel: bool
+
+
+class PRelu(Elementwise[PReluConfig]):
+    """A slope that broadcasts to x; before opset 7, one for each channel."""
+
+    since, function = (1, 6, 7, 9, 16), "prelu"
+
+    @classmethod
+    def read(cls, a: Attributes) -> PReluConfig:
+        return PReluConfig(a.opset < 7)
+
+    def emit(self, e: Emitter) -> Emission:
+        if self.config.per_channel:
+            return e.call("prelu", e.x(0), e.x(1))
+        return e.call("where", Binary("<", e.x(0), lift(0)), Binary("*", e.x(0), e.operand(1)), e.x(0))
+
+
+@dataclass(frozen=True)
+class IsInfConfig:
+    negative: bool
+    positive: bool
+
+
+class IsInf(Elementwise[IsInfConfig]):
+    """Infinite, of either sign or of one."""
+
+    since, function, result = (10, 20), "isinf", dtypes.bool
+
+    @classmethod
+    def read(cls, a: Attributes) -> IsInfConfig:
+        return IsInfConfig(a.flag("detect_negative", True), a.flag("detect_positive", True))
+
+    def emit(self, e: Emitter) -> Emission:
+        if self.config.negative and self.config.positive:
+            return e.call("isinf", e.x())
+        if not self.config.negative and not self.config.positive:
+            return e.call("zeros_like", e.x(), dtype=dtypes.bool)
+        return Binary("==", e.x(), lift(float("inf" if self.config.positive else "-inf")))
+
+
+Family = (
+    Abs | Acos | Acosh | Asin | Asinh | Atan | Atanh | BitwiseNot | Ceil | Celu | Cos | Cosh | Elu | Erf | Exp | Floor
+    | Gelu | HardSigmoid | HardSwish | IsInf | IsNaN | LeakyRelu | Log | Mish | Neg | Not | PRelu | Reciprocal | Relu
+    | Round | Selu | Shrink | Sigmoid | Sign | Sin | Sinh | Softplus | Softsign | Sqrt | Swish | Tan | Tanh
+    | ThresholdedRelu
+)  # fmt: skip

@@ -1,0 +1,137 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass
+from typing import ClassVar
+
+from emberlet import dtypes
+
+from ..emit.emitter import Emission, Emitter, default
+from ..emit.expression import Expr
+from ..ir.node import Node
+from ..ir.problem import Problem
+from ..ir.types import TensorType, Type
+from .attributes import Attributes
+from .base import Plain
+from .windows import Window, short, short_padding, spatial_of
+
+
+@dataclass(frozen=True)
+class PoolConfig:
+    window: Window
+    ceil_mode: bool
+    count_include_pad: bool
+    p: int
+    storage_order: int
+
+
+@dataclass(frozen=True)
+class Pool(Node[PoolConfig], ABC):
+    """A reduction of each window of (n, c, *spatial)."""
+
+    function: ClassVar[str]
+
+    @classmethod
+    def read(cls, a: Attributes) -> PoolConfig:
+        return PoolConfig(
+            Window.read(a),
+            a.flag("ceil_mode"),
+            a.flag("count_include_pad"),
+            a.int("p", 2) if a.has("p") and a.opset >= 2 else 2,
+            a.int("storage_order", 0),
+        )
+
+    def window(self) -> Window:
+        return self.config.window.of(len(self.config.window.kernel))
+
+    def infer(self) -> tuple[Type, ...]:
+        x, window = self.tensor(0), self.window()
+        rank = len(window.kernel) + 2
+        if x.shape is not None and len(x.shape) != rank:
+            raise Problem(f"a kernel of {window.kernel} on an input of rank {len(x.shape)}")
+        shape = x.shape if x.shape is not None else (None,) * rank
+        sizes = window.sizes(spatial_of(shape, rank), self.config.ceil_mode)
+        return (TensorType(x.dtype, (*shape[:2], *sizes)),)
+
+    def pool(self, e: Emitter, function: str) -> Expr:
+        window, shape = self.window(), self.shape(0)
+        padding = window.padding(None if shape is None else shape[2:])
+        kernel, stride = short(window.kernel), short(window.stride)
+        return e.call(
+            function,
+            e.x(),
+            kernel,
+            stride=default(stride, kernel) if stride != kernel else default(None, None),
+            padding=default(short_padding(padding), 0),
+            dilation=default(short(window.dilation), 1),
+            ceil_mode=default(self.config.ceil_mode, False),
+            **self.extras(),
+        )
+
+    def extras(self) -> dict[str, bool | int]:
+        return {}
+
+    def emit(self, e: Emitter) -> Emission:
+        return self.pool(e, self.function)
+
+
+class AveragePool(Pool):
+    since, function = (1, 7, 10, 11, 19, 22), "avg_pool"
+
+    def extras(self) -> dict[str, bool | int]:
+        padded = self.config.window.auto_pad != "VALID" and (
+            any(self.config.window.pads) or self.config.window.auto_pad != "NOTSET"
+        )
+        return {"count_include_pad": False} if padded and not self.config.count_include_pad else {}
+
+
+class MaxPool(Pool):
+    """With a second output, the indices of the maxima in the flattened input."""
+
+    since, function = (1, 8, 10, 11, 12, 22), "max_pool"
+
+    def infer(self) -> tuple[Type, ...]:
+        (t,) = super().infer()
+        assert isinstance(t, TensorType)
+        return (t, TensorType(dtypes.int64, t.shape))
+
+    def emit(self, e: Emitter) -> Emission:
+        if len(self.outputs) < 2 or not self.outputs[1].present:
+            return self.pool(e, "max_pool")
+        return self.pool(e, "max_pool_with_indices")
+
+
+class LpPool(Pool):
+    since, function = (1, 2, 11, 18, 22), "lp_pool"
+
+    def extras(self) -> dict[str, bool | int]:
+        return {} if self.config.p == 2 else {"p": self.config.p}
+
+
+@dataclass(frozen=True)
+class GlobalPool(Plain, ABC):
+    """One value per channel; the spatial axes stay, with size 1."""
+
+    function: ClassVar[str]
+
+    def infer(self) -> tuple[Type, ...]:
+        x = self.tensor(0)
+        if x.shape is None:
+            return (TensorType(x.dtype),)
+        return (TensorType(x.dtype, (*x.shape[:2], *(1,) * (len(x.shape) - 2))),)
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call(self.function, e.x())
+
+
+class GlobalAveragePool(GlobalPool):
+    since, function = (1, 22), "global_avg_pool"
+
+
+class GlobalMaxPool(GlobalPool):
+    since, function = (1, 22), "global_max_pool"
+
+
+Family = AveragePool | GlobalAveragePool | GlobalMaxPool | LpPool | MaxPool

@@ -1,0 +1,284 @@
+"""Reductions over axes, arg-extremes and cumulative operations."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from emberlet import dtypes
+
+from ..emit.emitter import Emission, Emitter, default
+from ..emit.expression import Binary, Expr, Liftable, lift
+from ..ir.node import Node
+from ..ir.types import Shape, TensorType, Type
+from .attributes import Attributes
+from .base import axes_of, axis_of
+
+
+@dataclass(frozen=True)
+class ReduceConfig:
+    """axes: those given as an attribute, None where they are an input or all are meant."""
+
+    axes: tuple[int, ...] | None
+    keepdims: bool
+    noop_with_empty_axes: bool
+
+
+@dataclass(frozen=True)
+class Reduction(Node[ReduceConfig], ABC):
+    """Axes were an attribute before they became the second input, at opset `axes_input`."""
+
+    axes_input: ClassVar[int] = 18
+    static = (1,)
+
+    @classmethod
+    def read(cls, a: Attributes) -> ReduceConfig:
+        given = a.ints("axes") if a.opset < cls.axes_input and a.has("axes") else None
+        empty = a.flag("noop_with_empty_axes") if a.opset >= cls.axes_input else False
+        return ReduceConfig(given or None, a.flag("keepdims", True), empty)
+
+    def axes(self) -> tuple[int, ...] | None:
+        """The axes where they are known; () means none is reduced, all of them where the rank is known."""
+        given = self.config.axes
+        if given is None and self.has(1):
+            given = self.ints(1)
+            if given is None:
+                return None
+        if not given:
+            if self.config.noop_with_empty_axes:
+                return ()
+            rank = self.tensor(0).rank
+            return None if rank is None else tuple(range(rank))
+        rank = self.tensor(0).rank
+        return given if rank is None else tuple(sorted(axes_of(given, rank)))
+
+    def infer(self) -> tuple[Type, ...]:
+        x, axes = self.tensor(0), self.axes()
+        return (TensorType(x.dtype, self.reduced(x.shape, axes)),)
+
+    def reduced(self, shape: Shape | None, axes: tuple[int, ...] | None) -> Shape | None:
+        if shape is None:
+            return None
+        if axes is None:
+            if self.config.keepdims:
+                return (None,) * len(shape)
+            count = self.dims(1)
+            return None if count is None or not count else (None,) * (len(shape) - len(count))
+        if self.config.keepdims:
+            return tuple(1 if i in axes else d for i, d in enumerate(shape))
+        return tuple(d for i, d in enumerate(shape) if i not in axes)
+
+    def axis(self, e: Emitter) -> Liftable:
+        """The `axis` argument: None for all, an int, a tuple, or an expression."""
+        axes = self.axes()
+        if axes is not None:
+            rank = self.tensor(0).rank
+            if axes and rank is not None and len(axes) == rank:
+                return None
+            return axes[0] if len(axes) == 1 else axes
+        if not self.has(1):
+            return None
+        known = self.dims(1)
+        if known:
+            return e.ints(1)
+        # How many axes there are is only known when the model runs: none may mean all.
+        given = e.assign("axes", e.ints(1))
+        return given if self.config.noop_with_empty_axes else Binary("or", given, lift(None))
+
+    def emit(self, e: Emitter) -> Emission:
+        return self.reduce(e, e.x(0), self.axis(e))
+
+    @abstractmethod
+    def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
+        """The expression of the reduction."""
+
+    def keep(self) -> dict[str, Liftable]:
+        return {"keepdims": True} if self.config.keepdims else {}
+
+
+class ReduceSum(Reduction):
+    """Keeps the dtype (the array API would widen small integers)."""
+
+    since, axes_input = (1, 11, 13), 13
+
+    def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
+        return total(e, "sum", x, axis, self)
+
+
+class ReduceProd(Reduction):
+    since = (1, 11, 13, 18)
+
+    def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
+        return total(e, "prod", x, axis, self)
+
+
+class ReduceMean(Reduction):
+    since = (1, 11, 13, 18)
+
+    def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
+        if self.dtype(0).is_float:
+            return e.call("mean", x, **axis_argument(axis), **self.keep())
+        mean = e.call("mean", e.method(x, "astype", dtypes.float64), **axis_argument(axis), **self.keep())
+        return e.method(mean, "astype", self.dtype(0))
+
+
+class ReduceMax(Reduction):
+    """Of booleans, whether any is true (opset 20)."""
+
+    since = (1, 11, 12, 13, 18, 20)
+
+    def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
+        return e.call("any" if self.dtype(0).is_bool else "max", x, **axis_argument(axis), **self.keep())
+
+
+class ReduceMin(Reduction):
+    """Of booleans, whether all are true (opset 20)."""
+
+    since = (1, 11, 12, 13, 18, 20)
+
+    def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
+        return e.call("all" if self.dtype(0).is_bool else "min", x, **axis_argument(axis), **self.keep())
+
+
+class ReduceL1(Reduction):
+    since = (1, 11, 13, 18)
+
+    def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
+        return total(e, "sum", e.call("abs", x), axis, self)
+
+
+class ReduceL2(Reduction):
+    since = (1, 11, 13, 18)
+
+    def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
+        root = e.call("sqrt", total(e, "sum", e.call("square", x), axis, self))
+        return root if self.dtype(0).is_float else e.method(root, "astype", self.dtype(0))
+
+
+class ReduceLogSum(Reduction):
+    since = (1, 11, 13, 18)
+
+    def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
+        return e.call("log", total(e, "sum", x, axis, self))
+
+
+class ReduceLogSumExp(Reduction):
+    since = (1, 11, 13, 18)
+
+    def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
+        return e.call("logsumexp", x, **axis_argument(axis), **self.keep())
+
+
+class ReduceSumSquare(Reduction):
+    since = (1, 11, 13, 18)
+
+    def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
+        return total(e, "sum", e.call("square", x), axis, self)
+
+
+def total(e: Emitter, function: str, x: Expr, axis: Liftable, node: Reduction) -> Expr:
+    dtype = node.dtype(0)
+    wide = dtype.is_float or dtype.bits == 64
+    return e.call(function, x, **axis_argument(axis), **({} if wide else {"dtype": dtype}), **node.keep())
+
+
+def axis_argument(axis: Liftable) -> dict[str, Liftable]:
+    return {} if axis is None else {"axis": axis}
+
+
+# -- arg-extremes -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ArgConfig:
+    axis: int
+    keepdims: bool
+    select_last_index: bool
+
+
+@dataclass(frozen=True)
+class ArgExtreme(Node[ArgConfig], ABC):
+    """The index of the first extreme element along an axis, or of the last (opset 12)."""
+
+    function: ClassVar[str]
+
+    @classmethod
+    def read(cls, a: Attributes) -> ArgConfig:
+        last = a.flag("select_last_index") if a.opset >= 12 else False
+        return ArgConfig(a.int("axis", 0), a.flag("keepdims", True), last)
+
+    def infer(self) -> tuple[Type, ...]:
+        shape = self.shape(0)
+        if shape is None:
+            return (TensorType(dtypes.int64),)
+        axis = axis_of(self.config.axis, len(shape))
+        if self.config.keepdims:
+            return (TensorType(dtypes.int64, tuple(1 if i == axis else d for i, d in enumerate(shape))),)
+        return (TensorType(dtypes.int64, tuple(d for i, d in enumerate(shape) if i != axis)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c, x = self.config, e.x()
+        keep = default(c.keepdims, False)
+        if not c.select_last_index:
+            return e.call(self.function, x, axis=c.axis, keepdims=keep)
+        last = Binary("-", e.index(e.shape_of(x), c.axis), lift(1))
+        return Binary("-", last, e.call(self.function, e.call("flip", x, axis=c.axis), axis=c.axis, keepdims=keep))
+
+
+class ArgMax(ArgExtreme):
+    since, function = (1, 11, 12, 13), "argmax"
+
+
+class ArgMin(ArgExtreme):
+    since, function = (1, 11, 12, 13), "argmin"
+
+
+# -- cumulative -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CumulativeConfig:
+    exclusive: bool
+    reverse: bool
+
+
+@dataclass(frozen=True)
+class Cumulative(Node[CumulativeConfig], ABC):
+    """A running total along the axis that the second input names; exclusive leaves the element itself out."""
+
+    function: ClassVar[str]
+    static = (1,)
+
+    @classmethod
+    def read(cls, a: Attributes) -> CumulativeConfig:
+        return CumulativeConfig(a.flag("exclusive"), a.flag("reverse"))
+
+    def infer(self) -> tuple[Type, ...]:
+        return (self.tensor(0),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c, x, axis = self.config, e.x(0), e.number(1)
+        dtype = {"dtype": self.dtype(0)} if self.dtype(0).is_integer and self.dtype(0).bits < 64 else {}
+        if c.reverse:
+            x = e.call("flip", x, axis=axis)
+        if c.exclusive:
+            with_first = e.call(self.function, x, axis=axis, **dtype, include_initial=True)
+            x = e.call("narrow", with_first, axis, 0, e.index(e.shape_of(e.x(0)), axis))
+        else:
+            x = e.call(self.function, x, axis=axis, **dtype)
+        return e.call("flip", x, axis=axis) if c.reverse else x
+
+
+class CumSum(Cumulative):
+    since, function = (11, 14), "cumulative_sum"
+
+
+class CumProd(Cumulative):
+    since, function = (26,), "cumulative_prod"
+
+
+Family = (
+    ArgMax | ArgMin | CumProd | CumSum | ReduceL1 | ReduceL2 | ReduceLogSum | ReduceLogSumExp | ReduceMax | ReduceMean
+    | ReduceMin | ReduceProd | ReduceSum | ReduceSumSquare
+)  # fmt: skip

@@ -1,0 +1,131 @@
+"""What convolution and pooling share: strides, dilations, padding, and sizes of outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..emit.emitter import Default, default
+from ..emit.expression import Liftable
+from ..ir.problem import Problem
+from ..ir.types import Dim, Shape
+from .attributes import Attributes
+
+Pair = tuple[int, int]
+AUTO = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window over the spatial axes. Entries a node leaves out are empty tuples, which stand for one of each."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    pads: tuple[int, ...]
+    auto_pad: str
+
+    @classmethod
+    def read(cls, a: Attributes) -> Window:
+        return cls(
+            a.ints("kernel_shape", ()),
+            a.ints("strides", ()),
+            a.ints("dilations", ()),
+            a.ints("pads", ()),
+            a.string("auto_pad", "NOTSET", AUTO),
+        )
+
+    def of(self, n: int, kernel: Sequence[int] = ()) -> Window:
+        """The window with an entry for each of n spatial axes. Raises Problem where counts differ or make no sense."""
+        size = self.kernel or tuple(kernel)
+        whole = Window(
+            size, self.stride or (1,) * n, self.dilation or (1,) * n, self.pads or (0,) * (2 * n), self.auto_pad
+        )
+        for name, entries, count in (
+            ("kernel_shape", whole.kernel, n),
+            ("strides", whole.stride, n),
+            ("dilations", whole.dilation, n),
+            ("pads", whole.pads, 2 * n),
+        ):
+            if len(entries) != count:
+                raise Problem(f"{name} has {len(entries)} entries for {n} spatial axes")
+        if min((*whole.kernel, *whole.stride, *whole.dilation), default=1) < 1:
+            raise Problem(f"kernel {whole.kernel}, strides {whole.stride}, dilations {whole.dilation} must be positive")
+        return whole
+
+    def padding(self, spatial: Shape | None) -> tuple[Pair, ...]:
+        """(low, high) per axis. Raises Problem where the automatic padding needs a size that is not known."""
+        n = len(self.kernel)
+        if self.auto_pad == "NOTSET":
+            return tuple((self.pads[i], self.pads[i + n]) for i in range(n))
+        if self.auto_pad == "VALID":
+            return ((0, 0),) * n
+        out = []
+        for i in range(n):
+            size = spatial[i] if spatial is not None else None
+            reach = self.dilation[i] * (self.kernel[i] - 1) + 1
+            if self.stride[i] == 1:
+                total = reach - 1
+            elif isinstance(size, int):
+                total = max(0, (-(-size // self.stride[i]) - 1) * self.stride[i] + reach - size)
+            else:
+                raise Problem(
+                    f"auto_pad {self.auto_pad} with stride {self.stride[i]} needs a known size of axis {i + 2}"
+                )
+            low = total // 2 if self.auto_pad == "SAME_UPPER" else total - total // 2
+            out.append((low, total - low))
+        return tuple(out)
+
+    def sizes(self, spatial: Shape, ceil_mode: bool = False) -> Shape:
+        """The spatial axes of the output."""
+        out: list[Dim] = []
+        for i, size in enumerate(spatial):
+            stride = self.stride[i]
+            if self.auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+                out.append(-(-size // stride) if isinstance(size, int) else size if stride == 1 else None)
+                continue
+            low, high = self.padding(spatial)[i]
+            reach = self.dilation[i] * (self.kernel[i] - 1) + 1
+            if not isinstance(size, int):
+                out.append(size if stride == 1 and low + high == reach - 1 else None)
+                continue
+            room = size + low + high - reach
+            count = (-(-room // stride) if ceil_mode else room // stride) + 1
+            if ceil_mode and (count - 1) * stride >= size + low:
+                count -= 1
+            if count < 0:
+                raise Problem(f"a kernel of {self.kernel} does not fit the input {spatial} with its padding")
+            out.append(max(0, count))
+        return tuple(out)
+
+    def keywords(self, padding: tuple[Pair, ...]) -> dict[str, Liftable | Default]:
+        """stride, padding, dilation as keyword arguments, the usual ones left out."""
+        n = len(self.kernel)
+        return (
+            {
+                "stride": default(short(self.stride), 1),
+                "padding": default(short_padding(padding), 0),
+                "dilation": default(short(self.dilation), 1),
+            }
+            if n
+            else {}
+        )
+
+
+def short(entries: tuple[int, ...]) -> int | tuple[int, ...]:
+    """One number where all entries are that number."""
+    return entries[0] if len(set(entries)) == 1 else entries
+
+
+def short_padding(padding: tuple[Pair, ...]) -> int | tuple[int | Pair, ...]:
+    """One number where all sides are that number, one per axis where both its sides are."""
+    axes = tuple(low if low == high else (low, high) for low, high in padding)
+    first = axes[0]
+    return first if isinstance(first, int) and len(set(axes)) == 1 else axes
+
+
+def spatial_of(shape: Shape | None, rank: int) -> Shape:
+    """The axes behind batch and channels."""
+    if rank < 3:
+        raise Problem(f"expected (n, c, *spatial), found rank {rank}")
+    return (None,) * (rank - 2) if shape is None else shape[2:]

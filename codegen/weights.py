@@ -1,0 +1,61 @@
+"""A model's weights on their way from the file they lie in to a burnpack, or into a module. One tensor at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping
+
+from emberlet import dtypes
+from emberlet.backend import Backend, get_backend
+from emberlet.host import burnpack_writer
+from emberlet.tensor import Tensor
+
+from .ir.value import Buffer, Value
+
+
+def sources(record: Mapping[str, Value], half: bool) -> dict[str, burnpack_writer.Source]:
+    """What the writer takes: equal values share one source, and so one place in the file."""
+    shared: dict[Hashable, burnpack_writer.Source] = {}
+    out = {}
+    for name, value in record.items():
+        key = value.key()
+        if key not in shared:
+            shared[key] = _source(value, half)
+        out[name] = shared[key]
+    return out
+
+
+def _source(value: Value, half: bool) -> burnpack_writer.Source:
+    narrow = half and value.dtype in (dtypes.float32, dtypes.float64)
+
+    def read() -> Buffer:
+        if not narrow:
+            return value.raw()
+        x = value.tensor()
+        stored = x.backend.cast(x, dtypes.float16)
+        return bytes(x.backend.to_bytes(stored))
+
+    return burnpack_writer.Source(dtypes.float16 if narrow else value.dtype, value.shape, read)
+
+
+def save(path: str | os.PathLike[str], record: Mapping[str, Value], half: bool, metadata: Mapping[str, str]) -> int:
+    """Write the burnpack; returns its size."""
+    return burnpack_writer.save(path, sources(record, half), metadata)
+
+
+def dumps(record: Mapping[str, Value], half: bool, metadata: Mapping[str, str]) -> bytes:
+    """The burnpack's bytes."""
+    return burnpack_writer.dumps(sources(record, half), metadata)
+
+
+def tensors(record: Mapping[str, Value], backend: Backend | str | None) -> dict[str, Tensor]:
+    """The record as tensors of a backend; equal values share one tensor."""
+    home = get_backend(backend)
+    shared: dict[Hashable, Tensor] = {}
+    out = {}
+    for name, value in record.items():
+        key = value.key()
+        if key not in shared:
+            shared[key] = value.tensor(home)
+        out[name] = shared[key]
+    return out
