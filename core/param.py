@@ -61,6 +61,10 @@ def _random_64():
         return getrandbits(32) << 32 | getrandbits(32)
 
 
+def _zeros(shape, dtype, backend):
+    return backend.full(shape, 0, dtype)
+
+
 class Param:
     """A parameter: a Tensor with an identity, known before it exists.
 
@@ -95,6 +99,11 @@ class Param:
         p._lock = _new_lock()
         p.require_grad = p._dtype.is_float if require_grad is None else require_grad
         return p
+
+    @staticmethod
+    def zeros(shape, dtype=None, backend=None, require_grad=None):
+        """A lazy Param whose elements begin as 0: the place of a value that will be loaded."""
+        return Param.uninitialized(_zeros, shape, dtype, backend, require_grad)
 
     # -- the value ---------------------------------------------------------------------------------------------------
 
