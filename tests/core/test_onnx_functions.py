@@ -1,0 +1,74 @@
+"""The functional layer against ONNX's own node cases and onnxruntime's outputs, one operator at a time."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from models.index import Case, cases
+from support.onnx_functions import HANDLERS, Call, backend_of, close, key, run
+
+BACKENDS = ("python", "numpy")
+
+
+@cache
+def node_cases() -> dict[str, Any]:
+    """ONNX's cases of a single node that has a handler, by name."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = collect_testcases(None)
+    single = [c for c in found if c.model is not None and len(c.model.graph.node) == 1]
+    return {c.name.removeprefix("test_"): c for c in single if key(c.model.graph.node[0]) in HANDLERS}
+
+
+def single_node_models() -> list[Case]:
+    return [c for c in cases() if c.name.startswith("contrib/") and key(onnx.load(c.model).graph.node[0]) in HANDLERS]
+
+
+def check(node: onnx.NodeProto, inputs: dict[str, Any], outputs: dict[str, Any], backend: str, **more: Any) -> None:
+    call = Call(node, [inputs[name] if name else None for name in node.input], backend_of(backend), more["opset"])
+    found = run(call)
+    for i, name in enumerate(node.output):
+        if name and name in outputs:
+            assert found[i] is not None, f"output {i} is missing"
+            close(found[i], np.asarray(outputs[name]), more["rtol"], more["atol"])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", node_cases())
+def test_node_case(name: str, backend: str) -> None:
+    case = node_cases()[name]
+    graph = case.model.graph
+    opset = next(o.version for o in case.model.opset_import if o.domain in ("", "ai.onnx"))
+    for inputs, outputs in case.data_sets:
+        check(
+            graph.node[0],
+            dict(zip((i.name for i in graph.input), inputs, strict=False)),
+            dict(zip((o.name for o in graph.output), outputs, strict=False)),
+            backend,
+            opset=opset,
+            rtol=case.rtol,
+            atol=max(case.atol, 1e-5),
+        )
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("case", single_node_models(), ids=lambda case: case.id)
+def test_single_node_model(case: Case, backend: str) -> None:
+    model = onnx.load(case.model)
+    weights = {w.name: onnx.numpy_helper.to_array(w) for w in model.graph.initializer}
+    check(
+        model.graph.node[0],
+        {**weights, **case.inputs()},
+        case.outputs(),
+        backend,
+        opset=model.opset_import[0].version,
+        rtol=case.rtol,
+        atol=case.atol,
+    )
