@@ -202,10 +202,32 @@ class WgpuBackend(Backend):
         return self._record("argreduce", (x,), args, "argreduce", (op, axis, keepdims), dtypes.int64, shape)
 
     def cumulative(self, op, x, axis):
-        return self.on_host("cumulative", (op, x, axis))
+        return self._record("cumulative", (x,), (op, x, axis), "cumulative", (op, axis), x.dtype, x.shape)
 
     def sort(self, x, axis, descending):
-        return self.on_host("sort", (x, axis, descending))
+        if x.data.op == "host":
+            return self.on_host("sort", (x, axis, descending))
+        last = len(x.shape) - 1
+        axes = [i for i in range(last + 1) if i != axis] + [axis]
+        y = self.permute(x, axes) if axis != last else x
+        order = self._sorted_positions(y, descending)
+        values = self.gather(y, order, last)
+        if axis == last:
+            return values, order
+        back = [axes.index(i) for i in range(last + 1)]
+        return self.permute(values, back), self.permute(order, back)
+
+    def _sorted_positions(self, x, descending):
+        """int64 positions that sort x along its last axis, stably (sort_kernel.py)."""
+        from .sort_kernel import run_length
+
+        length = x.shape[-1]
+        order = self._tensor("sort_runs", (x.data,), descending, dtypes.int64, x.shape)
+        run = run_length(length)
+        while run < length:
+            order = self._tensor("merge_runs", (x.data, order.data), (descending, run), dtypes.int64, x.shape)
+            run *= 2
+        return order
 
     # -- linear algebra and windows -------------------------------------------------------------------------------
 
@@ -244,7 +266,8 @@ class WgpuBackend(Backend):
         return self._record("gather", (x, indices), (x, indices, axis), "gather", axis, x.dtype, indices.shape)
 
     def scatter(self, x, indices, updates, axis, op):
-        return self.on_host("scatter", (x, indices, updates, axis, op))
+        args = (x, indices, updates, axis, op)
+        return self._record("scatter", (x, indices, updates), args, "scatter", (axis, op), x.dtype, x.shape)
 
     def nonzero(self, x):
         return self.on_host("nonzero", (x,))

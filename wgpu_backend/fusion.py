@@ -21,7 +21,8 @@ _COSTLY = (
     "asinh", "acosh", "atanh", "pow", "atan2", "sqrt", "div", "remainder", "fmod", "floor_divide",
 )  # fmt: skip
 _HEAVY = ("matmul", "conv", "attention")
-_REREADS = ("matmul", "conv", "pool", "cumulative", "sort", "scatter")
+_OPENING = ("reduce", "argreduce", "matmul", "conv", "pool", "cumulative")  # kernels that take an epilogue along
+_REREADS = ("matmul", "conv", "pool", "scatter", "sort_runs", "merge_runs")
 
 
 class Item:
@@ -140,7 +141,7 @@ class Fusion:
             leaves.update(state.leaves)
         while len(leaves) > self.max_inputs and self._store_one(node):
             leaves = _joined(*[self.states[id(s)].leaves for s in node.srcs])
-        return self._end(node, _State("open", leaves, {}, node, ()))
+        return self._end(node, _State("open" if node.op in _OPENING else "stored", leaves, {}, node, ()))
 
     def _extend(self, node):
         """The state of `node` as the next link of an epilogue, or None where it cannot be one."""

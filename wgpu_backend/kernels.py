@@ -36,16 +36,35 @@ def build(item, stored, options):
         kernel = special(item, stored, options)
         if kernel is not None:
             return kernel
-    return _loop(item, stored)
-
-
-def _loop(item, stored):
     flat = False
     if item.anchor is not None:
         flat = loop_kernel.wants_group(item.anchor.count, specification(item.anchor).size())
     lowering = Lowering(stored, item.anchor, flat)
-    region = (item.region[0].shape, item.region[1]) if item.region else None
-    return loop_kernel.render_loop(lowering.loop(describe(item), item.node, region, item.copy))
+    return loop_kernel.render_loop(lowering.loop(describe(item), item))
 
 
-_SPECIAL = {}
+def _cumulative(item, stored, options):
+    from .scan_kernel import cumulative
+
+    return cumulative(item, stored, describe(item))
+
+
+def _scatter(item, stored, options):
+    from .scatter_kernel import scatter
+
+    return scatter(item, stored, describe(item))
+
+
+def _sort(item, stored, options):
+    from .sort_kernel import sort_runs
+
+    return sort_runs(item, stored, describe(item))
+
+
+def _merge(item, stored, options):
+    from .sort_kernel import merge_runs
+
+    return merge_runs(item, stored, describe(item))
+
+
+_SPECIAL = {"cumulative": _cumulative, "scatter": _scatter, "sort_runs": _sort, "merge_runs": _merge}

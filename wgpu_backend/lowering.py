@@ -33,6 +33,7 @@ class Lowering:
         self._slots = {}
         self._memo = {}
         self._root = None
+        self._fixed = {}
 
     def slot(self, node):
         found = self._slots.get(id(node))
@@ -55,6 +56,8 @@ class Lowering:
     def _value(self, node, indices):
         if node is self.anchor:
             return self._reduce(node, indices)
+        if id(node) in self._fixed:
+            return self._fixed[id(node)]
         if node is not self._root and (node.op in ("data", "buffer", "input") or id(node) in self.stored):
             return self.load(node, ix.flatten(indices, node.shape))
         return _LOWER[node.op](self, node, indices)
@@ -91,17 +94,39 @@ class Lowering:
             out = self.round(out, node.dtype)
         return out
 
-    def loop(self, name, node, region=None, copy=False):
-        """The Loop that stores `node`; region: (shape, start per axis) of the larger tensor it is a part of; copy:
-        the node has a buffer of its own, which is read."""
-        self._root = None if copy else node
+    def place(self, item, coordinates, value=None):
+        """(result, store): what to store, and where, for the element of the item's anchor at `coordinates`.
+
+        The element's own value is `value`; the epilogue is evaluated around it, and the store index counts in the
+        buffer the item writes (a concatenation's, for a region).
+        """
+        self._root = None if item.copy else item.node
+        if value is not None:
+            self._fixed[id(item.anchor)] = value
+        shape = item.anchor.shape if item.anchor is not None else item.node.shape
+        for node in item.chain:
+            if node.op == "reshape":
+                coordinates = ix.unflatten(ix.flatten(coordinates, shape), node.shape)
+            elif node.op == "permute":
+                coordinates = [coordinates[axis] for axis in node.arg]
+            shape = node.shape
+        result = self.value(item.node, coordinates)
+        if item.region is None:
+            return result, ix.flatten(coordinates, shape)
+        whole, starts = item.region
+        coordinates = [ix.add(coordinates[i], ix.const(starts[i])) for i in range(len(starts))]
+        return result, ix.flatten(coordinates, whole.shape)
+
+    def loop(self, name, item):
+        """The Loop that computes the item, one counter "g" over the elements it stores."""
+        node = item.node
+        self._root = None if item.copy else node
         indices = coordinates("g", node.shape)
         result = self.value(node, indices)
-        if region is None:
-            store = ix.counter("g", max(1, node.count))
-        else:
-            shape, starts = region
-            store = ix.flatten([ix.add(indices[i], ix.const(starts[i])) for i in range(len(shape))], shape)
+        store = ix.counter("g", max(1, node.count))
+        if item.region is not None:
+            whole, starts = item.region
+            store = ix.flatten([ix.add(indices[i], ix.const(starts[i])) for i in range(len(starts))], whole.shape)
         return Loop(name, node.count, result, store, node.dtype, self.reduction, self.inputs, self.types)
 
 

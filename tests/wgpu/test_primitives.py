@@ -128,6 +128,15 @@ def test_scatter_applies_updates_in_order(twin, make, op, axis):
     twin.check(lambda k, x, i, u: k.scatter(x, i, u, axis, op), make((6, 5)), picks, make((4, 3)))
 
 
+@pytest.mark.parametrize("op", ["none", "add", "max"])
+def test_scatter_by_line_and_by_element_give_the_same(twin, make, op):
+    picks = make((5, 300), dtypes.int64, -7, 7)
+    twin.check(lambda k, x, i, u: k.scatter(x, i, u, 0, op), make((7, 300), INT), picks, make((5, 300), INT))
+    twin.check(lambda k, x, i, u: k.scatter(x, i, u, 0, op), make((7, 310), INT), picks, make((5, 300), INT))
+    flags = make((5, 300), dtypes.bool)
+    twin.check(lambda k, x, i, u: k.scatter(x, i, u, 0, "none"), make((7, 300), dtypes.bool), picks, flags)
+
+
 @pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_cumulative(twin, make, op, axis):
@@ -148,8 +157,10 @@ def test_sort_is_stable_and_puts_nan_last(twin, make, axis, descending):
     twin.check(lambda k, x: k.sort(x, 1, descending), x)
 
 
-def test_sort_of_a_long_axis(twin, make):
-    twin.check(lambda k, x: k.sort(x, 1, False), make((2, 3000), INT, -500, 500))
+@pytest.mark.parametrize("length", [1, 2, 1000, 1025, 3000, 5000])
+def test_sort_of_a_long_axis_merges_runs(twin, make, length):
+    twin.check(lambda k, x: k.sort(x, 1, False), make((2, length), INT, -500, 500))
+    twin.check(lambda k, x: k.sort(x, 0, True), make((length, 2)))
 
 
 def test_nonzero(twin, make):
@@ -200,3 +211,11 @@ def test_narrow_dtypes_travel_unchanged(gpu, make, dtype):
     y = gpu.from_bytes(data, dtype, x.shape)
     gpu.realize(y)
     assert bytes(gpu.to_bytes(y)) == data
+
+
+def test_primitives_other_than_nonzero_never_fall_back_to_the_host(gpu, twin, make):
+    before = dict(gpu.fallbacks)
+    x, i = make((4, 6)), make((4, 6), dtypes.int64, 0, 4)
+    twin.check(lambda k, x, i: k.scatter(k.cumulative("sum", x, 1), i, x, 0, "add"), x, i)
+    twin.check(lambda k, x: k.sort(x, 1, True), x)
+    assert gpu.fallbacks == before

@@ -508,3 +508,20 @@ fn float16_of_bits(x: u32) -> f32 {
 fn bfloat16_of_bits(x: u32) -> f32 {
     return bitcast<f32>(x << 16u);
 }
+
+// Unsigned keys in the order of the values; NaN is the largest, -0 equals 0.
+fn sort_key_f32(x: f32) -> u32 {
+    if (isnan_f32(x)) {
+        return 0xffffffffu;
+    }
+    let bits = select(bitcast<u32>(x), 0u, x == 0.0);
+    return select(bits | 0x80000000u, ~bits, (bits >> 31u) == 1u);
+}
+
+fn sort_key_i32(x: i32) -> u32 {
+    return bitcast<u32>(x) ^ 0x80000000u;
+}
+
+fn sort_key_u32(x: u32) -> u32 {
+    return x;
+}

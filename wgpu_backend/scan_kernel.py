@@ -1,0 +1,62 @@
+"""Cumulative sums, products, maxima and minima: one invocation a line, or one workgroup where lines are few."""
+
+from . import index as ix
+from . import storage, wgsl
+from .kernel_ir import coordinates
+from .loop_kernel import WORKGROUP, combine, finish, flat, spread
+from .lowering import Lowering
+from .reductions import identity
+
+_GROUP = 256
+
+
+class _Shape:
+    """What `finish` reads of a Loop."""
+
+    def __init__(self, name, lowering, dtype, count):
+        self.name = name
+        self.dtype = dtype
+        self.count = count
+        self.inputs = lowering.inputs
+        self.types = lowering.types
+
+
+def cumulative(item, stored, name):
+    """The Kernel of a "cumulative" item; arg of its anchor: (op, axis)."""
+    node = item.anchor
+    op, axis = node.arg
+    (x,) = node.srcs
+    length = x.shape[axis]
+    lines = node.count // length
+    type = storage.register(x.dtype)
+    lowering = Lowering(stored)
+    across = coordinates("g", x.shape[:axis] + x.shape[axis + 1 :])
+    at = list(across)
+    at.insert(axis, ix.counter("r", length))
+    body = lowering.value(x, at)
+    total = lowering.round(lowering.build.make("reduced", type), node.dtype)
+    result, store = lowering.place(item, at, total)
+    read = wgsl.Renderer(lowering.types)
+    element = read.name(body)
+    write = wgsl.Renderer(lowering.types, "acc")
+    write.store("out", store, result, item.node.dtype)
+    grouped = lines < 512 and length >= 128
+    values = {
+        "type": type,
+        "identity": wgsl.literal(identity(op, type), type),
+        "length": length,
+        "fold": read.text(),
+        "element": element,
+        "body": write.text(),
+        "combine": combine(op, type, "acc", element),
+        "combine_left": combine(op, type, "left", "acc"),
+        "combine_carry": combine(op, type, "carry", "acc"),
+        "workgroup": _GROUP if grouped else WORKGROUP,
+    }
+    shape = _Shape(name, lowering, item.node.dtype, lines)
+    if grouped:
+        values["flat"] = flat(lines, "lane", 0)
+        return finish(shape, "scan_group.wgsl", values, spread(lines))
+    groups = (lines + WORKGROUP - 1) // WORKGROUP
+    values["flat"] = flat(groups, "lane", WORKGROUP)
+    return finish(shape, "scan.wgsl", values, spread(groups))
