@@ -141,6 +141,10 @@ def open_device(index=0):
 
 def _open(index):
     try:
+        import sys
+
+        if sys.platform == "emscripten":
+            from . import browser  # noqa: F401  (gives wgpu-py's stub a body)
         import wgpu
     except ImportError as error:
         raise BackendError("backend 'wgpu' needs wgpu-py: pip install emberlet[wgpu] ({})".format(error))

@@ -103,8 +103,8 @@ def main(arguments: list[str] | None = None) -> int:
     images, labels = held_out(options.images)
     logits = expected(images)
     print(f"\ndigits.onnx became {(folder / 'digits.py').relative_to(ROOT)}, in {time.monotonic() - start:.1f} s.")
-    print(f"Of {len(labels)} handwritten digits that it has never seen onnxruntime gets")
-    print(f"{int((logits.argmax(1) == labels).sum())} right; here is what each target makes of them.\n")
+    right = int((logits.argmax(1) == labels).sum())
+    print(f"onnxruntime reads {right} of {len(labels)} handwritten digits that it has never seen; such as these:\n")
     show_digits(images, labels, logits)
 
     table = Table(

@@ -87,7 +87,7 @@ def adapter(job):
         return None
     import emberlet
 
-    return emberlet.get_backend("wgpu").adapter_name
+    return emberlet.get_backend("wgpu").device.raw.adapter.summary
 
 
 class Run:
