@@ -51,6 +51,10 @@ class Backend:
     def __repr__(self):
         return self.name if not self.index else "{}:{}".format(self.name, self.index)
 
+    def __reduce__(self):
+        # Copies and pickles of a tensor or module name the backend; they never hold a second one.
+        return get_backend, (repr(self),)
+
     def _no(self, what):
         raise UnsupportedError("backend {!r} does not implement {}".format(self, what))
 
@@ -275,8 +279,24 @@ def get_backend(backend=None):
         name, _, index = str(backend).partition(":")
         if name not in _factories or (index and not index.isdigit()):
             raise BackendError("there is no backend {!r}; there are {}".format(backend, ", ".join(sorted(_factories))))
-        found = _instances[backend] = _factories[name](int(index or 0))
+        if index == "0":  # "numpy:0" is "numpy"
+            found = get_backend(name)
+        else:
+            found = _factories[name](int(index or 0))
+        _instances[backend] = found
     return found
+
+
+def available():
+    """The names of the backends that work here, sorted: their libraries and devices are there."""
+    out = []
+    for name in sorted(_factories):
+        try:
+            get_backend(name)
+            out.append(name)
+        except (BackendError, ImportError):
+            pass
+    return out
 
 
 def set_default_backend(backend):

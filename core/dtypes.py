@@ -51,6 +51,9 @@ class DType:
     def __hash__(self):
         return hash(self.name)
 
+    def __reduce__(self):
+        return dtype, (self.name,)  # a copy is the one instance
+
 
 float64 = DType("float64", "float", 64, "d", "F64")
 float32 = DType("float32", "float", 32, "f", "F32")

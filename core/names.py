@@ -65,6 +65,25 @@ FAMILIES = {
         " to_full_precision from_full_precision detach require_grad set_require_grad is_require_grad",
         "",
     ),
+    "sorting": (
+        "sort argsort sort_with_indices topk topk_with_indices sort_descending argsort_descending",
+        "searchsorted lexsort_rows",
+    ),
+    "sets": ("", "unique_all unique_counts unique_inverse unique_values unique unique_rows isin"),
+    "randomness": (
+        "random_like",
+        "manual_seed random_bits uniform normal bernoulli randint permutation random",
+    ),
+    "inspection": ("", "finfo iinfo isdtype can_cast result_type"),
+    "quantization": ("quantize dequantize", "quantize_linear dequantize_linear dynamic_quantize_linear"),
+    "recurrent": ("", "rnn gru lstm"),
+    "dot_product_attention": ("", "attention attention_outputs flex_attention"),
+    "rotary": ("", "rotary_embedding"),
+    "einstein": ("", "einsum"),
+    "interpolation": ("", "resize interpolate"),
+    "indexing_nd": ("", "gather_nd scatter_nd tensor_scatter"),
+    "encoding": ("one_hot", "embedding cumsum eye_like compress reverse_sequence"),
+    "display": ("", "format_tensor describe_tensor format_with"),
     "indexing": (
         "getitem assigned slice slice_assign take select take_along_axis gather scatter select_assign nonzero argwhere",
         "setitem",
@@ -103,7 +122,8 @@ def function(name):
         where = _family_of.get(name)
         if where is None:
             return None
-        module = __import__("emberlet.functional." + where[0], None, None, ("*",))
+        home = "emberlet.functional." + where[0] if where[0] != "display" else "emberlet.display"
+        module = __import__(home, None, None, ("*",))
         found = _functions[name] = getattr(module, name)
     return found
 

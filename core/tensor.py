@@ -4,7 +4,8 @@ Operators are here; every other method comes from the functional families the fi
 names.py), so that a microcontroller loads only the families its model uses.
 """
 
-from . import names
+from .names import function as _function
+from .names import method as _method
 
 
 class Tensor:
@@ -22,6 +23,11 @@ class Tensor:
         self.dtype = dtype
         self.shape = shape
         self.backend = backend
+
+    @staticmethod
+    def from_data(data, dtype=None, backend=None):
+        """A tensor from a TensorData, nested lists or another array; `emberlet.asarray` by Burn's name."""
+        return _function("asarray")(data, dtype=dtype, backend=backend)
 
     @property
     def ndim(self):
@@ -45,21 +51,29 @@ class Tensor:
 
     @property
     def T(self):
-        return names.function("matrix_transpose")(self)
+        """The transpose of a tensor of two axes."""
+        if len(self.shape) != 2:
+            from .errors import ShapeError
+
+            raise ShapeError(".T is for two axes, found shape {}; use .mT or permute_dims".format(self.shape))
+        return _function("matrix_transpose")(self)
 
     @property
     def mT(self):
-        return names.function("matrix_transpose")(self)
+        """The last two axes swapped."""
+        return _function("matrix_transpose")(self)
 
     def __getattr__(self, name):
-        function = names.method(name)
+        function = _method(name)
         if function is None:
             raise AttributeError("Tensor has no attribute {!r}".format(name))
         # The class gets the function too: the next look-up on CPython and MicroPython finds it at once.
         setattr(Tensor, name, function)
         return getattr(self, name)
 
-    def __array_namespace__(self, api_version=None):
+    def __array_namespace__(self, *, api_version=None):
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise ValueError("emberlet speaks the array API up to 2024.12, not {}".format(api_version))
         import emberlet
 
         return emberlet
@@ -70,7 +84,13 @@ class Tensor:
         return self.shape[0]
 
     def __repr__(self):
-        return names.function("format_tensor")(self)
+        return _function("format_tensor")(self)
+
+    def __str__(self):
+        return _function("describe_tensor")(self)
+
+    def __format__(self, spec):
+        return _function("format_with")(self, spec)
 
     def __hash__(self):
         return id(self)
@@ -85,13 +105,16 @@ class Tensor:
         return float(self.item())
 
     def __index__(self):
-        return self.item().__index__()
+        value = self.item()
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError("an index is an integer, found a tensor of {}".format(self.dtype))
+        return value
 
     def __getitem__(self, key):
-        return names.function("getitem")(self, key)
+        return _function("getitem")(self, key)
 
     def __setitem__(self, key, value):
-        names.function("setitem")(self, key, value)
+        _function("setitem")(self, key, value)
 
     def __iter__(self):
         for i in range(len(self)):
@@ -102,19 +125,19 @@ def _operators():
     # Written as a table: forty one-line methods cost a device more memory than this loop.
     def forward(function_name):
         def method(self, other):
-            return names.function(function_name)(self, other)
+            return _function(function_name)(self, other) if _operand(other) else NotImplemented
 
         return method
 
     def reverse(function_name):
         def method(self, other):
-            return names.function(function_name)(other, self)
+            return _function(function_name)(other, self) if _operand(other) else NotImplemented
 
         return method
 
     def prefix(function_name):
         def method(self):
-            return names.function(function_name)(self)
+            return _function(function_name)(self)
 
         return method
 
@@ -134,4 +157,30 @@ def _operators():
         setattr(Tensor, "__" + short + "__", prefix(function_name))
 
 
+def _operand(other):
+    """Whether an operator takes `other`: a tensor, a number, or an array that can become one."""
+    if isinstance(other, (Tensor, bool, int, float)):
+        return True
+    return hasattr(other, "__array_interface__") or hasattr(other, "__dlpack__")
+
+
+def _interoperation():
+    # What NumPy, DLPack and the buffer protocol ask of a tensor; CPython only, loaded when first asked.
+    def late(name):
+        def method(self, *args, **options):
+            from .host import interop
+
+            return getattr(interop, name)(self, *args, **options)
+
+        return method
+
+    Tensor.__array__ = late("to_numpy")
+    Tensor.__dlpack__ = late("to_dlpack")
+    Tensor.__dlpack_device__ = late("dlpack_device")
+    Tensor.__buffer__ = late("to_buffer")
+    Tensor.__array_interface__ = property(late("array_interface"))
+
+
 _operators()
+if hasattr(memoryview, "cast"):
+    _interoperation()

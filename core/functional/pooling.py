@@ -72,11 +72,11 @@ def lp_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
 
 def max_pool_with_indices(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """(largest elements, int64 index of each in the flattened spatial axes of its channel)."""
-    from .pool_indices import max_pool_with_indices
+    from .pool_indices import pool_with_indices
 
     x = numeric(x, "max_pool")
     kernel, stride, _, dilation, grown = _windows(x, kernel_size, stride, padding, dilation, ceil_mode)
-    return max_pool_with_indices(x, kernel, stride, grown, dilation)
+    return pool_with_indices(x, kernel, stride, grown, dilation)
 
 
 def global_avg_pool(x):

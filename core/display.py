@@ -1,0 +1,155 @@
+"""Tensors as text: what `print(x)`, `repr(x)` and f"{x:.2f}" show, and the report that compares two tensors."""
+
+from .errors import ShapeError
+
+# Options of `set_print_options`.
+_options = {"precision": None, "threshold": 1000, "edge_items": 3}
+_KINDS = {"float": "Float", "int": "Int", "uint": "Int", "bool": "Bool", "string": "String"}
+
+
+def set_print_options(**options):
+    """Set how tensors print; the names that are left out go back to their defaults.
+
+    precision: digits after the point of floats (None: as many as tell them apart); threshold: with more elements than
+    that only the edges are shown; edge_items: how many at either end of each axis.
+    """
+    for name in options:
+        if name not in _options:
+            raise ValueError("print options are {}, found {!r}".format(", ".join(sorted(_options)), name))
+    _options.update({"precision": None, "threshold": 1000, "edge_items": 3})
+    _options.update(options)
+
+
+class print_options:
+    """`with print_options(precision=2): ...`: other options inside the block, on top of those in force."""
+
+    def __init__(self, **options):
+        self._new = options
+
+    def __enter__(self):
+        self._old = dict(_options)
+        merged = dict(_options)
+        merged.update(self._new)
+        set_print_options(**merged)
+
+    def __exit__(self, *_):
+        _options.update(self._old)
+
+
+def _number(value, dtype, precision):
+    if not dtype.is_float or value - value != 0:
+        return str(value)
+    if precision is not None:
+        return "{:.{}f}".format(value, precision)
+    if dtype.bits == 64:
+        return str(value)
+    # The shortest decimal that is this value again after rounding to the dtype: 9 digits tell any float32 apart.
+    for digits in range(1, 10):
+        short = float("{:.{}g}".format(value, digits))
+        if _rounded(short, dtype) == value:
+            return str(short)
+    return str(value)
+
+
+def _rounded(value, dtype):
+    if dtype.bits == 32:
+        from array import array
+
+        return array("f", (value,))[0]
+    from .narrow import decode, encode
+
+    return decode(dtype, encode(dtype, value))
+
+
+def _places(n, edge, summarise):
+    """Indices along an axis of length n that are shown; None stands for those left out."""
+    if not summarise or n <= 2 * edge:
+        return list(range(n))
+    return list(range(edge)) + [None] + list(range(n - edge, n))
+
+
+def format_elements(x, precision=None, indent=0):
+    """The elements of x as nested brackets, one row of the last axis a line."""
+    precision = _options["precision"] if precision is None else precision
+    summarise = x.size > _options["threshold"]
+    edge = _options["edge_items"]
+    shape = x.shape
+    places = [_places(n, edge, summarise) for n in shape]
+    if summarise:
+        # Only what is shown leaves the backend.
+        for axis in range(len(shape)):
+            kept = [i for i in places[axis] if i is not None]
+            if len(kept) < shape[axis]:
+                k = x.backend
+                from . import dtypes
+
+                x = k.take(x, k.from_list(kept, dtypes.int64, (len(kept),)), axis)
+    values = [_number(v, x.dtype, precision) if x.dtype.kind != "string" else repr(v) for v in x.backend.to_list(x)]
+    position = [0]
+
+    def rows(axis):
+        if axis == len(shape):
+            position[0] += 1
+            return values[position[0] - 1]
+        parts = [rows(axis + 1) if i is not None else "..." for i in places[axis]]
+        last = axis == len(shape) - 1
+        gap = ", " if last else ",\n" * (len(shape) - axis - 1) + " " * (indent + axis + 1)
+        return "[" + gap.join(parts) + "]"
+
+    return rows(0)
+
+
+def format_tensor(x):
+    """`repr(x)`: the elements, dtype and backend, on as many lines as the elements take."""
+    head = "Tensor("
+    return head + format_elements(x, None, len(head)) + ", dtype={}, backend={!r})".format(x.dtype, x.device)
+
+
+def describe_tensor(x, precision=None):
+    """`print(x)`: the elements, and what else there is to know about x, a line each."""
+    lines = ["Tensor {", "  data:", format_elements(x, precision) + ",", "  shape:  " + str(list(x.shape)) + ","]
+    lines += ["  device:  " + repr(x.device) + ",", '  backend:  "' + x.backend.name + '",']
+    lines += ['  kind:  "' + _KINDS[x.dtype.kind] + '",', '  dtype:  "' + x.dtype.name + '",', "}"]
+    return "\n".join(lines)
+
+
+def format_with(x, spec):
+    """f"{x:.2f}" or f"{x:.2}": `describe_tensor` with that many digits; one element formats as a number does."""
+    if not spec:
+        return describe_tensor(x)
+    if not x.shape:
+        return "{:{}}".format(x.item(), spec)
+    digits = spec[1:].rstrip("f") if spec.startswith(".") else ""
+    if not digits.isdigit():
+        raise ValueError("a tensor formats with a precision such as '.2f', found {!r}".format(spec))
+    return describe_tensor(x, int(digits))
+
+
+_TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
+
+
+def closeness(a, b):
+    """[(tolerance, share of elements whose difference is at most that), …]. Raises ShapeError for unequal shapes."""
+    if a.shape != b.shape:
+        raise ShapeError("closeness wants equal shapes, found {} and {}".format(a.shape, b.shape))
+    first, second = a.backend.to_list(a), b.backend.to_list(b)
+    gaps = []
+    for u, v in zip(first, second):
+        same = u == v or (u != u and v != v)
+        gaps.append(0.0 if same else abs(u - v))
+    return [(t, sum([1 for g in gaps if g <= t]) / (len(gaps) or 1) if gaps else 1.0) for t in _TOLERANCES]
+
+
+def check_closeness(a, b, colour=True):
+    """Print, for each tolerance, the share of elements of a and b that lie within it.
+
+    PASS (green): all; WARN (yellow): at least 90 %; FAIL (red): fewer. Returns what it prints as text.
+    """
+    lines = ["Closeness of two tensors of shape {}".format(list(a.shape))]
+    for tolerance, share in closeness(a, b):
+        word, code = ("PASS", 32) if share == 1 else ("WARN", 33) if share >= 0.9 else ("FAIL", 31)
+        mark = "\x1b[{}m[{}]\x1b[0m".format(code, word) if colour else "[" + word + "]"
+        lines.append("  within {:.0e}: {:6.2f}% {}".format(tolerance, share * 100, mark))
+    text = "\n".join(lines)
+    print(text)
+    return text
