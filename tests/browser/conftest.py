@@ -48,3 +48,11 @@ def pyodide_page(browser: Browser, runtimes: Server) -> Page:
     failed = page.evaluate("() => globalThis.failed")
     assert not failed, failed
     return page
+
+
+@pytest.fixture(scope="session")
+def micropython_page(browser: Browser, runtimes: Server) -> Page:
+    """A page that runs MicroPython, each script in an interpreter of its own."""
+    page = browser.open(runtimes.url + "support/micropython.html")
+    page.wait("() => globalThis.ready")
+    return page
