@@ -1,0 +1,42 @@
+"""The code generated from each model gives onnxruntime's outputs."""
+
+import re
+
+import numpy as np
+import pytest
+from emberlet import Tensor, get_backend
+from emberlet.codegen import load
+from emberlet.errors import ModelError
+from models.index import Case, cases
+
+
+def to_tensor(array: np.ndarray, backend: str) -> Tensor:
+    from emberlet import dtypes
+
+    return get_backend(backend).from_bytes(array.tobytes(), dtypes.dtype(array.dtype.name), array.shape)
+
+
+def to_array(tensor: Tensor) -> np.ndarray:
+    data = bytes(tensor.backend.to_bytes(tensor))
+    return np.frombuffer(data, dtype=tensor.dtype.name).reshape(tensor.shape)
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)
+def test_generated_model_gives_onnxruntimes_outputs(case: Case) -> None:
+    try:
+        model = load(case.model, backend="numpy")
+    except ModelError as error:
+        if "the operator is not supported" in str(error):
+            names = re.findall(r"\(([\w.]+)\): the operator", str(error))
+            pytest.xfail(f"not supported yet: {', '.join(sorted(set(names)))}")
+        raise
+    results = model(*(to_tensor(value, "numpy") for value in case.inputs().values()))
+    results = results if isinstance(results, tuple) else (results,)
+    for (name, want), result in zip(case.outputs().items(), results, strict=True):
+        got = to_array(result)
+        assert (got.dtype, got.shape) == (want.dtype, want.shape), name
+        # A quantized output may round to the next level where a sum was taken in another order.
+        atol = case.atol if want.dtype.kind == "f" else 1 if want.dtype.itemsize == 1 else 0
+        np.testing.assert_allclose(
+            got.astype(np.float64), want.astype(np.float64), atol=atol, rtol=case.rtol, err_msg=name
+        )
