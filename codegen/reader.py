@@ -32,6 +32,7 @@ from onnx import (
     ValueInfoProto,
 )
 
+from .evaluation import evaluate, foldable
 from .ir.argument import ABSENT, Argument, Constant
 from .ir.graph import Graph, Model
 from .ir.node import Node
@@ -40,19 +41,24 @@ from .ir.types import (
     AbsentType,
     Dim,
     OptionalType,
+    ScalarType,
     SequenceType,
+    ShapeType,
     TensorType,
     Type,
     UnknownType,
+    as_tensor,
+    product,
     refine,
 )
-from .ir.value import Buffer, Inline, Source, Stored, Text, Value
+from .ir.value import Buffer, Inline, Source, Stored, Text, Value, ints_value, scalar_value
 from .ops import REGISTRY
 from .ops.attributes import DTYPES, Attributes, AttributeValue, GraphReader
 
 NEWEST_OPSET = 28
 MAX_DEPTH = 64
 MAX_RANK = 64
+SMALL = 1024
 
 
 def read_model(source: str | os.PathLike[str] | bytes | ModelProto, name: str | None = None) -> Model:
@@ -207,17 +213,23 @@ class _Reader:
         _check_schema(proto, domain, opset)
         operator = REGISTRY.get((domain, proto.op_type))
         if operator is None:
-            body = _schema_function(proto, domain, opset, inputs)
+            complete = NodeProto()
+            complete.CopyFrom(proto)
+            del complete.attribute[:]
+            complete.attribute.extend(b for a in proto.attribute if (b := self.resolved(a, references)) is not None)
+            body = _schema_function(complete, domain, opset, inputs)
             if body is None:
                 raise Problem("the operator is not supported")
-            self.inline(body, proto, label, inputs, scope, out, references)
+            self.inline(body, proto, label, inputs, scope, out, references, _defaults(proto.op_type, opset, domain))
+            return
+        if (domain, proto.op_type) == ("", "If") and self.decided(proto, label, inputs[0], scope, out, references):
             return
         outputs = tuple(Argument(self.unique(key), UnknownType()) if key else ABSENT for key in proto.output)
         attributes = Attributes(self.attributes(proto, scope, references), opset, inputs, outputs)
         if any(isinstance(a.type, UnknownType) for a in inputs):
             typed: tuple[Argument, ...] = outputs
         else:
-            node = operator.make(self.unique(label, "node "), inputs, outputs, attributes).typed()
+            node = known(operator.make(self.unique(label, "node "), inputs, outputs, attributes).typed())
             typed = node.outputs
             if not node.absorbed:
                 out.append(node)
@@ -227,7 +239,7 @@ class _Reader:
             if key in scope.values:
                 raise Problem(f"{key!r} is produced twice")
             if key in declared and isinstance(argument.type, TensorType):
-                argument = replace(argument, type=refine(argument.type, self.declared(declared[key])))
+                argument = replace(argument, type=self.declared(declared[key], argument.type))
             scope.values[key] = argument
         if typed is not outputs and not node.absorbed:
             out[-1] = replace(node, outputs=tuple(scope.values[k] if k else ABSENT for k in proto.output))
@@ -275,6 +287,7 @@ class _Reader:
         scope: _Scope,
         out: list[Node[Any]],
         references: Mapping[str, AttributeProto],
+        defaults: Mapping[str, AttributeProto] | None = None,
     ) -> None:
         """Read a function's body in place of a call to it."""
         if scope.depth >= MAX_DEPTH:
@@ -284,7 +297,7 @@ class _Reader:
         for i, key in enumerate(function.input):
             inner.values[key] = inputs[i] if i < len(inputs) else ABSENT
         given = {a.name: self.resolved(a, references) for a in call.attribute}
-        named = {a.name: a for a in function.attribute_proto}
+        named = {**(defaults or {}), **{a.name: a for a in function.attribute_proto}}
         named.update({k: a for k, a in given.items() if a is not None})
         body = self.ordered(function.node, inner)
         before = len(self.problems)
@@ -298,8 +311,34 @@ class _Reader:
             if key and found is not None:
                 scope.values[key] = found
 
+    def decided(
+        self,
+        node: NodeProto,
+        label: str,
+        condition: Argument,
+        scope: _Scope,
+        out: list[Node[Any]],
+        references: Mapping[str, AttributeProto],
+    ) -> bool:
+        """Read an If whose condition is a constant as the branch it takes. The other may not even have types that fit.
+
+        Exporters put such an If where a model's rank decides what is to be done.
+        """
+        if condition.value is None:
+            return False
+        taken = "then_branch" if condition.value.item() else "else_branch"
+        branch = self.attributes(node, scope, references).get(taken)
+        if branch is None or not callable(branch):
+            raise Problem(f"has no {taken}")
+        graph = branch(())
+        out.extend(graph.nodes)
+        for key, a in zip(node.output, graph.outputs, strict=False):
+            if key:
+                scope.values[key] = a
+        return True
+
     def resolved(self, a: AttributeProto, references: Mapping[str, AttributeProto]) -> AttributeProto | None:
-        """An attribute with a reference to the enclosing function's attribute replaced; None where that is not given."""
+        """An attribute, one of the enclosing function in place of a reference to it; None where that is not given."""
         if not a.ref_attr_name:
             return a
         found = references.get(a.ref_attr_name)
@@ -358,6 +397,8 @@ class _Reader:
         if not info.HasField("type") or info.type.WhichOneof("value") is None:
             if given is None:
                 raise Problem(f"{info.name!r} has no type")
+            return given
+        if info.type.WhichOneof("value") == "tensor_type" and not info.type.tensor_type.elem_type and given is not None:
             return given
         declared = self.type(info.type)
         return declared if given is None else refine(given, declared)
@@ -487,6 +528,45 @@ class _Reader:
             if kind + candidate not in self.taken:
                 self.taken.add(kind + candidate)
                 return candidate
+
+
+def known(node: Node[Any]) -> Node[Any]:
+    """The node with what is known of its outputs as their values: sizes, and what small constants come to.
+
+    The types of later nodes depend on it (a Reshape's shape, a Slice's axes); the dead-code pass removes the node.
+    """
+    outputs = []
+    for o in node.outputs:
+        value: Value | None = None
+        t = o.type
+        if isinstance(t, ScalarType) and isinstance(t.value, int):
+            value = scalar_value(t.value, t.dtype)
+        elif isinstance(t, ShapeType) and all(isinstance(d, int) for d in t.dims):
+            value = ints_value(tuple(d for d in t.dims if isinstance(d, int)))
+        if value is not None:
+            o = replace(o, type=TensorType(value.dtype, value.shape), source=Constant(value))
+        outputs.append(o)
+    node = replace(node, outputs=tuple(outputs))
+    if node.absorbed or any(o.value is not None for o in outputs) or not foldable(node):
+        return node
+    types = [o.type for o in outputs if o.present]
+    sizes = [product(t.shape) if isinstance(t, TensorType) and t.shape is not None else None for t in types]
+    if any(n is None or n > SMALL for n in sizes) or sum(a.value.size for a in node.inputs if a.value) > SMALL:
+        return node
+    values = evaluate(node)
+    pairs = zip(outputs, values, strict=True)
+    return replace(
+        node,
+        outputs=tuple(
+            o if v is None else replace(o, type=TensorType(v.dtype, v.shape), source=Constant(v)) for o, v in pairs
+        ),
+    )
+
+
+def _defaults(op: str, opset: int, domain: str) -> dict[str, AttributeProto]:
+    """The attributes an operator has where a node does not give them."""
+    attributes = onnx.defs.get_schema(op, opset, domain).attributes
+    return {k: a.default_value for k, a in attributes.items() if a.default_value.type != AttributeProto.UNDEFINED}
 
 
 def _report(origin: str, problems: list[str]) -> str:
@@ -643,8 +723,6 @@ def _schema_function(node: NodeProto, domain: str, opset: int, inputs: tuple[Arg
 
 
 def _type_proto(t: Type) -> TypeProto:
-    from .ir.types import as_tensor
-
     proto = TypeProto()
     if isinstance(t, AbsentType | UnknownType):
         return proto

@@ -16,7 +16,8 @@ WIDTH = 88
 
 # How tightly each operator binds; what is an operand of a tighter one is put in parentheses.
 PRECEDENCE = {
-    "if": 0, "or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "is": 4, "is not": 4, "in": 4,
+    "if": 0, "or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "is": 4, "is not": 4,
+    "in": 4,
     "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10, "@": 10,
     "~": 11, "**": 12,
 }  # fmt: skip

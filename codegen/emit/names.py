@@ -10,8 +10,8 @@ MAX_LENGTH = 28
 
 # What the generated code itself refers to; no variable, field or class may take these names.
 RESERVED = frozenset(
-    "emberlet nn F Model self super len range int float bool str tuple list min max abs sum print iter zip enumerate type "
-    "object property classmethod staticmethod isinstance True False None match case forward backend".split()
+    "emberlet nn F Model self super len range int float bool str tuple list min max abs sum print iter zip enumerate "
+    "type object property classmethod staticmethod isinstance True False None match case forward backend".split()
 )
 
 # Names that say what made a value rather than what it is: exporters' own, and those of operators.
@@ -19,9 +19,9 @@ _UNINFORMATIVE = frozenset(
     "x y z t v val value out output input tensor node n graph result res var tmp i o a b c data onnx torch aten "
     "linear view conv addmm bmm mm mul add sub div permute transpose unsqueeze squeeze slice select expand clone cat "
     "getitem reshape flatten relu sigmoid tanh gelu silu softmax matmul gemm pool maxpool dropout identity convolution "
-    "to type contiguous t mean pow sqrt exp log neg sum max min where eq ne lt le gt ge index gather scatter split chunk "
-    "constant shape cast concat plus times activation batchnorm batch norm layer native sym size arange full zeros ones "
-    "max_pool avg_pool batch_norm layer_norm scaled_dot_product_attention split_with_sizes".split()
+    "to type contiguous t mean pow sqrt exp log neg sum max min where eq ne lt le gt ge index gather scatter split "
+    "chunk constant shape cast plus times activation batchnorm batch norm layer native sym size arange full zeros "
+    "ones concat max_pool avg_pool batch_norm layer_norm scaled_dot_product_attention split_with_sizes".split()
 )
 
 

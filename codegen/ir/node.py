@@ -120,11 +120,11 @@ class Node(ABC, Generic[C]):
         return self.inputs[i].value if i < len(self.inputs) else None
 
     def dims(self, i: int) -> Shape | None:
-        """The elements of an integer input of rank 0 or 1, as far as they are known; None where not even their number."""
+        """The elements of an integer input of rank 0 or 1, as far as they are known; None where not even how many."""
         t = self.type(i)
         value = self.value(i)
         if value is not None:
-            return value.ints()
+            return value.ints() if value.dtype.is_integer and len(value.shape) <= 1 else None
         if isinstance(t, ShapeType):
             return t.dims
         if isinstance(t, ScalarType):

@@ -284,6 +284,8 @@ def cast(
     """x.astype(…), with the extras that only the narrow floats know."""
     if source is target:
         return x
+    if source.is_float and target.is_integer and target.bits < 8:
+        x = e.method(x, "astype", dtypes.int32)  # from there on it wraps, where a float would saturate
     extras: dict[str, bool | str] = {}
     if not saturate and target.is_float and target.bits <= 8:
         extras["saturate"] = False

@@ -231,7 +231,16 @@ class OneHot(Node[OneHotConfig]):
         indices = e.x(0)
         if not self.dtype(0).is_integer:
             indices = e.method(indices, "astype", dtypes.int64)
-        return e.call("onehot", indices, depth, e.x(2), axis=default(self.config.axis, -1))
+        values = e.x(2)
+        return e.call(
+            "one_hot",
+            indices,
+            depth,
+            axis=default(self.config.axis, -1),
+            off_value=e.index(values, 0),
+            on_value=e.index(values, 1),
+            dtype=self.dtype(2),
+        )
 
 
 @dataclass(frozen=True)
@@ -289,7 +298,7 @@ class TopK(Node[TopKConfig]):
     def emit(self, e: Emitter) -> Emission:
         c = self.config
         k = e.number(1) if c.k is None else lift(c.k)
-        return e.call("topk", e.x(0), k, axis=default(c.axis, -1), largest=default(c.largest, True))
+        return e.call("topk_with_indices", e.x(0), k, axis=default(c.axis, -1), largest=default(c.largest, True))
 
 
 Family = (

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Comprehension, Expr, Name, SliceKey, Starred, Tuple, flat, lift
+from ..emit.statement import Assign, For, Statement
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, broadcast, join_dim, product
@@ -462,8 +463,17 @@ class Slice(Node[SliceConfig]):
             raise Problem("a step is 0")
         return starts, ends, axes, steps
 
+    def open(self) -> bool:
+        """Whether the axes, or how many there are, is only known when the model runs."""
+        if self.config.starts is not None:
+            return False
+        return (self.has(3) and self.ints(3) is None) or self.dims(1) is None or self.tensor(0).rank is None
+
     def infer(self) -> tuple[Type, ...]:
         t = self.type(0)
+        if self.open():
+            x = self.tensor(0)
+            return (TensorType(x.dtype, None if x.shape is None else (None,) * len(x.shape)),)
         starts, ends, axes, steps = self.bounds()
         if isinstance(t, ShapeType) and self.whole(starts, ends, steps):
             return (ShapeType(t.dims[slice(starts[0], ends[0], steps[0])] if starts else t.dims),)  # type: ignore[misc]
@@ -487,7 +497,22 @@ class Slice(Node[SliceConfig]):
     def whole(*parts: Shape) -> bool:
         return all(isinstance(d, int) for part in parts for d in part)
 
+    def by_loop(self, e: Emitter) -> Emission:
+        """The slices put together when the model runs."""
+        x = e.x(0)
+        parts = [e.ints(1), e.ints(2)] + ([e.ints(4)] if self.has(4) else [])
+        ranges, items = e.fresh("ranges"), [e.fresh(n) for n in ("start", "stop", "step")[: len(parts)]]
+        count = e.builtin("len", e.shape_of(x))
+        e.push(Assign((ranges,), Binary("*", lift([(None, None)]), count)))
+        axis = e.fresh("axis")
+        axes = e.ints(3) if self.has(3) else e.builtin("range", count)
+        body: list[Statement] = [Assign((f"{ranges}[{axis}]",), Tuple(tuple(Name(n) for n in items)))]
+        e.push(For(", ".join((axis, *items)), e.builtin("zip", axes, *parts), body))
+        return e.call("slice", x, Name(ranges))
+
     def emit(self, e: Emitter) -> Emission:
+        if self.open():
+            return self.by_loop(e)
         starts, ends, axes, steps = self.bounds()
         x = e.held(0) if isinstance(self.outputs[0].type, ShapeType) else e.x(0)
         if isinstance(self.outputs[0].type, ShapeType):
@@ -603,20 +628,20 @@ class Pad(Node[PadConfig]):
             return PadConfig(mode, None, 0.0)
         return PadConfig(mode, a.ints("paddings" if a.opset < 2 else "pads"), a.float("value", 0.0))
 
-    def axes(self) -> tuple[int, ...]:
-        rank = self.rank(0)
+    def axes(self) -> tuple[int, ...] | None:
+        """The axes, None where they are only known when the model runs."""
         if not self.has(3):
-            return tuple(range(rank))
+            return tuple(range(self.rank(0)))
         axes = self.ints(3)
-        if axes is None:
-            raise Problem("the axes to pad are only known when the model runs; they must be constant")
-        return axes_of(axes, rank)
+        return None if axes is None else axes_of(axes, self.rank(0))
 
     def infer(self) -> tuple[Type, ...]:
         x = self.tensor(0)
         if x.shape is None:
             return (TensorType(x.dtype),)
         axes, pads = self.axes(), self.config.pads if self.config.pads is not None else self.ints(1)
+        if axes is None:
+            return (TensorType(x.dtype, (None,) * len(x.shape)),)
         out = list(x.shape)
         if pads is not None and len(pads) != 2 * len(axes):
             raise Problem(f"{len(pads)} pads for {len(axes)} axes, expected two for each")
@@ -629,21 +654,36 @@ class Pad(Node[PadConfig]):
         return (TensorType(x.dtype, tuple(out)),)
 
     def emit(self, e: Emitter) -> Emission:
-        c, rank, axes = self.config, self.rank(0), self.axes()
-        pads = c.pads if c.pads is not None else self.ints(1)
-        pairs: list[Expr] = [lift((0, 0))] * rank
+        c, axes = self.config, self.axes()
+        around = self.by_loop(e) if axes is None else self.pairs(e, axes)
+        mode = default(c.mode, "constant")
+        if c.mode != "constant":
+            return e.call("pad", e.x(0), around, mode=mode)
+        value = e.number(2) if self.has(2) else lift(c.value if self.dtype(0).is_float else int(c.value))
+        zero = flat(value) in ("0", "0.0", "False")
+        return e.call("pad", e.x(0), around, **({} if zero else {"value": value}))
+
+    def pairs(self, e: Emitter, axes: tuple[int, ...]) -> Expr:
+        """A (low, high) pair for each axis."""
+        pads = self.config.pads if self.config.pads is not None else self.ints(1)
+        pairs: list[Expr] = [lift((0, 0))] * self.rank(0)
         given = None if pads is not None else self.given(e)
         for i, axis in enumerate(axes):
             j = i + len(axes)
             low = lift(pads[i]) if pads is not None or given is None else e.index(given, i)
             high = lift(pads[j]) if pads is not None or given is None else e.index(given, j)
             pairs[axis] = Tuple((low, high))
-        mode = default(c.mode, "constant")
-        if c.mode != "constant":
-            return e.call("pad", e.x(0), Tuple(tuple(pairs)), mode=mode)
-        value = e.number(2) if self.has(2) else lift(c.value if self.dtype(0).is_float else int(c.value))
-        zero = flat(value) in ("0", "0.0", "False")
-        return e.call("pad", e.x(0), Tuple(tuple(pairs)), **({} if zero else {"value": value}))
+        return Tuple(tuple(pairs))
+
+    def by_loop(self, e: Emitter) -> Expr:
+        """The pairs put together when the model runs."""
+        given, axes, pairs = self.given(e), e.assign("axes", e.ints(3)), e.fresh("pairs")
+        axis, i = e.fresh("axis"), e.fresh("i")
+        e.push(Assign((pairs,), Binary("*", lift([(0, 0)]), lift(self.rank(0)))))
+        high = e.index(given, Binary("+", Name(i), e.builtin("len", axes)))
+        pair = Tuple((e.index(given, Name(i)), high))
+        e.push(For(f"{i}, {axis}", e.builtin("enumerate", axes), [Assign((f"{pairs}[{axis}]",), pair)]))
+        return Name(pairs)
 
     def given(self, e: Emitter) -> Expr:
         pads = e.ints(1)
@@ -697,7 +737,18 @@ class SpaceToDepth(Node[BlockConfig]):
         )
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("space_to_depth", e.x(), self.config.block_size, mode=default(self.config.mode, "DCR"))
+        if self.config.mode == "CRD":
+            return self.channels_first(e)
+        return e.call("space_to_depth", e.x(), self.config.block_size)
+
+    def channels_first(self, e: Emitter) -> Expr:
+        """The layout in which a channel's blocks stay together."""
+        b, shape = self.config.block_size, e.assign("sizes", e.shape_of(e.x()))
+        n, c, h, w = (e.index(shape, i) for i in range(4))
+        rows, columns = Binary("//", h, lift(b)), Binary("//", w, lift(b))
+        blocks = e.method(e.x(), "reshape", (n, c, rows, b, columns, b))
+        moved = e.method(blocks, "permute", 0, 1, 3, 5, 2, 4)
+        return e.method(moved, "reshape", (n, Binary("*", c, lift(b * b)), rows, columns))
 
 
 def four(shape: Shape) -> tuple[Dim, Dim, Dim, Dim]:

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from emberlet import dtypes
 
-from ..emit.emitter import Emission, Emitter, default
+from ..emit.emitter import Default, Emission, Emitter, default
+from ..emit.expression import Binary, lift
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
@@ -48,9 +49,7 @@ class BatchNormalization(Node[BatchNormalizationConfig]):
         epsilon = default(c.epsilon, 1e-5)
         values = [self.value(i) for i in range(1, 5)]
         if c.training:
-            return e.call(
-                "batch_norm_training", *(e.x(i) for i in range(5)), epsilon=epsilon, momentum=default(c.momentum, 0.9)
-            )
+            return self.trained(e, epsilon)
         if any(v is None for v in values):
             x, scale, bias, mean, var = (e.x(i) for i in range(5))
             return e.call("batch_norm", x, mean, var, scale, bias, epsilon=epsilon)
@@ -60,6 +59,20 @@ class BatchNormalization(Node[BatchNormalizationConfig]):
         size = values[0].shape[0] if values[0] is not None else 0
         layer = e.layer(kind, size, weights=dict(zip(names, values, strict=True)), epsilon=epsilon)
         return e.apply(layer, e.x(0))
+
+    def trained(self, e: Emitter, epsilon: Default) -> Emission:
+        """With the batch's own statistics; the running ones move toward them."""
+        x, scale, bias, mean, var = (e.x(i) for i in range(5))
+        axes = (0, *range(2, self.rank(0)))
+        batch_mean = e.assign("batch_mean", e.call("mean", x, axis=axes))
+        batch_var = e.assign("batch_var", e.call("var", x, axis=axes))
+        y = e.call("batch_norm", x, batch_mean, batch_var, scale, bias, epsilon=epsilon)
+        keep = self.config.momentum
+        moved = [
+            Binary("+", Binary("*", old, lift(keep)), Binary("*", new, lift(round(1 - keep, 9))))
+            for old, new in ((mean, batch_mean), (var, batch_var))
+        ]
+        return (y, *moved, batch_mean, batch_var)[: len(self.outputs)]
 
 
 @dataclass(frozen=True)

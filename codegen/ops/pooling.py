@@ -9,7 +9,7 @@ from typing import ClassVar
 from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
-from ..emit.expression import Expr
+from ..emit.expression import Binary, Expr, SliceKey, lift
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
@@ -100,7 +100,28 @@ class MaxPool(Pool):
     def emit(self, e: Emitter) -> Emission:
         if len(self.outputs) < 2 or not self.outputs[1].present:
             return self.pool(e, "max_pool")
-        return self.pool(e, "max_pool_with_indices")
+        pooled = e.assign("pooled", self.pool(e, "max_pool_with_indices"))
+        return e.index(pooled, 0), self.whole(e, e.index(pooled, 1))
+
+    def whole(self, e: Emitter, indices: Expr) -> Expr:
+        """Positions in a channel as positions in the whole tensor; by columns where storage_order asks for it."""
+        sizes = e.index(e.shape_of(e.x()), SliceKey(lift(2)))
+        if self.config.storage_order:
+            if len(self.config.window.kernel) != 2:
+                raise Problem("storage_order 1 is supported for two spatial axes")
+            h, w = e.index(sizes, 0), e.index(sizes, 1)
+            indices = e.assign("indices", indices)
+            indices = Binary("+", Binary("*", Binary("%", indices, w), h), Binary("//", indices, w))
+        shape = self.shape(0)
+        if shape is not None and shape[:2] == (1, 1):
+            return indices
+        n, c = (e.index(e.shape_of(e.x()), i) for i in (0, 1))
+        room = e.index(sizes, 0)
+        for i in range(1, len(self.config.window.kernel)):
+            room = Binary("*", room, e.index(sizes, i))
+        first = e.create("arange", Binary("*", n, c), dtype=dtypes.int64)
+        ones = (1,) * len(self.config.window.kernel)
+        return Binary("+", indices, Binary("*", e.method(first, "reshape", (n, c, *ones)), room))
 
 
 class LpPool(Pool):

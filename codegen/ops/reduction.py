@@ -93,6 +93,16 @@ class Reduction(Node[ReduceConfig], ABC):
     def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
         """The expression of the reduction."""
 
+    def extreme(self, e: Emitter, function: str, x: Expr, axis: Liftable) -> Expr:
+        """The largest or smallest; of nothing, what every number is larger or smaller than."""
+        shape, out = self.shape(0), self.outputs[0].type
+        dtype = self.dtype(0)
+        if shape is not None and 0 in shape and isinstance(out, TensorType) and out.static_shape and not dtype.is_bool:
+            least = float("-inf") if dtype.is_float else 0 if dtype.kind == "uint" else -(1 << (dtype.bits - 1))
+            most = float("inf") if dtype.is_float else (1 << (dtype.bits - (dtype.kind == "int"))) - 1
+            return e.create("full", out.static_shape, least if function == "max" else most, dtype=dtype)
+        return e.call(function, x, **axis_argument(axis), **self.keep())
+
     def keep(self) -> dict[str, Liftable]:
         return {"keepdims": True} if self.config.keepdims else {}
 
@@ -129,7 +139,7 @@ class ReduceMax(Reduction):
     since = (1, 11, 12, 13, 18, 20)
 
     def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
-        return e.call("any" if self.dtype(0).is_bool else "max", x, **axis_argument(axis), **self.keep())
+        return self.extreme(e, "any" if self.dtype(0).is_bool else "max", x, axis)
 
 
 class ReduceMin(Reduction):
@@ -138,7 +148,7 @@ class ReduceMin(Reduction):
     since = (1, 11, 12, 13, 18, 20)
 
     def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
-        return e.call("all" if self.dtype(0).is_bool else "min", x, **axis_argument(axis), **self.keep())
+        return self.extreme(e, "all" if self.dtype(0).is_bool else "min", x, axis)
 
 
 class ReduceL1(Reduction):

@@ -1,4 +1,4 @@
-"""Passes: functions from graph to graph that never change a result beyond rounding. Each can be switched off by name."""
+"""Passes: functions from graph to graph that never change a result beyond rounding; each has a name to switch it by."""
 
 from __future__ import annotations
 

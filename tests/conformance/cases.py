@@ -1,0 +1,146 @@
+"""ONNX's own node cases, and the way of one of them: reader, passes, generated source, import, forward, comparison."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+from emberlet import dtypes
+from emberlet.backend import Backend, get_backend
+from emberlet.codegen import load
+from emberlet.tensor import Tensor
+
+# Cases whose outputs are random: held to shape, dtype and range instead.
+RANDOM = (
+    "test_bernoulli",
+    "test_bernoulli_double",
+    "test_bernoulli_double_expanded",
+    "test_bernoulli_expanded",
+    "test_bernoulli_seed",
+    "test_bernoulli_seed_expanded",
+)
+# Expect NumPy's legacy random stream.
+LEGACY_STREAM = (
+    "test_training_dropout",
+    "test_training_dropout_default",
+    "test_training_dropout_default_mask",
+    "test_training_dropout_mask",
+)
+
+
+@cache
+def node_cases() -> dict[str, Any]:
+    """Name -> onnx TestCase, all of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        return {case.name: case for case in collect_testcases(None)}
+
+
+def operators(model: Any) -> set[tuple[str, str]]:
+    """The (domain, operator) pairs a model uses, its subgraphs and functions included."""
+    out: set[tuple[str, str]] = set()
+
+    def walk(nodes: Any) -> None:
+        for node in nodes:
+            out.add((node.domain, node.op_type))
+            for a in node.attribute:
+                if a.HasField("g"):
+                    walk(a.g.node)
+
+    walk(model.graph.node)
+    for function in model.functions:
+        walk(function.node)
+    return out
+
+
+def to_emberlet(value: Any, backend: Backend) -> Any:
+    """A case's input (array, list, None) as the generated code takes it."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [to_emberlet(v, backend) for v in value]
+    if hasattr(value, "raw_data"):  # a TensorProto: what NumPy alone cannot hold
+        value = onnx.numpy_helper.to_array(value)
+    value = np.asarray(value)
+    if value.dtype.kind in "OUST":
+        items = [v.decode() if isinstance(v, bytes) else str(v) for v in value.ravel().tolist()]
+        return backend.from_list(items, dtypes.string, value.shape)
+    dtype = dtypes.dtype(value.dtype.name)
+    return backend.from_bytes(packed(value, dtype), dtype, value.shape)
+
+
+def packed(value: np.ndarray, dtype: dtypes.DType) -> bytes:
+    """The elements as bytes; narrow ones several to a byte, the first in the lowest bits."""
+    raw = np.ascontiguousarray(value)
+    if dtype.bits >= 8:
+        return raw.tobytes()
+    per, mask = 8 // dtype.bits, (1 << dtype.bits) - 1
+    bits = raw.view(np.uint8).ravel() & mask
+    bits = np.append(bits, np.zeros(-len(bits) % per, np.uint8)).reshape(-1, per)
+    shifts = np.arange(per, dtype=np.uint8) * dtype.bits
+    return np.bitwise_or.reduce(bits << shifts, axis=1).astype(np.uint8).tobytes()
+
+
+def to_numpy(value: Any) -> Any:
+    """A result as an array (float64 for the floats NumPy lacks), a list, or None."""
+    if value is None:
+        return None
+    if isinstance(value, list | tuple):
+        return [to_numpy(v) for v in value]
+    assert isinstance(value, Tensor), f"expected a Tensor, found {type(value).__name__}"
+    items = value.backend.to_list(value)
+    if value.dtype is dtypes.string:
+        return np.array(items, dtype=object).reshape(value.shape)
+    kind = {"float": np.float64, "int": np.int64, "uint": np.uint64, "bool": np.bool_}[value.dtype.kind]
+    return np.array(items, dtype=kind).reshape(value.shape)
+
+
+def compare(name: str, got: Any, want: Any, rtol: float, atol: float) -> None:
+    """Raise AssertionError unless a result has the dtype, shape and values that the case expects."""
+    nothing = isinstance(want, np.ndarray) and want.dtype == object and want.shape == () and want.item() is None
+    if want is None or nothing:
+        assert got is None, f"expected None, found {got!r}"
+        return
+    if isinstance(want, list):
+        assert isinstance(got, list | tuple) and len(got) == len(want), f"expected {len(want)} elements, found {got!r}"
+        for g, w in zip(got, want, strict=True):
+            compare(name, g, w, rtol, atol)
+        return
+    if hasattr(want, "raw_data"):
+        want = onnx.numpy_helper.to_array(want)
+    want = np.asarray(want)
+    assert isinstance(got, Tensor), f"expected a Tensor, found {type(got).__name__}"
+    expected = "string" if want.dtype.kind in "OUST" else want.dtype.name
+    assert got.dtype.name == expected, f"dtype {got.dtype.name}, expected {expected}"
+    assert got.shape == want.shape, f"shape {got.shape}, expected {want.shape}"
+    if any(name == r or name.startswith(r + "_") for r in RANDOM):
+        return
+    values = to_numpy(got)
+    if expected == "string":
+        assert values.tolist() == want.tolist()
+        return
+    wanted = want.astype(np.float64) if got.dtype.is_float else want
+    if got.dtype.is_float:
+        np.testing.assert_allclose(values, wanted, rtol=rtol, atol=atol)
+    else:
+        whole = np.uint64 if got.dtype.kind == "uint" else np.int64
+        np.testing.assert_array_equal(values.astype(whole), wanted.astype(whole))
+
+
+def run_case(name: str, backend_name: str) -> None:
+    """One case on one backend; raises whatever goes wrong."""
+    case = node_cases()[name]
+    backend = get_backend(backend_name)
+    model = load(case.model, backend, name=name)
+    for inputs, outputs in case.data_sets:
+        results = model(*(to_emberlet(v, backend) for v in inputs))
+        if len(outputs) == 1 and not isinstance(results, tuple):
+            results = (results,)
+        assert len(results) == len(outputs), f"{len(results)} outputs, expected {len(outputs)}"
+        for got, want in zip(results, outputs, strict=True):
+            compare(name, got, want, case.rtol, case.atol)
