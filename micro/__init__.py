@@ -1,1 +1,1 @@
-"""Inference on microcontrollers: what lies here directly runs on the board, `emberlet.micro.build` on the computer."""
+"""Inference on microcontrollers: what lies here runs on the board, `emberlet.micro.builder` on the computer."""

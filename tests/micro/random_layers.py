@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-
-from emberlet.micro.build.kernels.depthwise import Depthwise
-from emberlet.micro.build.kernels.dot import Dot
-from emberlet.micro.build.kernels.elementwise import Binary, Lookup, sum_factors
-from emberlet.micro.build.kernels.layer import Array, Layer, View, as_image, dense_view
-from emberlet.micro.build.kernels.move import Border, Copy, Move, Part, strides
-from emberlet.micro.build.kernels.nest import Axis
-from emberlet.micro.build.kernels.pool import AveragePool, MaxPool, Reduce, window_counts
-from emberlet.micro.build.kernels.recurrent import MIDDLE, Gru, Lstm, Rows
-from emberlet.micro.build.kernels.softmax import Softmax
-from emberlet.micro.build.kernels.window import Window
-from emberlet.micro.build.program import Constants, Program, Step
-from emberlet.micro.build.reference import Requant, choose, dot_bounds
+from emberlet.micro.builder.kernels.depthwise import Depthwise
+from emberlet.micro.builder.kernels.dot import Dot
+from emberlet.micro.builder.kernels.elementwise import Binary, Lookup, sum_factors
+from emberlet.micro.builder.kernels.layer import Array, Layer, View, as_image, dense_view
+from emberlet.micro.builder.kernels.move import Border, Copy, Move, Part, strides
+from emberlet.micro.builder.kernels.nest import Axis
+from emberlet.micro.builder.kernels.pool import AveragePool, MaxPool, Reduce, window_counts
+from emberlet.micro.builder.kernels.recurrent import MIDDLE, Gru, Lstm, Rows
+from emberlet.micro.builder.kernels.softmax import Softmax
+from emberlet.micro.builder.kernels.window import Window
+from emberlet.micro.builder.program import Constants, Program, Step
+from emberlet.micro.builder.reference import Requant, choose, dot_bounds
 
 Rng = np.random.Generator
 
@@ -67,7 +66,9 @@ def requant_for(rng: Rng, weights: Array, bias: Array, zero: int) -> Requant:
 def dense(rng: Rng) -> Case:
     rows, k, n = int(rng.integers(1, 3)), int(rng.integers(1, 300)), int(rng.integers(1, 5))
     weights, bias, zero = weights_at_random(rng, (n, 1, 1, k)), rng.integers(-5000, 5000, n), int(rng.integers(0, 256))
-    layer = Dot("dense", ("x",), "y", (rows, k), Window((1, 1)), 1, weights, bias, zero, requant_for(rng, weights, bias, zero))
+    layer = Dot(
+        "dense", ("x",), "y", (rows, k), Window((1, 1)), 1, weights, bias, zero, requant_for(rng, weights, bias, zero)
+    )
     return Case(layer, (bytes_at_random(rng, (rows, k)),), (rows, n))
 
 
@@ -93,7 +94,9 @@ def conv(rng: Rng) -> Case:
     window = window_at_random(rng, h, w, 4)
     weights = weights_at_random(rng, (n, *window.kernel, c // groups))
     bias, zero = rng.integers(-5000, 5000, n), int(rng.integers(0, 256))
-    layer = Dot("conv", ("x",), "y", (h, w, c), window, groups, weights, bias, zero, requant_for(rng, weights, bias, zero))
+    layer = Dot(
+        "conv", ("x",), "y", (h, w, c), window, groups, weights, bias, zero, requant_for(rng, weights, bias, zero)
+    )
     return Case(layer, (bytes_at_random(rng, (h, w, c)),), (*window.output(h, w), n), window.pads, zero)
 
 
@@ -103,7 +106,9 @@ def depthwise(rng: Rng) -> Case:
     n = c * int(rng.choice([1, 1, 2]))
     weights = weights_at_random(rng, (n, *window.kernel))
     bias, zero = rng.integers(-5000, 5000, n), int(rng.integers(0, 256))
-    layer = Depthwise("depthwise", ("x",), "y", (h, w, c), window, weights, bias, zero, requant_for(rng, weights, bias, zero))
+    layer = Depthwise(
+        "depthwise", ("x",), "y", (h, w, c), window, weights, bias, zero, requant_for(rng, weights, bias, zero)
+    )
     return Case(layer, (bytes_at_random(rng, (h, w, c)),), (*window.output(h, w), n), window.pads, zero)
 
 
@@ -124,7 +129,11 @@ def reduce(rng: Rng) -> Case:
     shape = tuple(int(v) for v in (rng.integers(1, 4), rng.integers(1, 60), rng.integers(1, 6)))
     operation = str(rng.choice(["sum", "max", "min"]))
     zero = int(rng.integers(0, 256))
-    requant = choose(rng.uniform(0.1, 4) / shape[1], 255 * shape[1], int(rng.integers(0, 256))) if operation == "sum" else None
+    requant = (
+        choose(rng.uniform(0.1, 4) / shape[1], 255 * shape[1], int(rng.integers(0, 256)))
+        if operation == "sum"
+        else None
+    )
     layer = Reduce("reduce", ("x",), "y", shape, operation, zero, requant)  # type: ignore[arg-type]
     return Case(layer, (bytes_at_random(rng, shape),), (shape[0], shape[2]))
 
@@ -180,7 +189,17 @@ def concatenation(rng: Rng) -> Case:
 def softmax(rng: Rng) -> Case:
     rows, length = int(rng.integers(1, 4)), int(rng.integers(1, 40))
     log = rng.random() < 0.4
-    layer = Softmax("softmax", ("x",), "y", rows, length, float(10 ** rng.uniform(-2.5, -0.5)), log, 1 / 16 if log else 1 / 256, 255 if log else 0)
+    layer = Softmax(
+        "softmax",
+        ("x",),
+        "y",
+        rows,
+        length,
+        float(10 ** rng.uniform(-2.5, -0.5)),
+        log,
+        1 / 16 if log else 1 / 256,
+        255 if log else 0,
+    )
     return Case(layer, (bytes_at_random(rng, (rows, length)),), (rows, length))
 
 
@@ -209,8 +228,20 @@ def bordered_copy(rng: Rng) -> Case:
 
 
 KINDS: tuple[Callable[[Rng], Case], ...] = (
-    dense, conv, conv, depthwise, pool, reduce, binary, lookup, transpose, concatenation, softmax, recurrent, bordered_copy,
-)  # fmt: skip
+    dense,
+    conv,
+    conv,
+    depthwise,
+    pool,
+    reduce,
+    binary,
+    lookup,
+    transpose,
+    concatenation,
+    softmax,
+    recurrent,
+    bordered_copy,
+)
 
 
 def cases(seed: int, count: int) -> Iterator[Case]:
@@ -228,7 +259,7 @@ def border_view(shape: tuple[int, ...], pads: tuple[int, int, int, int]) -> tupl
 
 
 def program_of(batch: list[Case]) -> tuple[Program, bytes, list[tuple[int, Array]]]:
-    """One program that runs every case side by side, its arena with the inputs in place, and where each output is due."""
+    """One program that runs every case side by side, its arena with the inputs in place, where each output is due."""
     constants, steps, arena = Constants(False), [], bytearray()
     due: list[tuple[int, Array]] = []
     for case in batch:

@@ -1,0 +1,118 @@
+"""The range of every tensor over samples, and the grid of bytes that covers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from emberlet.errors import FormatError, ShapeError
+
+from .graph import Graph, Grid
+from .kernels.layer import Array
+
+Range = tuple[float, float]
+
+METHODS = ("minmax", "percentile")
+
+MOST_KEPT = 1 << 16
+"""Values of a tensor kept for percentiles; beyond this, a fixed random part of them."""
+
+
+@dataclass
+class Tally:
+    """What is seen of one tensor: extremes, and a sample of the values."""
+
+    low: float = 0.0
+    high: float = 0.0
+    values: list[Array] | None = None
+    kept: int = 0
+
+
+def samples_from(path: Path, graph: Graph) -> dict[str, Array]:
+    """The arrays of an .npz, by the names of the graph's inputs; the first axis counts samples.
+
+    A file with one array fits a model with one input, whatever the array is called. Raises FormatError where the file
+    is no .npz or lacks an input, ShapeError where an array has another shape or where the numbers of samples differ.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            arrays = {name: data[name] for name in data.files}
+    except (OSError, ValueError) as e:
+        raise FormatError(f"{path}: expected an .npz of calibration samples: {e}") from None
+    if len(arrays) == 1 and len(graph.inputs) == 1:
+        arrays = {graph.inputs[0]: next(iter(arrays.values()))}
+    missing = [name for name in graph.inputs if name not in arrays]
+    if missing:
+        raise FormatError(f"{path}: holds {sorted(arrays)}, expected an array for each input: missing {missing}")
+    return check_samples({name: arrays[name] for name in graph.inputs}, graph, str(path))
+
+
+def check_samples(samples: Mapping[str, Array], graph: Graph, origin: str = "samples") -> dict[str, Array]:
+    """The samples as float32, (count, *shape of the input). Raises ShapeError where they do not fit."""
+    out: dict[str, Array] = {}
+    for name in graph.inputs:
+        x, shape = np.asarray(samples[name], np.float32), graph.shapes[name]
+        if x.ndim == 0 or x.size == 0 or x.size // len(x) != int(np.prod(shape)):
+            raise ShapeError(
+                f"{origin}: {name!r} has shape {x.shape}, expected (samples, {', '.join(map(str, shape))})"
+            )
+        out[name] = x.reshape(len(x), *shape)
+    if len({len(x) for x in out.values()}) > 1:
+        raise ShapeError(f"{origin}: different numbers of samples: { {n: len(x) for n, x in out.items()} }")
+    return out
+
+
+def each(samples: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
+    """One sample after the other."""
+    for k in range(len(next(iter(samples.values())))):
+        yield {name: x[k] for name, x in samples.items()}
+
+
+def ranges(
+    graph: Graph, samples: Mapping[str, Array], method: str = "minmax", percentile: float = 99.99
+) -> dict[str, Range]:
+    """The range of every tensor; it always holds zero.
+
+    method: "minmax", or "percentile": that part of the values at both ends together is left out. For each range of a
+    tensor the model may clip, outliers cost the others their resolution.
+    """
+    return ranges_of(tallies(graph, samples), method, percentile)
+
+
+def tallies(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Tally]:
+    """What the float32 graph's tensors hold over the samples."""
+    seen = {name: Tally(values=[]) for name in graph.shapes}
+    count = len(next(iter(samples.values())))
+    rng = np.random.default_rng(0)
+    for sample in each(samples):
+        for name, x in graph.run(sample).items():
+            tally = seen[name]
+            tally.low, tally.high = min(tally.low, float(x.min())), max(tally.high, float(x.max()))
+            flat, most = x.reshape(-1), max(16, MOST_KEPT // count)
+            assert tally.values is not None
+            tally.values.append(flat if flat.size <= most else rng.choice(flat, most, replace=False))
+    return seen
+
+
+def ranges_of(seen: Mapping[str, Tally], method: str, percentile: float = 99.99) -> dict[str, Range]:
+    """Ranges from tallies; see `ranges`."""
+    out: dict[str, Range] = {}
+    for name, tally in seen.items():
+        low, high = tally.low, tally.high
+        if method == "percentile" and tally.values:
+            tail = (100 - percentile) / 2
+            ends = np.percentile(np.concatenate(tally.values), (tail, 100 - tail))
+            low, high = min(0.0, float(ends[0])), max(0.0, float(ends[1]))
+        out[name] = low, high
+    return out
+
+
+def grid_over(low: float, high: float) -> Grid:
+    """The grid of 256 bytes from low to high; zero is one of its points."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    if high == low:
+        return Grid(1.0 / 128, 128)
+    scale = (high - low) / 255
+    return Grid(scale, int(np.clip(np.rint(-low / scale), 0, 255)))

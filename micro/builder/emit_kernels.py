@@ -1,0 +1,54 @@
+"""The module of a model's kernels, and `run`, which calls them in order."""
+
+from __future__ import annotations
+
+import re
+
+from .functions import FROM_MATH
+from .kernels.recurrent import HIDDEN, MIDDLE
+from .program import Program
+
+DIALECTS = ("viper", "bytecode", "float32")
+
+
+def kernels_source(program: Program, dialect: str) -> str:
+    """The source of `run(A, W, T)` and of the kernels it needs; layers with equal kernels share one.
+
+    A: the arena, bytearray (float32: array of floats); W: weights; T: words (viper: aligned bytes; else array 'I').
+    `reset(A)` sets what the model remembers to zero.
+    """
+    names: dict[str, str] = {}
+    functions: list[str] = []
+    calls: list[str] = []
+    for step in program.steps:
+        writer = step.layer.emit(dialect, step.inputs, step.output)
+        body = writer.source("_")
+        name = names.get(body)
+        if name is None:
+            name = names[body] = f"{step.layer.kind}_{len(names)}"
+            functions.append(writer.source(name))
+        places = [str(step.places[p]) for p in writer.places]
+        calls.append(f"    {name}({', '.join([*writer.arguments(), *places])})")
+    text = "\n\n".join(functions)
+    run = "def run(A, W, T):\n" + ("\n".join(calls) or "    pass") + "\n"
+    return "\n\n".join([_imports(text, dialect), text, run, _reset(program)]).lstrip("\n")
+
+
+def _imports(text: str, dialect: str) -> str:
+    if dialect == "viper":
+        return "import micropython\n"
+    used = [name for name in FROM_MATH if re.search(rf"\b{name}\(", text)]
+    return f"from math import {', '.join(used)}\n" if used else ""
+
+
+def _reset(program: Program) -> str:
+    lines = ["def reset(A):"]
+    for place, size in program.states:
+        if program.is_float:
+            lines += [f"    for i in range({place}, {place + size}):", "        A[i] = 0.0"]
+            continue
+        middle = place + size
+        lines += [f"    for i in range({place}, {middle}):", f"        A[i] = {HIDDEN}"]
+        lines += [f"    for i in range({middle}, {place + 3 * size}, 2):", "        A[i] = 0"]
+        lines += [f"        A[i + 1] = {MIDDLE >> 8}"]
+    return "\n".join(lines if program.states else [*lines, "    pass"]) + "\n"

@@ -1,0 +1,163 @@
+"""Rewriting a float32 graph before it is quantised or planned: fewer layers, the same numbers up to rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from .functions import Chain
+from .graph import Graph, Reshape, renamed
+from .kernels.depthwise import DepthwiseFloat
+from .kernels.dot import DotFloat
+from .kernels.elementwise import BinaryFloat, MapFloat
+from .kernels.layer import Array, Layer, as_image
+
+Clamped = DotFloat | DepthwiseFloat | BinaryFloat
+
+
+def fuse(graph: Graph) -> Graph:
+    """All fusions, until none applies."""
+    passes: tuple[Callable[[Graph], Graph], ...] = (
+        drop_reshapes,
+        constants_to_maps,
+        merge_maps,
+        fold_scales,
+        fuse_clamps,
+        remove_dead,
+    )
+    while True:
+        before = graph.layers
+        for step in passes:
+            graph = step(graph)
+        if len(graph.layers) == len(before) and all(a is b for a, b in zip(graph.layers, before, strict=True)):
+            return graph.check()
+
+
+def remove_dead(graph: Graph) -> Graph:
+    """Without the layers whose output nothing reads."""
+    wanted, kept = set(graph.outputs), []
+    for layer in reversed(graph.layers):
+        if layer.output in wanted:
+            wanted.update(layer.inputs)
+            kept.append(layer)
+    return graph.with_layers(reversed(kept)) if len(kept) < len(graph.layers) else graph
+
+
+def drop_reshapes(graph: Graph) -> Graph:
+    """Without reshapes that change nothing, or that only feed another reshape."""
+    for layer in graph.layers:
+        if not isinstance(layer, Reshape) or layer.output in graph.outputs:
+            continue
+        source = layer.inputs[0]
+        readers = graph.consumers()[layer.output]
+        if graph.shapes[source] == layer.shape or (readers and all(isinstance(r, Reshape) for r in readers)):
+            rest = [renamed(other, {layer.output: source}) for other in graph.layers if other is not layer]
+            return drop_reshapes(graph.with_layers(rest))
+    return graph
+
+
+def _sole_reader(graph: Graph, name: str) -> Layer | None:
+    """The one layer that reads a tensor, where there is exactly one and the tensor is no output."""
+    readers = graph.consumers().get(name, [])
+    return readers[0] if len(readers) == 1 and name not in graph.outputs else None
+
+
+def _replaced(graph: Graph, first: Layer, second: Layer, merged: Layer) -> Graph:
+    """The graph with two neighbours merged, at the place of the first."""
+    return graph.with_layers([merged if layer is first else layer for layer in graph.layers if layer is not second])
+
+
+def constants_to_maps(graph: Graph) -> Graph:
+    """A sum or product with one number is a function of one number."""
+
+    def changed(layer: Layer) -> Layer:
+        if not isinstance(layer, BinaryFloat) or layer.constant is None or layer.constant.size != 1:
+            return layer
+        c = float(layer.constant.reshape(-1)[0])
+        factor, shift = {"add": (1.0, c), "sub": (1.0, -c), "mul": (c, 0.0), "div": (1 / c, 0.0)}[layer.operation]
+        chain: Chain = (("affine", (factor, shift)),)
+        if layer.low > -inf or layer.high < inf:
+            chain += (("clip", (layer.low, layer.high)),)
+        return MapFloat(layer.name, layer.inputs, layer.output, layer.shape, chain)
+
+    layers = [changed(layer) for layer in graph.layers]
+    return graph if all(a is b for a, b in zip(layers, graph.layers, strict=True)) else graph.with_layers(layers)
+
+
+def merge_maps(graph: Graph) -> Graph:
+    """Two functions one after the other are one function."""
+    for layer in graph.layers:
+        after = _sole_reader(graph, layer.output)
+        if isinstance(layer, MapFloat) and isinstance(after, MapFloat) and layer.output not in graph.grids:
+            merged = replace(layer, output=after.output, chain=layer.chain + after.chain)
+            return merge_maps(_replaced(graph, layer, after, merged))
+    return graph
+
+
+def fuse_clamps(graph: Graph) -> Graph:
+    """ReLU and its kin are the clamp that ends the layer before."""
+    for layer in graph.layers:
+        after = _sole_reader(graph, layer.output)
+        if not isinstance(layer, Clamped) or not isinstance(after, MapFloat) or layer.output in graph.grids:
+            continue
+        (name, parameters), rest = after.chain[0], after.chain[1:]
+        if name != "clip":
+            continue
+        low, high = parameters
+        clamped = replace(layer, low=min(max(layer.low, low), high), high=max(min(layer.high, high), low))
+        if rest:
+            layers = [clamped if x is layer else replace(after, chain=rest) if x is after else x for x in graph.layers]
+            return fuse_clamps(graph.with_layers(layers))
+        return fuse_clamps(_replaced(graph, layer, after, replace(clamped, output=after.output)))
+    return graph
+
+
+def fold_scales(graph: Graph) -> Graph:
+    """A factor and a shift for each channel (a batch norm's) go into the weights of the layer before."""
+    for layer in graph.layers:
+        after = _sole_reader(graph, layer.output)
+        if not isinstance(layer, DotFloat | DepthwiseFloat) or layer.name in graph.weight_scales:
+            continue
+        if layer.low > -inf or layer.high < inf or layer.output in graph.grids or after is None:
+            continue
+        parameters = _affine(after, len(layer.weights))
+        if parameters is None:
+            continue
+        factor, shift, merged_output = parameters
+        scaled = replace(
+            layer,
+            weights=layer.weights * factor.reshape(-1, *[1] * (layer.weights.ndim - 1)),
+            bias=layer.bias * factor + shift,
+        )
+        if isinstance(merged_output, MapFloat):
+            layers = [scaled if x is layer else merged_output if x is after else x for x in graph.layers]
+            return fold_scales(graph.with_layers(layers))
+        return fold_scales(_replaced(graph, layer, after, replace(scaled, output=after.output)))
+    return graph
+
+
+def _affine(layer: Layer, channels: int) -> tuple[Array, Array, MapFloat | None] | None:
+    """Factor and shift for each channel that `layer` applies, and what is left of it; None where there is none."""
+    ones, zeros = np.ones(channels), np.zeros(channels)
+    if isinstance(layer, MapFloat) and layer.chain[0][0] == "affine":
+        a, b = layer.chain[0][1]
+        rest = replace(layer, chain=layer.chain[1:]) if len(layer.chain) > 1 else None
+        return ones * a, ones * b, rest
+    if isinstance(layer, BinaryFloat) and layer.constant is not None and layer.low == -inf and layer.high == inf:
+        if as_image(layer.other) != (1, 1, channels) or as_image(layer.shape)[2] != channels:
+            return None
+        c = layer.constant.astype(np.float64).reshape(-1)
+        if layer.operation == "div" and np.any(c == 0):
+            return None
+        by = {
+            "add": lambda: (ones, c),
+            "sub": lambda: (ones, -c),
+            "mul": lambda: (c, zeros),
+            "div": lambda: (1 / c, zeros),
+        }
+        factor, shift = by[layer.operation]()
+        return factor, shift, None
+    return None

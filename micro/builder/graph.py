@@ -1,0 +1,114 @@
+"""The graph between an importer and the memory plan: layers in order, first float32, after quantisation int8.
+
+Tensors have no batch axis; images are (height, width, channels), sequences (steps, channels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import TypeVar
+
+import numpy as np
+from emberlet.errors import ModelError, ShapeError
+
+from .kernels.layer import Array, Layer, View
+from .kernels.writer import Writer
+
+L = TypeVar("L", bound=Layer)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What bytes mean: scale * (q - zero)."""
+
+    scale: float
+    zero: int
+
+
+@dataclass(frozen=True)
+class Reshape(Layer):
+    """The same elements under another shape: no kernel, one buffer."""
+
+    shape: tuple[int, ...]
+
+    def reference(self, *inputs: Array) -> Array:
+        return inputs[0].reshape(self.shape)
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        raise NotImplementedError("a reshape has no kernel")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """shapes: of every tensor; grids: of tensors whose bytes are decided (all of them, once quantised);
+    weight_scales: per output channel, of layers whose weights came quantised, by the layer's name.
+    """
+
+    name: str
+    layers: tuple[Layer, ...]
+    shapes: Mapping[str, tuple[int, ...]]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    is_float: bool = True
+    grids: Mapping[str, Grid] = field(default_factory=dict)
+    weight_scales: Mapping[str, Array] = field(default_factory=dict)
+
+    def check(self) -> Graph:
+        """This graph. Raises ModelError where a layer reads what no earlier one wrote, or a tensor has no shape."""
+        known = set(self.inputs)
+        for layer in self.layers:
+            for name in layer.inputs:
+                if name not in known:
+                    raise ModelError(
+                        f"{self.name}: layer {layer.name!r} reads {name!r}, which nothing before it writes"
+                    )
+            known.add(layer.output)
+        missing = [name for name in known if name not in self.shapes]
+        if missing or not set(self.outputs) <= known:
+            raise ModelError(f"{self.name}: no shape for {missing}, outputs {self.outputs} of {sorted(known)}")
+        return self
+
+    def consumers(self) -> dict[str, list[Layer]]:
+        """The layers that read each tensor."""
+        readers: dict[str, list[Layer]] = {name: [] for name in self.shapes}
+        for layer in self.layers:
+            for name in dict.fromkeys(layer.inputs):
+                readers[name].append(layer)
+        return readers
+
+    def with_layers(self, layers: Iterable[Layer]) -> Graph:
+        """The graph with other layers, and only the shapes and grids of the tensors they mention."""
+        kept = tuple(layers)
+        names = {*self.inputs, *self.outputs, *(n for layer in kept for n in (*layer.inputs, layer.output))}
+        return replace(
+            self,
+            layers=kept,
+            shapes={n: s for n, s in self.shapes.items() if n in names},
+            grids={n: g for n, g in self.grids.items() if n in names},
+        )
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Every tensor, by the layers' NumPy references; inputs in float32, or bytes where the graph is quantised.
+
+        Raises ShapeError where an input is missing or of another size.
+        """
+        values: dict[str, Array] = {}
+        for name in self.inputs:
+            if name not in inputs:
+                raise ShapeError(f"{self.name}: no value for input {name!r}; found {sorted(inputs)}")
+            x = np.asarray(inputs[name])
+            if x.size != prod(self.shapes[name]):
+                raise ShapeError(f"{self.name}: input {name!r} has shape {x.shape}, expected {self.shapes[name]}")
+            values[name] = x.reshape(self.shapes[name])
+        for layer in self.layers:
+            y = layer.reference(*(values[name] for name in layer.inputs))
+            values[layer.output] = y.reshape(self.shapes[layer.output])
+        return values
+
+
+def renamed(layer: L, inputs: Mapping[str, str] | None = None, output: str | None = None) -> L:
+    """A layer that reads other tensors (old name -> new name), or writes another one."""
+    names = tuple((inputs or {}).get(n, n) for n in layer.inputs)
+    return replace(layer, inputs=names, output=output or layer.output)

@@ -1,0 +1,217 @@
+"""Depthwise convolution: each channel has its own small window.
+
+Channel by channel: its weights are taken into locals once, signed, so that no sum of the window is needed; then the
+window slides over the image with every offset a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+
+import numpy as np
+
+from ..reference import ZERO, Bytes, Ints, Requant, check_word, dot_bounds, requantise
+from .layer import Array, Layer, View, as_image, emit_clamp_float, emit_requantise
+from .window import Window
+from .writer import Pointer, Writer
+
+X = Pointer("x", "A")
+Y = Pointer("y", "A")
+WEIGHTS = Pointer("w", "W")
+
+MOST_TAPS = 32
+"""Windows with more weights than this are left to the general convolution: each weight is a local of the kernel."""
+
+SPAN = 4095
+"""The greatest constant offset of a load, on processors that have one beyond a few."""
+
+
+@dataclass(frozen=True)
+class _Depthwise(Layer):
+    """weights: (channels out, kh, kw); bias: (channels out,); channels out is a multiple of the input's channels."""
+
+    shape: tuple[int, ...]
+    window: Window
+    weights: Array
+    bias: Array
+
+    @property
+    def kind(self) -> str:
+        return "depthwise"
+
+    @property
+    def image(self) -> tuple[int, int, int]:
+        return as_image(self.shape)
+
+    @property
+    def macs(self) -> int:
+        h, w = self.window.output(*self.image[:2])
+        return h * w * self.weights.size
+
+    @property
+    def takes_borders(self) -> bool:
+        return True
+
+    def sums(self, x: Array, fill: int | float, weights: Array) -> Array:
+        """The dot products, without bias: (rows, columns, channels out), exact in float64 for integers."""
+        patches = self.window.patches(x.reshape(self.image).astype(np.float64), fill)
+        each = len(weights) // self.image[2]
+        return np.einsum("yxijc,cijm->yxcm", patches, _by_channel(weights, each)).reshape(*patches.shape[:2], -1)
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        x, y = inputs[0], output
+        w = Writer(dialect, (X, "s", Y), self.places())
+        channels = self.image[2]
+        each = len(self.weights) // channels
+        oh, ow = self.window.output(*self.image[:2])
+        taps = self.window.kernel[0] * self.window.kernel[1]
+        self.begin(w)
+        w.go(WEIGHTS, w.place("wo"))
+        w.line(f"a = {w.place('i0', self.window.corner(x))}")
+        w.line(f"b = {w.place('o', y.origin)}")
+        with w.times("c", channels):
+            with w.times("g", each):
+                self.begin_channel(w, taps)
+                w.go(X, "a")
+                w.go(Y, "b")
+                with w.times("i", oh):
+                    self._row(w, x, y, ow, len(self.weights))
+                    if oh > 1:
+                        w.move(X, self.window.strides[0] * x.pitch - ow * self.window.strides[1] * channels)
+                        w.move(Y, y.pitch - ow * len(self.weights))
+                if each > 1:
+                    w.line("b += 1")
+            if channels > 1:
+                w.line("a += 1")
+                if each == 1:
+                    w.line("b += 1")
+        return w
+
+    def _row(self, w: Writer, x: View, y: View, ow: int, out: int) -> None:
+        """One row of the output: x and y are left behind it."""
+        across = self.window.strides[1] * self.image[2]
+        unroll = self._unroll(ow, x, across, out)
+        with w.times("j", ow // unroll):
+            for u in range(unroll):
+                self._position(w, x, u * across, u * out)
+            w.move(X, unroll * across)
+            w.move(Y, unroll * out)
+        rest = ow % unroll
+        for u in range(rest):
+            self._position(w, x, u * across, u * out)
+        w.move(X, rest * across)
+        w.move(Y, rest * out)
+
+    def _unroll(self, ow: int, x: View, across: int, out: int) -> int:
+        """Positions written side by side: fewer moves of the pointers, as long as offsets stay short."""
+        taps = self.window.kernel[0] * self.window.kernel[1]
+        reach = self._offsets(x)[-1]
+        for u in (4, 3, 2):
+            if ow % u == 0 and u * taps <= 40 and reach + (u - 1) * across <= SPAN and (u - 1) * out <= SPAN:
+                return u
+        return 1
+
+    def _offsets(self, x: View) -> list[int]:
+        kh, kw = self.window.kernel
+        dy, dx = self.window.dilations
+        return [i * dy * x.pitch + j * dx * self.image[2] for i in range(kh) for j in range(kw)]
+
+    def _position(self, w: Writer, x: View, shift: int, place: int) -> None:
+        for k, offset in enumerate(self._offsets(x)):
+            w.line(f"s = {w.load(X, offset + shift)} * w{k} + {'s' if k else 'h'}")
+        self.finish(w)
+        w.store(Y, "s", place)
+
+    def begin(self, w: Writer) -> None:
+        """What is done once."""
+
+    def begin_channel(self, w: Writer, taps: int) -> None:
+        """Take a channel's weights and bias (`h`) into locals."""
+        raise NotImplementedError
+
+    def finish(self, w: Writer) -> None:
+        """Turn `s` into the output's element."""
+        raise NotImplementedError
+
+
+def _by_channel(weights: Array, each: int) -> Array:
+    """(channels out, kh, kw) to (channels in, kh, kw, outputs of each) in float64."""
+    n, kh, kw = weights.shape
+    return weights.astype(np.float64).reshape(n // each, each, kh, kw).transpose(0, 2, 3, 1)
+
+
+@dataclass(frozen=True)
+class Depthwise(_Depthwise):
+    """In int8. weights: uint8 around 128; bias: in steps of the accumulator; zero: the input's zero point."""
+
+    zero: int
+    requant: Requant
+
+    @cached_property
+    def folded(self) -> Ints:
+        w = self.weights.reshape(len(self.weights), -1).astype(np.int64) - ZERO
+        return self.bias - self.zero * w.sum(1)
+
+    @cached_property
+    def lift(self) -> int:
+        return max(0, -int(self.folded.min()))
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        sums = self.sums(inputs[0].astype(np.int64) - self.zero, 0, self.weights.astype(np.int64) - ZERO)
+        return requantise(np.rint(sums).astype(np.int64) + self.bias, self.requant)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        # The sum's way from the folded bias to its end, whichever products come first.
+        low, high = dot_bounds(self.weights, self.folded, 0)
+        lifted = self.folded + self.lift
+        check_word(self.name, int(low.min()), int(high.max()), int(lifted.max()), self.lift)
+        words = [self.lift, self.requant.offset]
+        for bias, multiplier in zip(lifted, self.requant.multipliers, strict=True):
+            words += [int(bias), multiplier]
+        return self.weights.reshape(-1), words
+
+    def begin(self, w: Writer) -> None:
+        w.table("q", "to")
+        w.line(f"f = {w.word('q')}")
+        w.line(f"m = {w.word('q', 1)}")
+        w.move_table("q", 2)
+
+    def begin_channel(self, w: Writer, taps: int) -> None:
+        for k in range(taps):
+            w.line(f"w{k} = {w.load(WEIGHTS, k)} - 128")
+        w.move(WEIGHTS, taps)
+        w.line(f"h = {w.word('q')} - f")
+        w.line(f"p = {w.word('q', 1)}")
+        w.move_table("q", 2)
+
+    def finish(self, w: Writer) -> None:
+        emit_requantise(w, self.requant, "p", "m")
+
+
+@dataclass(frozen=True)
+class DepthwiseFloat(_Depthwise):
+    """In float32, clamped to low..high."""
+
+    low: float = -inf
+    high: float = inf
+
+    def reference(self, *inputs: Array) -> Array:
+        sums = self.sums(inputs[0], 0.0, self.weights) + self.bias
+        return np.clip(sums, self.low, self.high).astype(np.float32)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        """The weights of a channel, its bias after them."""
+        rows = self.weights.reshape(len(self.weights), -1)
+        return np.concatenate([rows, self.bias.reshape(-1, 1)], 1).astype(np.float32).reshape(-1), []
+
+    def begin_channel(self, w: Writer, taps: int) -> None:
+        for k in range(taps):
+            w.line(f"w{k} = {w.load(WEIGHTS, k)}")
+        w.line(f"h = {w.load(WEIGHTS, taps)}")
+        w.move(WEIGHTS, taps + 1)
+
+    def finish(self, w: Writer) -> None:
+        emit_clamp_float(w, self.low, self.high)

@@ -1,0 +1,203 @@
+"""Dense and convolution layers: a dot product for each output channel at each position of a window.
+
+A dense layer is a window of one position. Channels are the innermost axis, so a window's rows are contiguous runs that
+the weights, kept in the same order, are multiplied with; nothing is copied beforehand.
+
+The bytes of weights stand for w - 128: the kernel adds products of the bytes as they are and takes off 128 times the
+sum of the window once for all channels; the zero point of the input is folded into the bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+
+import numpy as np
+
+from ..reference import ZERO, Bytes, Ints, Requant, check_word, folded_bias, requantise, start_bounds
+from .layer import Array, Layer, View, as_image, emit_clamp_float, emit_requantise
+from .window import Loops, Window, walk, window_loops
+from .writer import Pointer, Writer
+
+X = Pointer("x", "A")
+Y = Pointer("y", "A")
+WEIGHTS = Pointer("w", "W")
+
+
+@dataclass(frozen=True)
+class _Dot(Layer):
+    """weights: (channels out, kh, kw, channels in / groups); bias: (channels out,)."""
+
+    shape: tuple[int, ...]
+    window: Window
+    groups: int
+    weights: Array
+    bias: Array
+
+    @property
+    def kind(self) -> str:
+        return "dense" if self.window.kernel == (1, 1) and self.positions == 1 else "conv"
+
+    @property
+    def image(self) -> tuple[int, int, int]:
+        return as_image(self.shape)
+
+    @property
+    def positions(self) -> int:
+        h, w = self.window.output(*self.image[:2])
+        return h * w
+
+    @property
+    def macs(self) -> int:
+        return self.positions * self.weights.size
+
+    @property
+    def takes_borders(self) -> bool:
+        return True
+
+    def sums(self, x: Array, fill: int | float, weights: Array) -> Array:
+        """The dot products, without bias: (rows, columns, channels out), exact in float64 for integers."""
+        patches = self.window.patches(x.reshape(self.image).astype(np.float64), fill)
+        oh, ow, kh, kw, c = patches.shape
+        each, n = c // self.groups, len(weights) // self.groups
+        out = np.empty((oh, ow, len(weights)))
+        for g in range(self.groups):
+            part = patches[..., g * each : (g + 1) * each].reshape(oh, ow, kh * kw * each)
+            kernel = weights[g * n : (g + 1) * n].reshape(n, -1).astype(np.float64)
+            out[..., g * n : (g + 1) * n] = part @ kernel.T
+        return out
+
+    def loops(self, x: View) -> tuple[Loops, int]:
+        return window_loops(self.window, x.pitch, self.image[2], self.weights.shape[3])
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        x, y = inputs[0], output
+        w = Writer(dialect, (X, "s", WEIGHTS), self.places())
+        oh, ow = self.window.output(*self.image[:2])
+        each, n = self.weights.shape[3], len(self.weights) // self.groups
+        self.begin(w)
+        row, column, group = "a", "b", "c"
+        w.line(f"{row} = {w.place('i0', self.window.corner(x))}")
+        w.go(Y, w.place("o", y.origin))
+        with w.times("i", oh):
+            w.line(f"{column} = {row}")
+            with w.times("j", ow):
+                w.line(f"{group} = {column}")
+                w.go(WEIGHTS, w.place("wo"))
+                self.begin_position(w)
+                with w.times("g", self.groups):
+                    self.begin_window(w, group, *self.loops(x))
+                    with w.times("n", n):
+                        w.go(X, group)
+                        self.begin_sum(w)
+                        walk(w, *self.loops(x), X, WEIGHTS, lambda i, k: w.line(_mac(w, i, k)))
+                        self.finish(w)
+                        w.store(Y, "s")
+                        w.move(Y, 1)
+                    if self.groups > 1:
+                        w.line(f"{group} += {each}")
+                if ow > 1:
+                    w.line(f"{column} += {self.window.strides[1] * self.image[2]}")
+            if oh > 1:
+                w.line(f"{row} += {self.window.strides[0] * x.pitch}")
+                w.move(Y, y.pitch - y.row)
+        return w
+
+    def begin(self, w: Writer) -> None:
+        """What is done once."""
+
+    def begin_position(self, w: Writer) -> None:
+        """What is done at each position."""
+
+    def begin_window(self, w: Writer, start: str, loops: Loops, run: int) -> None:
+        """What is done for each group at each position, before its channels."""
+
+    def begin_sum(self, w: Writer) -> None:
+        """Set `s` for one channel."""
+        raise NotImplementedError
+
+    def finish(self, w: Writer) -> None:
+        """Turn `s` into the output's element."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Dot(_Dot):
+    """In int8. weights: uint8 around 128; bias: in steps of the accumulator; zero: the input's zero point."""
+
+    zero: int
+    requant: Requant
+
+    @cached_property
+    def folded(self) -> Ints:
+        """The bias with what the zero points add to it."""
+        return folded_bias(self.weights, self.bias, self.zero)
+
+    @cached_property
+    def lift(self) -> int:
+        """What is added to the folded bias so that no word of T is negative."""
+        return max(0, -int(self.folded.min()))
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        sums = self.sums(inputs[0].astype(np.int64) - self.zero, 0, self.weights.astype(np.int64) - ZERO)
+        return requantise(np.rint(sums).astype(np.int64) + self.bias, self.requant)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        lifted = self.folded + self.lift
+        check_word(self.name, *start_bounds(self.weights, self.bias, self.zero), int(lifted.max()), self.lift)
+        words = [self.lift, self.requant.offset]
+        for bias, multiplier in zip(lifted, self.requant.multipliers, strict=True):
+            words += [int(bias), multiplier]
+        return self.weights.reshape(-1), words
+
+    def begin(self, w: Writer) -> None:
+        w.table("q", "to")
+        w.line(f"h = {w.word('q')}")
+        w.line(f"m = {w.word('q', 1)}")
+
+    def begin_position(self, w: Writer) -> None:
+        w.table("q", "to + 2")
+
+    def begin_window(self, w: Writer, start: str, loops: Loops, run: int) -> None:
+        w.go(X, start)
+        w.line("s = 0")
+        walk(w, loops, run, X, None, lambda i, k: w.line(f"s = {w.load(X, i)} + s"))
+        w.line("t = 0 - (s << 7) - h")
+
+    def begin_sum(self, w: Writer) -> None:
+        w.line(f"s = {w.word('q')} + t")
+
+    def finish(self, w: Writer) -> None:
+        emit_requantise(w, self.requant, w.word("q", 1), "m")
+        w.move_table("q", 2)
+
+
+@dataclass(frozen=True)
+class DotFloat(_Dot):
+    """In float32, clamped to low..high."""
+
+    low: float = -inf
+    high: float = inf
+
+    def reference(self, *inputs: Array) -> Array:
+        sums = self.sums(inputs[0], 0.0, self.weights) + self.bias
+        return np.clip(sums, self.low, self.high).astype(np.float32)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        """The weights, a channel's bias before each."""
+        rows = self.weights.reshape(len(self.weights), -1)
+        return np.concatenate([self.bias.reshape(-1, 1), rows], 1).astype(np.float32).reshape(-1), []
+
+    def begin_sum(self, w: Writer) -> None:
+        w.line(f"s = {w.load(WEIGHTS)}")
+        w.move(WEIGHTS, 1)
+
+    def finish(self, w: Writer) -> None:
+        emit_clamp_float(w, self.low, self.high)
+
+
+def _mac(w: Writer, i: int, k: int) -> str:
+    # The product first: one register move less than `s + w * x`.
+    return f"s = {w.load(WEIGHTS, k)} * {w.load(X, i)} + s"

@@ -1,0 +1,229 @@
+"""Elementwise layers: sums, differences and products of two tensors, and tables that stand for any function of one.
+
+The second operand may be repeated along rows, columns or channels, and may be a constant that lies with the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from emberlet.errors import UnsupportedError
+
+from ..functions import Chain, apply, lines
+from ..reference import LIMIT, Bytes, Requant, requantise
+from .layer import Array, Layer, View, as_image, dense_view, emit_clamp, emit_clamp_float, emit_requantise
+from .nest import Axis, image_axes, nest
+from .writer import Pointer, Writer
+
+X = Pointer("x", "A")
+Y = Pointer("y", "A")
+Z = Pointer("z", "A")
+CONSTANT = Pointer("z", "W")
+TABLE = Pointer("w", "W")
+
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+
+
+@dataclass(frozen=True)
+class _Binary(Layer):
+    """operation: "add", "sub" or "mul" (float32 also "div"); shape: of the first operand and of the output.
+
+    other: the shape of the second operand, an image whose sides are those of the first or 1; constant: its values,
+    where it is one, and then `inputs` has one name.
+    """
+
+    operation: str
+    shape: tuple[int, ...]
+    other: tuple[int, ...]
+    constant: Array | None
+
+    @property
+    def takes_borders(self) -> bool:
+        return True
+
+    @property
+    def in_place(self) -> bool:
+        return True
+
+    def operands(self, inputs: Sequence[Array]) -> tuple[Array, Array]:
+        """Both operands as images."""
+        second = inputs[1] if self.constant is None else self.constant
+        return inputs[0].reshape(as_image(self.shape)), second.reshape(as_image(self.other))
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        x = inputs[0]
+        z = inputs[1] if self.constant is None else dense_view(self.other)
+        second = Z if self.constant is None else CONSTANT
+        w = Writer(dialect, (X, "s", second), self.places())
+        w.go(X, w.place("i0", x.origin))
+        w.go(second, w.place("i1", z.origin) if self.constant is None else w.place("wo"))
+        w.go(Y, w.place("o", output.origin))
+        h, cols, c = x.shape
+        steps = [0 if side == 1 else step for side, step in zip(z.shape, (z.pitch, z.shape[2], 1), strict=True)]
+        axes = [
+            Axis(h, (x.pitch, steps[0], output.pitch)),
+            Axis(cols, (c, steps[1], c)),
+            Axis(c, (1, steps[2], 1)),
+        ]
+
+        def element(at: tuple[int, ...]) -> None:
+            self.compute(w, w.load(X, at[0]), w.load(second, at[1]))
+            w.store(Y, "s", at[2])
+
+        nest(w, axes, (X, second, Y), element)
+        return w
+
+    def compute(self, w: Writer, a: str, b: str) -> None:
+        """Set `s` from one element of each operand."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Binary(_Binary):
+    """In int8. zeros: of both operands.
+
+    For a sum, `factors` bring both operands to `2**-shift` steps of the output; for a product, `requant` does.
+    """
+
+    zeros: tuple[int, int]
+    factors: tuple[int, int]
+    requant: Requant
+
+    @property
+    def offset(self) -> int:
+        """What a sum starts from: rounding and zero points."""
+        a, b = self.factors
+        return self.requant.offset - a * self.zeros[0] - b * self.zeros[1]
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        a, b = (v.astype(np.int64) for v in self.operands(inputs))
+        if self.operation == "mul":
+            y = requantise((a - self.zeros[0]) * (b - self.zeros[1]), self.requant)
+        else:
+            total = (a - self.zeros[0]) * self.factors[0] + (b - self.zeros[1]) * self.factors[1]
+            r = self.requant
+            y = np.clip(((total + (1 << r.shift >> 1)) >> r.shift) + r.zero, r.low, r.high).astype(np.uint8)
+        return y.reshape(self.shape)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        return (np.empty(0, np.uint8) if self.constant is None else self.constant.reshape(-1)), []
+
+    def compute(self, w: Writer, a: str, b: str) -> None:
+        r = self.requant
+        if self.operation == "mul":
+            w.line(f"s = ({a} - {self.zeros[0]}) * ({b} - {self.zeros[1]})")
+            emit_requantise(w, r, str(r.multipliers[0]))
+            return
+        first, second = self.factors
+        sign = "+" if second >= 0 else "-"
+        start = f"+ {self.offset}" if self.offset >= 0 else f"- {-self.offset}"
+        w.line(f"s = {a} * {first} {sign} {b} * {abs(second)} {start} >> {r.shift}")
+        emit_clamp(w, r.low, r.high)
+
+
+def sum_factors(
+    ratios: tuple[float, float], zeros: tuple[int, int], zero: int, low: int, high: int, what: str
+) -> tuple[tuple[int, int], Requant]:
+    """Factors and shift for `Binary`: ratios of both scales over the output's, the second negative for a difference.
+
+    Raises UnsupportedError where the output's scale is too fine for its operands'.
+    """
+    for shift in range(22, 0, -1):
+        a, b = (round(r * 2**shift) for r in ratios)
+        half = 1 << shift >> 1
+        if 255 * (abs(a) + abs(b)) * 2 + (zero << shift) + half < LIMIT:
+            return (a, b), Requant((), shift, 0, zero, low, high)
+    raise UnsupportedError(
+        f"{what}: its operands' scales are {max(map(abs, ratios)):.3g} times the output's; "
+        "calibrate with samples that reach the output's true range"
+    )
+
+
+@dataclass(frozen=True)
+class BinaryFloat(_Binary):
+    """In float32, clamped to low..high."""
+
+    low: float = -inf
+    high: float = inf
+
+    def reference(self, *inputs: Array) -> Array:
+        a, b = (v.astype(np.float64) for v in self.operands(inputs))
+        y = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[self.operation](a, b)
+        return np.clip(y, self.low, self.high).astype(np.float32).reshape(self.shape)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        return (np.empty(0, np.float32) if self.constant is None else self.constant.astype(np.float32).reshape(-1)), []
+
+    def compute(self, w: Writer, a: str, b: str) -> None:
+        w.line(f"s = {a} {SIGNS[self.operation]} {b}")
+        emit_clamp_float(w, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Lookup(Layer):
+    """Any function of one byte: table has 256 of them."""
+
+    shape: tuple[int, ...]
+    table: Bytes
+
+    @property
+    def takes_borders(self) -> bool:
+        return True
+
+    @property
+    def in_place(self) -> bool:
+        return True
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        return self.table[inputs[0]]
+
+    def constants(self) -> tuple[Array, list[int]]:
+        return self.table, []
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        w = Writer(dialect, (X, Y, TABLE), self.places())
+        w.go(X, w.place("i0", inputs[0].origin))
+        w.go(Y, w.place("o", output.origin))
+        w.go(TABLE, w.place("wo"))
+
+        def element(at: tuple[int, ...]) -> None:
+            w.store(Y, w.load(TABLE, w.load(X, at[0])), at[1])
+
+        nest(w, image_axes((inputs[0], output)), (X, Y), element)
+        return w
+
+
+@dataclass(frozen=True)
+class MapFloat(Layer):
+    """A function of one float."""
+
+    shape: tuple[int, ...]
+    chain: Chain
+
+    @property
+    def takes_borders(self) -> bool:
+        return True
+
+    @property
+    def in_place(self) -> bool:
+        return True
+
+    def reference(self, *inputs: Array) -> Array:
+        return apply(self.chain, inputs[0])
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        w = Writer(dialect, (X, Y), self.places())
+        w.go(X, w.place("i0", inputs[0].origin))
+        w.go(Y, w.place("o", output.origin))
+
+        def element(at: tuple[int, ...]) -> None:
+            w.line(f"v = {w.load(X, at[0])}")
+            for line in lines(self.chain):
+                w.line(line)
+            w.store(Y, "v", at[1])
+
+        nest(w, image_axes((inputs[0], output)), (X, Y), element)
+        return w

@@ -1,0 +1,151 @@
+"""What every layer is to the rest of the build."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..reference import Requant
+from .writer import Writer
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class View:
+    """How a tensor seen as an image (height, width, channels) lies in its buffer, counted in elements.
+
+    origin: its first element; pitch: from one row to the next. A tensor may have a border around it that belongs to the
+    buffer (for a convolution to read its padding from): then pitch is more than width * channels.
+    """
+
+    shape: tuple[int, int, int]
+    pitch: int
+    origin: int = 0
+
+    @property
+    def is_dense(self) -> bool:
+        return self.origin == 0 and (self.shape[0] == 1 or self.pitch == self.shape[1] * self.shape[2])
+
+    @property
+    def row(self) -> int:
+        """Elements of a row, the border aside."""
+        return self.shape[1] * self.shape[2]
+
+
+def as_image(shape: Sequence[int]) -> tuple[int, int, int]:
+    """A shape as (height, width, channels): a sequence is one row of steps, a vector one pixel."""
+    if len(shape) >= 3:
+        return prod(shape[:-2]), shape[-2], shape[-1]
+    return (1, *([1] * (2 - len(shape))), *shape)  # type: ignore[return-value]
+
+
+def dense_view(shape: Sequence[int]) -> View:
+    """The view of a tensor without a border."""
+    h, w, c = as_image(shape)
+    return View((h, w, c), w * c)
+
+
+@dataclass(frozen=True)
+class Layer(ABC):
+    """One step of inference: reads `inputs`, writes `output`, both names of tensors in the arena.
+
+    `name` is for reports and messages. All arrays of a layer are constant.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    output: str
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__.lower()
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of one inference."""
+        return 0
+
+    @property
+    def scratch(self) -> int:
+        """Elements of the arena the layer needs while it runs, beside its tensors."""
+        return 0
+
+    @property
+    def state(self) -> int:
+        """Elements of the arena that keep what the layer remembers."""
+        return 0
+
+    @property
+    def remembers(self) -> bool:
+        """Whether `state` is kept from one inference to the next."""
+        return False
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the output may lie where the first input lies."""
+        return False
+
+    @property
+    def takes_borders(self) -> bool:
+        """Whether inputs and output may have borders around them."""
+        return False
+
+    def constants(self) -> tuple[Array, list[int]]:
+        """What the kernel reads of W (uint8, or float32) and of T (words, 0 <= word < 2**30)."""
+        return np.empty(0, np.uint8), []
+
+    @abstractmethod
+    def reference(self, *inputs: Array) -> Array:
+        """The output, by NumPy: bit by bit what the kernel computes (for float32: up to rounding)."""
+
+    @abstractmethod
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        """The kernel. Its places: one for each input ("i0", "i1", …), "o", "st" for the state and "zo" for the scratch
+        where there are any, then "wo" and "to", the beginning of the layer's constants in W and T."""
+
+    def places(self) -> list[str]:
+        """The names of the kernel's places."""
+        own = [*(["st"] if self.state else []), *(["zo"] if self.scratch else [])]
+        return [*(f"i{k}" for k in range(len(self.inputs))), "o", *own, "wo", "to"]
+
+
+def emit_requantise(w: Writer, r: Requant, multiplier: str, offset: str = "") -> None:
+    """Bring `s` to the output's scale and clamp it. `offset`: an expression equal to r.offset, if not the number."""
+    offset = offset or str(r.offset)
+    if r.split:
+        mask = (1 << r.split) - 1
+        w.line(
+            f"s = (s >> {r.split}) * {multiplier} + ((s & {mask}) * {multiplier} >> {r.split}) + {offset} >> {r.rest}"
+        )
+    else:
+        w.line(f"s = s * {multiplier} + {offset} >> {r.rest}")
+    emit_clamp(w, r.low, r.high)
+
+
+def emit_clamp(w: Writer, low: int, high: int, name: str = "s") -> None:
+    """Clamp a local to low..high; one test where the range is all of some bits and nothing has to be done."""
+    if low == 0 and high & (high + 1) == 0:
+        with w.block(f"if {name} & {-high - 1}"):
+            w.line(f"{name} = 0 if {name} < 0 else {high}")
+        return
+    with w.block(f"if {name} < {low}"):
+        w.line(f"{name} = {low}")
+    with w.block(f"elif {name} > {high}"):
+        w.line(f"{name} = {high}")
+
+
+def emit_clamp_float(w: Writer, low: float, high: float) -> None:
+    """Clamp `s` to low..high."""
+    if low > -inf:
+        with w.block(f"if s < {low!r}"):
+            w.line(f"s = {low!r}")
+    if high < inf:
+        with w.block(f"if s > {high!r}"):
+            w.line(f"s = {high!r}")

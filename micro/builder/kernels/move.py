@@ -1,0 +1,133 @@
+"""Layers that only move elements: concatenation, slices, padding, transposition, repetition, borders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from ..reference import Bytes
+from .layer import Array, Layer, View
+from .nest import Axis, image_axes, nest
+from .writer import Pointer, Writer
+
+X = Pointer("x", "A")
+Y = Pointer("y", "A")
+TABLE = Pointer("w", "W")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A block of elements on their way: `start`, `to`: its first element in the input and in the output;
+    axes: turns, and the steps in the input and in the output; table: 256 bytes to look each element up in, or None.
+    """
+
+    start: int
+    to: int
+    axes: tuple[Axis, ...]
+    table: Bytes | None = None
+
+
+@dataclass(frozen=True)
+class Move(Layer):
+    """One part for each input, into a tensor that is first filled with `fill` where that is not None."""
+
+    shape: tuple[int, ...]
+    parts: tuple[Part, ...]
+    fill: float | None = None
+
+    def reference(self, *inputs: Array) -> Array:
+        out = np.full(prod(self.shape), self.fill or 0, inputs[0].dtype)
+        for x, part in zip(inputs, self.parts, strict=True):
+            source = x.reshape(-1)[_places(part.start, part.axes, 0)]
+            out[_places(part.to, part.axes, 1)] = source if part.table is None else part.table[source]
+        return out.reshape(self.shape)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        tables = [p.table for p in self.parts if p.table is not None]
+        return np.concatenate(tables) if tables else np.empty(0, np.uint8), []
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        w = Writer(dialect, (X, Y, TABLE), self.places())
+        if self.fill is not None:
+            w.go(Y, w.place("o"))
+            fill = repr(self.fill if w.float else int(self.fill))
+            nest(w, [Axis(prod(self.shape), (1,))], (Y,), lambda at: w.store(Y, fill, at[0]))
+        tables = 0
+        for k, part in enumerate(self.parts):
+            w.go(X, w.place(f"i{k}", part.start))
+            w.go(Y, w.place("o", part.to))
+            if part.table is not None:
+                w.go(TABLE, w.place("wo", 256 * tables))
+                tables += 1
+            _copy(w, part.axes, part.table is not None)
+        return w
+
+
+def _copy(w: Writer, axes: Sequence[Axis], looked_up: bool) -> None:
+    def element(at: tuple[int, ...]) -> None:
+        value = w.load(X, at[0])
+        w.store(Y, w.load(TABLE, value) if looked_up else value, at[1])
+
+    nest(w, axes, (X, Y), element)
+
+
+def _places(start: int, axes: Sequence[Axis], which: int) -> Array:
+    """The elements that a part reads (which = 0) or writes (1), in order."""
+    places = np.array([start])
+    for axis in axes:
+        places = (places[:, None] + np.arange(axis.turns) * axis.steps[which]).reshape(-1)
+    return places
+
+
+def strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Elements from one index to the next, along each axis of a dense tensor."""
+    return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))
+
+
+@dataclass(frozen=True)
+class Border(Layer):
+    """Fill what lies around a tensor in its buffer, for a window to read its padding from: output and input are one."""
+
+    view: View
+    size: int
+    fill: float
+
+    def reference(self, *inputs: Array) -> Array:
+        return inputs[0]
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        """Above, below, and between the rows, which are as far apart as a row and its two sides."""
+        w = Writer(dialect, (Y,), self.places())
+        h, _, _ = self.view.shape
+        row, pitch, origin = self.view.row, self.view.pitch, self.view.origin
+        fill = repr(self.fill if w.float else int(self.fill))
+        last = origin + (h - 1) * pitch + row
+        for start, turns, length in ((0, 1, origin), (origin + row, h - 1, pitch - row), (last, 1, self.size - last)):
+            if turns and length:
+                w.go(Y, w.place("o", start))
+                nest(w, [Axis(turns, (pitch,)), Axis(length, (1,))], (Y,), lambda at: w.store(Y, fill, at[0]))
+        return w
+
+
+@dataclass(frozen=True)
+class Copy(Layer):
+    """A tensor into another buffer, where it may have a border."""
+
+    shape: tuple[int, ...]
+
+    @property
+    def takes_borders(self) -> bool:
+        return True
+
+    def reference(self, *inputs: Array) -> Array:
+        return inputs[0]
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        w = Writer(dialect, (X, Y), self.places())
+        w.go(X, w.place("i0", inputs[0].origin))
+        w.go(Y, w.place("o", output.origin))
+        nest(w, image_axes((inputs[0], output)), (X, Y), lambda at: w.store(Y, w.load(X, at[0]), at[1]))
+        return w

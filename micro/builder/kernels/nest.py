@@ -1,0 +1,89 @@
+"""Nested loops over several tensors at once, each with its own steps: for elementwise layers and copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .layer import View
+from .writer import NEAR, Pointer, Writer
+
+MOST_UNROLL = 8
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One loop: its turns, and how far each tensor moves from one turn to the next."""
+
+    turns: int
+    steps: tuple[int, ...]
+
+
+def image_axes(views: Sequence[View]) -> list[Axis]:
+    """The loops over images of one shape that may have borders."""
+    h, w, c = views[0].shape
+    return [Axis(h, tuple(v.pitch for v in views)), Axis(w * c, (1,) * len(views))]
+
+
+def merged(axes: Sequence[Axis]) -> list[Axis]:
+    """The same loops, as few of them as can be."""
+    kept: list[Axis] = []
+    for axis in axes:
+        if axis.turns == 1:
+            continue
+        if kept and all(o == i * axis.turns for o, i in zip(kept[-1].steps, axis.steps, strict=True)):
+            kept[-1] = Axis(kept[-1].turns * axis.turns, axis.steps)
+        else:
+            kept.append(axis)
+    return kept
+
+
+def nest(w: Writer, axes: Sequence[Axis], pointers: Sequence[Pointer], body: Callable[[tuple[int, ...]], None]) -> None:
+    """Write `body` for every element.
+
+    pointers: one for each entry of the axes' steps, already at their first elements; left anywhere.
+    body(offsets): one element's lines; the pointers' offsets are constants under the reach of a load.
+    """
+    axes = merged(axes)
+    if not axes:
+        body((0,) * len(pointers))
+        return
+    _level(w, axes, pointers, body)
+
+
+def _level(w: Writer, axes: list[Axis], pointers: Sequence[Pointer], body: Callable[[tuple[int, ...]], None]) -> None:
+    axis, inner = axes[0], axes[1:]
+    counter = f"l{len(inner)}"
+    if inner:
+        w.line(f"{counter} = {axis.turns}")
+        with w.block(f"while {counter}"):
+            _level(w, inner, pointers, body)
+            for p, step, back in zip(pointers, axis.steps, _moved(inner), strict=True):
+                w.move(p, step - back)
+            w.line(f"{counter} -= 1")
+        return
+    unroll = _unroll(axis)
+    with w.times(counter, axis.turns // unroll):
+        for u in range(unroll):
+            body(tuple(u * step for step in axis.steps))
+        for p, step in zip(pointers, axis.steps, strict=True):
+            w.move(p, unroll * step)
+    rest = axis.turns % unroll
+    for u in range(rest):
+        body(tuple(u * step for step in axis.steps))
+    for p, step in zip(pointers, axis.steps, strict=True):
+        w.move(p, rest * step)
+
+
+def _moved(axes: list[Axis]) -> tuple[int, ...]:
+    """How far a nest moves each pointer."""
+    return tuple(axes[0].turns * step for step in axes[0].steps)
+
+
+def _unroll(axis: Axis) -> int:
+    """Elements written side by side: a divisor of the turns where there is one."""
+    far = max((abs(s) for s in axis.steps), default=0)
+    most = max(1, min(MOST_UNROLL, axis.turns, NEAR // far if far else MOST_UNROLL))
+    if min(axis.steps, default=0) < 0:
+        most = 1
+    return next((u for u in range(most, most // 2, -1) if axis.turns % u == 0), most)

@@ -1,0 +1,290 @@
+"""Pooling over a window, and reductions over an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..reference import Bytes, Requant, requantise
+from .layer import Array, Layer, View, as_image, emit_requantise
+from .window import Window, walk, window_loops
+from .writer import Pointer, Writer
+
+X = Pointer("x", "A")
+Y = Pointer("y", "A")
+
+
+@dataclass(frozen=True)
+class _Pool(Layer):
+    """shape: of the input."""
+
+    shape: tuple[int, ...]
+    window: Window
+
+    @property
+    def image(self) -> tuple[int, int, int]:
+        return as_image(self.shape)
+
+    @property
+    def takes_borders(self) -> bool:
+        return True
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        x, y = inputs[0], output
+        w = Writer(dialect, (X, "s", Y), self.places())
+        channels = self.image[2]
+        oh, ow = self.window.output(*self.image[:2])
+        loops = window_loops(self.window, x.pitch, channels, 1)
+        self.begin(w)
+        w.line(f"a = {w.place('i0', self.window.corner(x))}")
+        w.go(Y, w.place("o", y.origin))
+        with w.times("i", oh):
+            w.line("b = a")
+            with w.times("j", ow):
+                self.begin_position(w)
+                w.line("c = b")
+                with w.times("n", channels):
+                    w.go(X, "c")
+                    self.begin_element(w)
+                    walk(w, *loops, X, None, lambda i, k: self.take(w, w.load(X, i)))
+                    self.finish(w)
+                    w.store(Y, "s")
+                    w.move(Y, 1)
+                    w.line("c += 1")
+                if ow > 1:
+                    w.line(f"b += {self.window.strides[1] * channels}")
+            if oh > 1:
+                w.line(f"a += {self.window.strides[0] * x.pitch}")
+                w.move(Y, y.pitch - y.row)
+        return w
+
+    def begin(self, w: Writer) -> None:
+        """What is done once."""
+
+    def begin_position(self, w: Writer) -> None:
+        """What is done at each position."""
+
+    def begin_element(self, w: Writer) -> None:
+        raise NotImplementedError
+
+    def take(self, w: Writer, element: str) -> None:
+        raise NotImplementedError
+
+    def finish(self, w: Writer) -> None:
+        """Turn `s` into the output's element."""
+
+
+@dataclass(frozen=True)
+class MaxPool(_Pool):
+    """The greatest of each window; bytes and floats alike. `fill`: what the border holds, the least value there is."""
+
+    fill: float = 0
+
+    def reference(self, *inputs: Array) -> Array:
+        patches = self.window.patches(inputs[0].reshape(self.image), self.fill)
+        return patches.max((2, 3))
+
+    def begin_element(self, w: Writer) -> None:
+        w.line(f"s = {w.load(X)}")
+
+    def take(self, w: Writer, element: str) -> None:
+        w.line(f"v = {element}")
+        with w.block("if v > s"):
+            w.line("s = v")
+
+
+@dataclass(frozen=True)
+class AveragePool(_Pool):
+    """The mean of each window in int8. zero: the input's zero point, which the border holds too.
+
+    requant: one multiplier, with the window's size in it; where a mean leaves out the padding, one for each position.
+    """
+
+    zero: int
+    requant: Requant
+
+    def sums(self, x: Bytes) -> Array:
+        patches = self.window.patches(x.reshape(self.image).astype(np.int64) - self.zero, 0)
+        return patches.sum((2, 3))
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        sums = self.sums(inputs[0])
+        if len(self.requant.multipliers) == 1:
+            return requantise(sums, self.requant)
+        flat = requantise(sums.reshape(-1, sums.shape[2]), self.requant, axis=0)
+        return flat.reshape(sums.shape)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        return np.empty(0, np.uint8), list(self.requant.multipliers)
+
+    def begin(self, w: Writer) -> None:
+        w.table("q", "to")
+        if len(self.requant.multipliers) == 1:
+            w.line(f"m = {w.word('q')}")
+
+    def begin_position(self, w: Writer) -> None:
+        if len(self.requant.multipliers) > 1:
+            w.line(f"m = {w.word('q')}")
+            w.move_table("q", 1)
+
+    def begin_element(self, w: Writer) -> None:
+        kh, kw = self.window.kernel
+        w.line(f"s = {-self.zero * kh * kw}")
+
+    def take(self, w: Writer, element: str) -> None:
+        w.line(f"s = {element} + s")
+
+    def finish(self, w: Writer) -> None:
+        emit_requantise(w, self.requant, "m")
+
+
+@dataclass(frozen=True)
+class AveragePoolFloat(_Pool):
+    """The mean of each window in float32. counts: elements in the mean, one number, or one for each position."""
+
+    counts: tuple[int, ...]
+
+    def reference(self, *inputs: Array) -> Array:
+        sums = self.window.patches(inputs[0].reshape(self.image).astype(np.float64), 0.0).sum((2, 3))
+        counts = np.asarray(self.counts).reshape(sums.shape[:2] if len(self.counts) > 1 else (1, 1))
+        return (sums / counts[..., None]).astype(np.float32)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        return 1 / np.asarray(self.counts, np.float32), []
+
+    def begin(self, w: Writer) -> None:
+        w.line("q = wo")
+        w.line("m = W[q]")
+
+    def begin_position(self, w: Writer) -> None:
+        if len(self.counts) > 1:
+            w.line("m = W[q]")
+            w.line("q += 1")
+
+    def begin_element(self, w: Writer) -> None:
+        w.line("s = 0.0")
+
+    def take(self, w: Writer, element: str) -> None:
+        w.line(f"s += {element}")
+
+    def finish(self, w: Writer) -> None:
+        w.line("s *= m")
+
+
+def window_counts(window: Window, height: int, width: int) -> tuple[int, ...]:
+    """How many elements of the image each position covers, the padding left out: one number where all are equal."""
+    ones = np.ones((height, width, 1), np.int64)
+    counts = window.patches(ones, 0).sum((2, 3, 4)).reshape(-1)
+    return (int(counts[0]),) if np.all(counts == counts[0]) else tuple(int(c) for c in counts)
+
+
+@dataclass(frozen=True)
+class _Reduce(Layer):
+    """Over the middle axis of (outer, length, inner); operation: "sum" (a mean too), "max" or "min"."""
+
+    shape: tuple[int, int, int]
+    operation: str
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        outer, length, inner = self.shape
+        w = Writer(dialect, (X, "s", Y), self.places())
+        self.begin(w)
+        w.line(f"a = {w.place('i0', inputs[0].origin)}")
+        w.go(Y, w.place("o", output.origin))
+        chunk = next(u for u in range(min(16, length), 0, -1) if length % u == 0 or u == 8)
+        with w.times("i", outer):
+            with w.times("n", inner):
+                w.go(X, "a")
+                self.begin_element(w)
+                self._walk(w, length, inner, chunk)
+                self.finish(w)
+                w.store(Y, "s")
+                w.move(Y, 1)
+                w.line("a += 1")
+            if outer > 1 and length > 1:
+                w.line(f"a += {(length - 1) * inner}")
+        return w
+
+    def _walk(self, w: Writer, length: int, inner: int, chunk: int) -> None:
+        with w.times("k", length // chunk):
+            for _ in range(chunk):
+                self.take(w, w.load(X))
+                w.move(X, inner)
+        for _ in range(length % chunk):
+            self.take(w, w.load(X))
+            w.move(X, inner)
+
+    def begin(self, w: Writer) -> None:
+        """What is done once."""
+
+    def begin_element(self, w: Writer) -> None:
+        w.line(f"s = {w.load(X)}")
+
+    def take(self, w: Writer, element: str) -> None:
+        if self.operation == "sum":
+            w.line(f"s = {element} + s")
+            return
+        w.line(f"v = {element}")
+        with w.block(f"if v {'>' if self.operation == 'max' else '<'} s"):
+            w.line("s = v")
+
+    def finish(self, w: Writer) -> None:
+        """Turn `s` into the output's element."""
+
+
+@dataclass(frozen=True)
+class Reduce(_Reduce):
+    """In int8; a sum or a mean is brought to the output's scale (its length lies in the multiplier)."""
+
+    zero: int = 0
+    requant: Requant | None = None
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        x = inputs[0].reshape(self.shape).astype(np.int64)
+        if self.operation == "sum":
+            assert self.requant
+            return requantise((x - self.zero).sum(1), self.requant)
+        return (x.max(1) if self.operation == "max" else x.min(1)).astype(np.uint8)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        return np.empty(0, np.uint8), list(self.requant.multipliers) if self.requant else []
+
+    def begin(self, w: Writer) -> None:
+        if self.requant:
+            w.table("q", "to")
+            w.line(f"m = {w.word('q')}")
+
+    def begin_element(self, w: Writer) -> None:
+        if self.operation == "sum":
+            w.line(f"s = {-self.zero * self.shape[1]}")
+        else:
+            super().begin_element(w)
+
+    def finish(self, w: Writer) -> None:
+        if self.requant:
+            emit_requantise(w, self.requant, "m")
+
+
+@dataclass(frozen=True)
+class ReduceFloat(_Reduce):
+    """In float32; factor: what a sum is multiplied with."""
+
+    factor: float = 1.0
+
+    def reference(self, *inputs: Array) -> Array:
+        x = inputs[0].reshape(self.shape).astype(np.float64)
+        if self.operation == "sum":
+            return (x.sum(1) * self.factor).astype(np.float32)
+        return (x.max(1) if self.operation == "max" else x.min(1)).astype(np.float32)
+
+    def begin_element(self, w: Writer) -> None:
+        if self.operation == "sum":
+            w.line("s = 0.0")
+        else:
+            super().begin_element(w)
+
+    def finish(self, w: Writer) -> None:
+        if self.operation == "sum" and self.factor != 1:
+            w.line(f"s *= {self.factor!r}")

@@ -1,0 +1,303 @@
+"""LSTM and GRU layers.
+
+In int8 a step multiplies the input's bytes and the hidden state's with their own weights and brings both sums to 16
+bits in steps of 1/512 (`GATE`). Gates go through one table of the logistic function, 1024 numbers from -8 to 8 in 14
+bits; tanh(v) is 2 * logistic(2v) - 1. An LSTM's cell is kept in 16 bits in steps of 1/2048, a GRU's state in steps of
+1/16384, so that small updates are not lost; what meets the weights is the state in bytes, in steps of 1/128.
+
+Rows of weights go unit by unit, the gates of a unit side by side: LSTM input, forget, cell, output; GRU update, reset,
+candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..reference import ZERO, Bytes, Ints, Requant, check_word, fixed_point, folded_bias, start_bounds
+from .layer import Array, Layer, View, emit_clamp, emit_requantise
+from .window import walk
+from .writer import Pointer, Writer
+
+X = Pointer("x", "A")
+Y = Pointer("y", "A")
+P = Pointer("p", "A")
+R = Pointer("r", "A")
+WEIGHTS = Pointer("w", "W")
+
+GATE = 512
+"""Steps of a gate's sum for one unit."""
+
+MIDDLE = 1 << 15
+"""What a 16-bit number in the arena is stored above, its low byte first."""
+
+UNIT = 1 << 14
+"""One, in a gate's value."""
+
+CELL = 1 << 11
+"""One, in an LSTM's cell."""
+
+HIDDEN = 128
+"""One, in the hidden state's bytes; also the byte that stands for zero."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """weights (rows, K) and bias (rows,) that turn K bytes with zero point `zero` into `rows` numbers of 16 bits."""
+
+    weights: Bytes
+    bias: Ints
+    zero: int
+    requant: Requant
+
+    def reference(self, x: Bytes) -> Ints:
+        w = self.weights.astype(np.int64) - ZERO
+        return fixed_point(w @ (x.astype(np.int64) - self.zero) + self.bias, self.requant) - MIDDLE
+
+    def words(self, name: str) -> list[int]:
+        folded = folded_bias(self.weights, self.bias, self.zero)
+        lift = max(0, -int(folded.min()))
+        check_word(name, *start_bounds(self.weights, self.bias, self.zero), int((folded + lift).max()), lift)
+        words = [lift, self.requant.offset]
+        for bias, multiplier in zip(folded + lift, self.requant.multipliers, strict=True):
+            words += [int(bias), multiplier]
+        return words
+
+    def emit(self, w: Writer, source: str) -> None:
+        """X at `source`, WEIGHTS, the table `q` and Y at the rows' beginnings; the last three are left behind them."""
+        rows, k = self.weights.shape
+        w.line(f"h = {w.word('q')}")
+        w.line(f"m = {w.word('q', 1)}")
+        w.move_table("q", 2)
+        w.go(X, source)
+        w.line("s = 0")
+        walk(w, (), k, X, None, lambda i, _: w.line(f"s = {w.load(X, i)} + s"))
+        w.line("t = 0 - (s << 7) - h")
+        with w.times("n", rows):
+            w.go(X, source)
+            w.line(f"s = {w.word('q')} + t")
+            walk(w, (), k, X, WEIGHTS, lambda i, j: w.line(f"s = {w.load(WEIGHTS, j)} * {w.load(X, i)} + s"))
+            emit_requantise(w, self.requant, w.word("q", 1), "m")
+            w.move_table("q", 2)
+            store16(w, Y, "s")
+            w.move(Y, 2)
+
+
+def store16(w: Writer, p: Pointer, value: str, k: int = 0) -> None:
+    """Store a number of 16 bits, 0…65535, as two bytes."""
+    w.store(p, f"{value} & 255", k)
+    w.store(p, f"{value} >> 8", k + 1)
+
+
+def load16(w: Writer, p: Pointer, k: int = 0) -> str:
+    """A number of 16 bits that `store16` left, less MIDDLE."""
+    return f"{w.load(p, k)} + ({w.load(p, k + 1)} << 8) - {MIDDLE}"
+
+
+def logistic_table() -> Ints:
+    """1024 values of the logistic function from -8 to 8, UNIT for one."""
+    return np.rint(UNIT / (1 + np.exp(-(np.arange(1024) - 512) / 64))).astype(np.int64)
+
+
+def logistic(v: Ints) -> Ints:
+    """Of a gate's sum, in 1/512: what `emit_logistic` computes."""
+    return logistic_table()[np.clip(((v + 4) >> 3) + 512, 0, 1023)]
+
+
+def tanh_gate(v: Ints) -> Ints:
+    """tanh of a gate's sum, UNIT for one."""
+    return 2 * logistic_table()[np.clip(((v + 2) >> 2) + 512, 0, 1023)] - UNIT
+
+
+def emit_lookup(w: Writer, name: str, index: str, tanh: bool = False) -> None:
+    """Set `name` to the table's entry at `index`, an expression clamped to 0…1023; WEIGHTS points at the table."""
+    w.line(f"v = {index}")
+    emit_clamp(w, 0, 1023, "v")
+    value = f"({w.load(WEIGHTS, 'v')} << 8) + {w.load(WEIGHTS, 'v + 1024')}"
+    w.line(f"{name} = ({value} << 1) - {UNIT}" if tanh else f"{name} = {value}")
+
+
+@dataclass(frozen=True)
+class _Recurrent(Layer):
+    """steps: of the input, (steps, K); hidden: units; from_input, from_state: the gates' sums; reverse: the last step
+    first; sequence: the output is (steps, units), else (units,) after the last step; keep: the state outlives the call.
+    """
+
+    steps: int
+    hidden: int
+    from_input: Rows
+    from_state: Rows
+    reverse: bool
+    sequence: bool
+    keep: bool
+
+    @property
+    def macs(self) -> int:
+        return self.steps * (self.from_input.weights.size + self.from_state.weights.size)
+
+    @property
+    def remembers(self) -> bool:
+        return self.keep
+
+    @property
+    def state(self) -> int:
+        """The hidden state in bytes, then what is kept of each unit in 16 bits."""
+        return 3 * self.hidden
+
+    @property
+    def scratch(self) -> int:
+        return 2 * (len(self.from_input.weights) + len(self.from_state.weights))
+
+    @property
+    def order(self) -> range:
+        return range(self.steps)[::-1] if self.reverse else range(self.steps)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        table = logistic_table()
+        parts = [table >> 8, table & 255, self.from_input.weights.reshape(-1), self.from_state.weights.reshape(-1)]
+        words = self.from_input.words(self.name) + self.from_state.words(self.name)
+        return np.concatenate(parts).astype(np.uint8), words
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        w = Writer(dialect, (X, "s", WEIGHTS), self.places())
+        k = self.from_input.weights.shape[1]
+        back = self.steps - 1 if self.reverse else 0
+        if not self.keep:
+            emit_reset(w, self.hidden)
+        w.line(f"a = {w.place('i0', back * k)}")
+        w.line(f"b = {w.place('o', back * self.hidden if self.sequence else 0)}")
+        with w.times("i", self.steps):
+            w.go(WEIGHTS, w.place("wo", 2048))
+            w.table("q", "to")
+            w.go(Y, w.place("zo"))
+            self.from_input.emit(w, "a")
+            w.line(f"f = {w.place('st')}")
+            self.from_state.emit(w, "f")
+            w.go(WEIGHTS, w.place("wo"))
+            self.update(w)
+            if self.steps > 1:
+                w.line(f"a {'-' if self.reverse else '+'}= {k}")
+            if self.sequence:
+                self._output(w)
+                if self.steps > 1:
+                    w.line(f"b {'-' if self.reverse else '+'}= {self.hidden}")
+        if not self.sequence:
+            self._output(w)
+        return w
+
+    def _output(self, w: Writer) -> None:
+        w.go(X, w.place("st"))
+        w.go(Y, "b")
+        walk(w, (), self.hidden, X, None, lambda i, _: self._copy(w, i), flat=8)
+
+    def _copy(self, w: Writer, i: int) -> None:
+        w.store(Y, w.load(X, i))
+        w.move(Y, 1)
+
+    def update(self, w: Writer) -> None:
+        """The units' new states from the gates' sums."""
+        raise NotImplementedError
+
+
+def emit_reset(w: Writer, hidden: int) -> None:
+    """Set the state of `hidden` units to zero: bytes of 128, numbers of 16 bits at MIDDLE."""
+    w.go(Y, w.place("st"))
+    with w.times("n", hidden):
+        w.store(Y, str(HIDDEN))
+        w.move(Y, 1)
+    with w.times("n", hidden):
+        w.store(Y, "0")
+        w.store(Y, str(MIDDLE >> 8), 1)
+        w.move(Y, 2)
+
+
+@dataclass(frozen=True)
+class Lstm(_Recurrent):
+    """Four rows a unit in `from_input` and in `from_state`."""
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        """Of a call that begins with a state of zeros."""
+        x = inputs[0].reshape(self.steps, -1)
+        h = np.full(self.hidden, HIDDEN, np.uint8)
+        c = np.zeros(self.hidden, np.int64)
+        out = np.empty((self.steps, self.hidden), np.uint8)
+        for t in self.order:
+            sums = (self.from_input.reference(x[t]) + self.from_state.reference(h)).reshape(self.hidden, 4)
+            i, f, o = (logistic(sums[:, k]) for k in (0, 1, 3))
+            g = tanh_gate(sums[:, 2])
+            c = ((f * c + (UNIT >> 1)) >> 14) + ((i * g + (1 << 16)) >> 17)
+            c = np.clip(c, -MIDDLE, MIDDLE - 1)
+            squashed = 2 * logistic_table()[np.clip(((c + 8) >> 4) + 512, 0, 1023)] - UNIT
+            h = np.clip(((o * squashed + (1 << 20)) >> 21) + HIDDEN, 0, 255).astype(np.uint8)
+            out[t] = h
+        return out if self.sequence else h
+
+    def update(self, w: Writer) -> None:
+        w.go(Y, w.place("st"))
+        w.go(P, w.place("st", self.hidden))
+        w.go(X, w.place("zo"))
+        w.go(R, w.place("zo", 8 * self.hidden))
+        with w.times("n", self.hidden):
+            for k, (name, tanh) in enumerate((("gi", False), ("gf", False), ("gg", True), ("go", False))):
+                w.line(f"s = {load16(w, X, 2 * k)} + {load16(w, R, 2 * k)}")
+                emit_lookup(w, name, "(s + 2 >> 2) + 512" if tanh else "(s + 4 >> 3) + 512", tanh)
+            w.line(f"s = {load16(w, P)}")
+            w.line(f"s = (gf * s + {UNIT >> 1} >> 14) + (gi * gg + {1 << 16} >> 17) + {MIDDLE}")
+            emit_clamp(w, 0, 2 * MIDDLE - 1)
+            store16(w, P, "s")
+            emit_lookup(w, "s", f"(s - {MIDDLE - 8} >> 4) + 512", tanh=True)
+            w.line(f"s = (go * s + {1 << 20} >> 21) + {HIDDEN}")
+            emit_clamp(w, 0, 255)
+            w.store(Y, "s")
+            w.move(Y, 1)
+            w.move(P, 2)
+            w.move(X, 8)
+            w.move(R, 8)
+
+
+@dataclass(frozen=True)
+class Gru(_Recurrent):
+    """Three rows a unit in `from_input` and in `from_state`: the reset gate is applied to the candidate's sum of the
+    state (ONNX: linear_before_reset = 1, as PyTorch has it)."""
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        """Of a call that begins with a state of zeros."""
+        x = inputs[0].reshape(self.steps, -1)
+        h = np.full(self.hidden, HIDDEN, np.uint8)
+        state = np.zeros(self.hidden, np.int64)
+        out = np.empty((self.steps, self.hidden), np.uint8)
+        for t in self.order:
+            a = self.from_input.reference(x[t]).reshape(self.hidden, 3)
+            b = self.from_state.reference(h).reshape(self.hidden, 3)
+            z, r = (logistic(a[:, k] + b[:, k]) for k in (0, 1))
+            n = tanh_gate(a[:, 2] + ((r * b[:, 2] + (UNIT >> 1)) >> 14))
+            state = ((UNIT - z) * n + z * state + (UNIT >> 1)) >> 14
+            h = np.clip(((state + 64) >> 7) + HIDDEN, 0, 255).astype(np.uint8)
+            out[t] = h
+        return out if self.sequence else h
+
+    def update(self, w: Writer) -> None:
+        w.go(Y, w.place("st"))
+        w.go(P, w.place("st", self.hidden))
+        w.go(X, w.place("zo"))
+        w.go(R, w.place("zo", 6 * self.hidden))
+        with w.times("n", self.hidden):
+            for k, name in enumerate(("gz", "gr")):
+                w.line(f"s = {load16(w, X, 2 * k)} + {load16(w, R, 2 * k)}")
+                emit_lookup(w, name, "(s + 4 >> 3) + 512")
+            w.line(f"s = gr * ({load16(w, R, 4)}) + {UNIT >> 1} >> 14")
+            w.line(f"s = {load16(w, X, 4)} + s")
+            emit_lookup(w, "gn", "(s + 2 >> 2) + 512", tanh=True)
+            w.line(f"s = {load16(w, P)}")
+            w.line(f"s = ({UNIT} - gz) * gn + gz * s + {UNIT >> 1} >> 14")
+            w.line(f"v = s + {MIDDLE}")
+            store16(w, P, "v")
+            w.line(f"s = (s + 64 >> 7) + {HIDDEN}")
+            emit_clamp(w, 0, 255)
+            w.store(Y, "s")
+            w.move(Y, 1)
+            w.move(P, 2)
+            w.move(X, 6)
+            w.move(R, 6)

@@ -1,0 +1,177 @@
+"""LSTM and GRU layers in float32: the gates in the order of `recurrent`, the state and the sums in the arena."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .layer import Array, Layer, View
+from .window import walk
+from .writer import Pointer, Writer
+
+X = Pointer("x", "A")
+Y = Pointer("y", "A")
+P = Pointer("p", "A")
+R = Pointer("r", "A")
+WEIGHTS = Pointer("w", "W")
+
+_SIGMOID = "1 / (1 + exp(-v if v > -88 else 88))"
+
+
+def _logistic(v: Array) -> Array:
+    return 1 / (1 + np.exp(-np.clip(v, -700, 700)))
+
+
+@dataclass(frozen=True)
+class _RecurrentFloat(Layer):
+    """steps, hidden, reverse, sequence, keep: as in `recurrent`.
+
+    weights_input (rows, K), weights_state (rows, hidden), bias_input and bias_state (rows,).
+    """
+
+    steps: int
+    hidden: int
+    weights_input: Array
+    weights_state: Array
+    bias_input: Array
+    bias_state: Array
+    reverse: bool
+    sequence: bool
+    keep: bool
+
+    @property
+    def macs(self) -> int:
+        return self.steps * (self.weights_input.size + self.weights_state.size)
+
+    @property
+    def remembers(self) -> bool:
+        return self.keep
+
+    @property
+    def scratch(self) -> int:
+        return 2 * len(self.weights_input)
+
+    @property
+    def order(self) -> range:
+        return range(self.steps)[::-1] if self.reverse else range(self.steps)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        parts = []
+        for weights, bias in ((self.weights_input, self.bias_input), (self.weights_state, self.bias_state)):
+            parts.append(np.concatenate([bias.reshape(-1, 1), weights], 1).reshape(-1))
+        return np.concatenate(parts).astype(np.float32), []
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        w = Writer(dialect, (X, "s", WEIGHTS), self.places())
+        k = self.weights_input.shape[1]
+        back = self.steps - 1 if self.reverse else 0
+        if not self.keep:
+            with w.block(f"for n in range(st, st + {self.state})"):
+                w.line("A[n] = 0.0")
+        w.line(f"a = {w.place('i0', back * k)}")
+        w.line(f"b = {w.place('o', back * self.hidden if self.sequence else 0)}")
+        with w.times("i", self.steps):
+            w.go(WEIGHTS, w.place("wo"))
+            w.go(Y, w.place("zo"))
+            self._rows(w, "a", k)
+            self._rows(w, "st", self.hidden)
+            self.update(w)
+            if self.steps > 1:
+                w.line(f"a {'-' if self.reverse else '+'}= {k}")
+            if self.sequence:
+                self._output(w)
+                if self.steps > 1:
+                    w.line(f"b {'-' if self.reverse else '+'}= {self.hidden}")
+        if not self.sequence:
+            self._output(w)
+        return w
+
+    def _rows(self, w: Writer, source: str, k: int) -> None:
+        with w.times("n", len(self.weights_input)):
+            w.go(X, source)
+            w.line(f"s = {w.load(WEIGHTS)}")
+            w.move(WEIGHTS, 1)
+            walk(w, (), k, X, WEIGHTS, lambda i, j: w.line(f"s = {w.load(WEIGHTS, j)} * {w.load(X, i)} + s"))
+            w.store(Y, "s")
+            w.move(Y, 1)
+
+    def _output(self, w: Writer) -> None:
+        with w.block(f"for n in range({self.hidden})"):
+            w.line("A[b + n] = A[st + n]")
+
+    def update(self, w: Writer) -> None:
+        """The units' new states from the gates' sums."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LstmFloat(_RecurrentFloat):
+    """Gates: input, forget, cell, output."""
+
+    @property
+    def state(self) -> int:
+        return 2 * self.hidden
+
+    def reference(self, *inputs: Array) -> Array:
+        """Of a call that begins with a state of zeros."""
+        x = inputs[0].reshape(self.steps, -1).astype(np.float64)
+        h, c = np.zeros(self.hidden), np.zeros(self.hidden)
+        out = np.empty((self.steps, self.hidden), np.float32)
+        for t in self.order:
+            sums = self.weights_input @ x[t] + self.bias_input + self.weights_state @ h + self.bias_state
+            gates = sums.reshape(self.hidden, 4)
+            c = _logistic(gates[:, 1]) * c + _logistic(gates[:, 0]) * np.tanh(gates[:, 2])
+            h = _logistic(gates[:, 3]) * np.tanh(c)
+            out[t] = h
+        return out if self.sequence else h.astype(np.float32)
+
+    def update(self, w: Writer) -> None:
+        w.go(P, w.place("st", self.hidden))
+        w.go(X, w.place("zo"))
+        w.go(R, w.place("zo", 4 * self.hidden))
+        with w.block(f"for n in range(st, st + {self.hidden})"):
+            for k, name in enumerate(("gi", "gf", "gg", "go")):
+                w.line(f"v = {w.load(X, k)} + {w.load(R, k)}")
+                w.line(f"{name} = {'tanh(v)' if name == 'gg' else _SIGMOID}")
+            w.line(f"s = gf * {w.load(P)} + gi * gg")
+            w.store(P, "s")
+            w.line("A[n] = go * tanh(s)")
+            w.move(P, 1)
+            w.move(X, 4)
+            w.move(R, 4)
+
+
+@dataclass(frozen=True)
+class GruFloat(_RecurrentFloat):
+    """Gates: update, reset, candidate; the reset gate is applied to the candidate's sum of the state."""
+
+    @property
+    def state(self) -> int:
+        return self.hidden
+
+    def reference(self, *inputs: Array) -> Array:
+        """Of a call that begins with a state of zeros."""
+        x = inputs[0].reshape(self.steps, -1).astype(np.float64)
+        h = np.zeros(self.hidden)
+        out = np.empty((self.steps, self.hidden), np.float32)
+        for t in self.order:
+            a = (self.weights_input @ x[t] + self.bias_input).reshape(self.hidden, 3)
+            b = (self.weights_state @ h + self.bias_state).reshape(self.hidden, 3)
+            z, r = _logistic(a[:, 0] + b[:, 0]), _logistic(a[:, 1] + b[:, 1])
+            h = (1 - z) * np.tanh(a[:, 2] + r * b[:, 2]) + z * h
+            out[t] = h
+        return out if self.sequence else h.astype(np.float32)
+
+    def update(self, w: Writer) -> None:
+        w.go(X, w.place("zo"))
+        w.go(R, w.place("zo", 3 * self.hidden))
+        with w.block(f"for n in range(st, st + {self.hidden})"):
+            for k, name in enumerate(("gz", "gr")):
+                w.line(f"v = {w.load(X, k)} + {w.load(R, k)}")
+                w.line(f"{name} = {_SIGMOID}")
+            w.line(f"v = tanh({w.load(X, 2)} + gr * {w.load(R, 2)})")
+            w.line("A[n] = (1 - gz) * v + gz * A[n]")
+            w.move(X, 3)
+            w.move(R, 3)

@@ -1,0 +1,203 @@
+"""Softmax and log-softmax over the last axis.
+
+In int8 the exponential of a distance from the greatest input is looked up: 256 numbers of 15 bits. Softmax's output has
+scale 1/256 and zero point 0 (as a byte). The logarithm of the sum is taken from a table of 256 mantissas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from emberlet.errors import UnsupportedError
+
+from ..reference import LIMIT, Bytes
+from .layer import Array, Layer, View, emit_clamp
+from .window import walk
+from .writer import Pointer, Writer
+
+X = Pointer("x", "A")
+Y = Pointer("y", "A")
+TABLE = Pointer("w", "W")
+
+ONE = (1 << 15) - 1
+"""exp(0) in the table."""
+
+LOG_SHIFT = 12
+"""Log-softmax is computed in 2**-12 steps of its output."""
+
+
+@dataclass(frozen=True)
+class Softmax(Layer):
+    """rows of `length` bytes; scale: of the input. For log-softmax, scale_out and zero_out are the output's."""
+
+    rows: int
+    length: int
+    scale: float
+    log: bool = False
+    scale_out: float = 1 / 256
+    zero_out: int = 0
+
+    @cached_property
+    def exponentials(self) -> Array:
+        """exp(-d * scale) for d = 0…255."""
+        return np.rint(np.exp(-self.scale * np.arange(256)) * ONE).astype(np.int64)
+
+    @cached_property
+    def logarithms(self) -> Array:
+        """log((256 + k) / ONE) in steps, made positive: k = 0…255."""
+        steps = (1 << LOG_SHIFT) / self.scale_out
+        return np.rint(np.log((256 + np.arange(256)) / 256) * steps).astype(np.int64)
+
+    @property
+    def log_two(self) -> int:
+        return round(np.log(2) / self.scale_out * (1 << LOG_SHIFT))
+
+    @property
+    def slope(self) -> int:
+        """Steps of the output for one of the input, in 2**-12."""
+        return round(self.scale / self.scale_out * (1 << LOG_SHIFT))
+
+    @property
+    def start(self) -> int:
+        """log(256 / ONE), the zero point and the rounding."""
+        offset = round(np.log(256 / ONE) / self.scale_out * (1 << LOG_SHIFT))
+        return (self.zero_out << LOG_SHIFT) + (1 << LOG_SHIFT >> 1) - offset
+
+    def check(self) -> None:
+        """Raises UnsupportedError where a row is too long for 32-bit words, or a logarithm's step too fine."""
+        if self.length * ONE * 2 >= LIMIT:
+            raise UnsupportedError(f"{self.name}: softmax over {self.length} values; at most {LIMIT // ONE // 2} fit")
+        reach = 255 * self.slope + 20 * self.log_two + int(self.logarithms.max()) + abs(self.start)
+        if self.log and reach >= LIMIT:
+            raise UnsupportedError(
+                f"{self.name}: a log-softmax in steps of {self.scale_out:.3g} does not fit 32-bit words"
+            )
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        x = inputs[0].reshape(self.rows, self.length).astype(np.int64)
+        distance = x.max(1, keepdims=True) - x
+        e = self.exponentials[distance]
+        total = e.sum(1, keepdims=True)
+        if not self.log:
+            return np.minimum((e * 256 + (total >> 1)) // total, 255).astype(np.uint8).reshape(inputs[0].shape)
+        doublings = np.zeros_like(total)
+        mantissa = total.copy()
+        while np.any(mantissa >= 512):
+            big = mantissa >= 512
+            doublings[big] += 1
+            mantissa[big] >>= 1
+        y = self.start - distance * self.slope - doublings * self.log_two - self.logarithms[mantissa - 256]
+        return np.clip(y >> LOG_SHIFT, 0, 255).astype(np.uint8).reshape(inputs[0].shape)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        """The table's high bytes, then its low ones; the logarithms are words."""
+        self.check()
+        high, low = self.exponentials >> 8, self.exponentials & 255
+        words = [int(v) for v in self.logarithms] if self.log else []
+        return np.concatenate([high, low]).astype(np.uint8), words
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        w = Writer(dialect, (X, "s", TABLE), self.places())
+        w.go(TABLE, w.place("wo"))
+        w.line(f"a = {w.place('i0', inputs[0].origin)}")
+        w.go(Y, w.place("o", output.origin))
+        with w.times("i", self.rows):
+            self._greatest(w)
+            self._total(w)
+            if self.log:
+                self._logarithm(w)
+            w.go(X, "a")
+            with w.times("j", self.length):
+                w.line(f"d = h - {w.load(X)}")
+                if self.log:
+                    w.line(f"s = t - d * {self.slope} >> {LOG_SHIFT}")
+                    emit_clamp(w, 0, 255)
+                else:
+                    w.line(f"v = {_exponential(w)}")
+                    w.line("s = ((v << 8) + (t >> 1)) // t")
+                    with w.block("if s > 255"):
+                        w.line("s = 255")
+                w.store(Y, "s")
+                w.move(X, 1)
+                w.move(Y, 1)
+            if self.rows > 1:
+                w.line(f"a += {self.length}")
+        return w
+
+    def _greatest(self, w: Writer) -> None:
+        w.go(X, "a")
+        w.line("h = 0")
+
+        def take(i: int, k: int) -> None:
+            w.line(f"v = {w.load(X, i)}")
+            with w.block("if v > h"):
+                w.line("h = v")
+
+        walk(w, (), self.length, X, None, take, flat=4)
+
+    def _total(self, w: Writer) -> None:
+        w.go(X, "a")
+        w.line("t = 0")
+
+        def take(i: int, k: int) -> None:
+            w.line(f"d = h - {w.load(X, i)}")
+            w.line(f"t = {_exponential(w)} + t")
+
+        walk(w, (), self.length, X, None, take, flat=4)
+
+    def _logarithm(self, w: Writer) -> None:
+        """Turn the sum `t` into what every output of the row starts from."""
+        w.line(f"v = {self.start}")
+        with w.block("while t >= 512"):
+            w.line("t = t >> 1")
+            w.line(f"v -= {self.log_two}")
+        w.table("q", "to")
+        w.line(f"t = v - {w.word('q', 't - 256')}")
+
+
+def _exponential(w: Writer) -> str:
+    return f"({w.load(TABLE, 'd')} << 8) + {w.load(TABLE, 'd + 256')}"
+
+
+@dataclass(frozen=True)
+class SoftmaxFloat(Layer):
+    """rows of `length` floats."""
+
+    rows: int
+    length: int
+    log: bool = False
+
+    def reference(self, *inputs: Array) -> Array:
+        x = inputs[0].reshape(self.rows, self.length).astype(np.float64)
+        x = x - x.max(1, keepdims=True)
+        total = np.exp(x).sum(1, keepdims=True)
+        y = x - np.log(total) if self.log else np.exp(x) / total
+        return y.astype(np.float32).reshape(inputs[0].shape)
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        w = Writer(dialect, (X, Y), self.places())
+        w.go(X, w.place("i0"))
+        w.go(Y, w.place("o"))
+        with w.times("i", self.rows):
+            w.line(f"h = {w.load(X)}")
+            with w.block(f"for k in range(x, x + {self.length})"):
+                with w.block("if A[k] > h"):
+                    w.line("h = A[k]")
+            w.line("t = 0.0")
+            with w.block(f"for k in range({self.length})"):
+                w.line("v = A[x + k] - h")
+                if self.log:
+                    w.line("t += exp(v)")
+                else:
+                    w.line("v = exp(v)")
+                    w.line("t += v")
+                w.line("A[y + k] = v")
+            w.line("t = log(t)" if self.log else "t = 1 / t")
+            with w.block(f"for k in range(y, y + {self.length})"):
+                w.line(f"A[k] {'-' if self.log else '*'}= t")
+            w.move(X, self.length)
+            w.move(Y, self.length)
+        return w

@@ -1,0 +1,181 @@
+"""The geometry of a sliding window, and the lines that walk through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .layer import Array, View
+from .writer import NEAR, Pointer, Writer
+
+UNROLL = 32
+"""Steps of an inner loop: as many as a load has offsets for."""
+
+FLAT = 80
+"""A window of at most this many elements is written out without a loop."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window of kernel (kh, kw) over an image: strides and dilations (y, x), pads (top, left, bottom, right)."""
+
+    kernel: tuple[int, int]
+    strides: tuple[int, int] = (1, 1)
+    dilations: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """Rows and columns that one position covers."""
+        return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))  # type: ignore[return-value]
+
+    def output(self, height: int, width: int) -> tuple[int, int]:
+        """Positions of the window over an image, down and across."""
+        top, left, bottom, right = self.pads
+        h = (height + top + bottom - self.reach[0]) // self.strides[0] + 1
+        w = (width + left + right - self.reach[1]) // self.strides[1] + 1
+        return max(h, 0), max(w, 0)
+
+    @property
+    def is_padded(self) -> bool:
+        return any(self.pads)
+
+    def corner(self, x: View) -> int:
+        """The element of the buffer where the first position of the window begins."""
+        return x.origin - self.pads[0] * x.pitch - self.pads[1] * x.shape[2]
+
+    def patches(self, x: Array, fill: int | float) -> Array:
+        """What each position covers: (rows, columns, kh, kw, channels), the padding filled with `fill`."""
+        top, left, bottom, right = self.pads
+        padded = np.pad(x, ((top, bottom), (left, right), (0, 0)), constant_values=fill)
+        oh, ow = self.output(x.shape[0], x.shape[1])
+        sy, sx, sc = padded.strides
+        return np.lib.stride_tricks.as_strided(
+            padded,
+            (oh, ow, *self.kernel, x.shape[2]),
+            (sy * self.strides[0], sx * self.strides[1], sy * self.dilations[0], sx * self.dilations[1], sc),
+            writeable=False,
+        )
+
+
+Step = Callable[[int, int], None]
+
+Loops = tuple[tuple[int, int], ...]
+"""Nested loops over a buffer, outermost first: (turns, elements from one turn to the next)."""
+
+
+def window_loops(window: Window, pitch: int, channels: int, run: int) -> tuple[Loops, int]:
+    """How to walk through one position: loops, and the length of the contiguous run inside them.
+
+    run: channels that are taken of the `channels` of a pixel.
+    """
+    kh, kw = window.kernel
+    loops = [(kh, pitch * window.dilations[0]), (kw, channels * window.dilations[1])]
+    loops = [(n, step) for n, step in loops if n > 1]
+    while loops and loops[-1][1] == run:
+        run *= loops.pop()[0]
+    if len(loops) == 2 and loops[0][1] == loops[1][0] * loops[1][1]:
+        loops = [(loops[0][0] * loops[1][0], loops[1][1])]
+    return tuple(loops), run
+
+
+def offsets(loops: Loops, run: int) -> list[int]:
+    """Every element of a walk, in order."""
+    starts = [0]
+    for n, step in loops:
+        starts = [s + i * step for s in starts for i in range(n)]
+    return [s + i for s in starts for i in range(run)]
+
+
+def walk(
+    w: Writer,
+    loops: Loops,
+    run: int,
+    x: Pointer,
+    weights: Pointer | None,
+    step: Step,
+    flat: int = FLAT,
+) -> None:
+    """Write `step` for each element of a walk of x, with `weights` (contiguous) moving along.
+
+    step(i, k) writes what is done with the element at offset i of x and k of the weights. Both pointers are left where
+    the walk ends: x anywhere, the weights behind their last element.
+    """
+    total = run
+    for n, _ in loops:
+        total *= n
+    if total <= flat:
+        _straight(w, offsets(loops, run), x, weights, step)
+        return
+    if not loops:
+        _stream(w, run, x, weights, step)
+        return
+    (turns, jump), inner = loops[0], loops[1:]
+    counter = f"k{len(inner)}"
+    w.line(f"{counter} = {turns}")
+    with w.block(f"while {counter}"):
+        moved = _advance(inner, run, flat)
+        walk(w, inner, run, x, weights, step, flat)
+        w.move(x, jump - moved)
+        w.line(f"{counter} -= 1")
+
+
+def _advance(loops: Loops, run: int, flat: int) -> int:
+    """How far `walk` moves x."""
+    total = run
+    for n, _ in loops:
+        total *= n
+    if total <= flat:
+        return _straight_advance(offsets(loops, run))
+    if not loops:
+        return run
+    return loops[0][0] * loops[0][1]
+
+
+def _straight_advance(places: Sequence[int]) -> int:
+    base = 0
+    for i in places:
+        if not 0 <= i - base < NEAR:
+            base = i
+    return base
+
+
+def _straight(w: Writer, places: Sequence[int], x: Pointer, weights: Pointer | None, step: Step) -> None:
+    """Every element written out; pointers move where an offset would no longer be near."""
+    base = done = 0
+    for k, i in enumerate(places):
+        if not 0 <= i - base < NEAR:
+            w.move(x, i - base)
+            base = i
+        if k - done >= NEAR and weights:
+            w.move(weights, k - done)
+            done = k
+        step(i - base, k - done)
+    if weights:
+        w.move(weights, len(places) - done)
+
+
+def _stream(w: Writer, run: int, x: Pointer, weights: Pointer | None, step: Step) -> None:
+    """A long contiguous run: a loop over a few steps, and the rest written out."""
+    unroll = best_unroll(run)
+    w.line(f"k = {run // unroll}")
+    with w.block("while k"):
+        for i in range(unroll):
+            step(i, i)
+        w.move(x, unroll)
+        if weights:
+            w.move(weights, unroll)
+        w.line("k -= 1")
+    rest = run % unroll
+    for i in range(rest):
+        step(i, i)
+    w.move(x, rest)
+    if weights:
+        w.move(weights, rest)
+
+
+def best_unroll(run: int) -> int:
+    """The steps of a loop over `run` elements: a divisor near UNROLL where there is one, so that no rest is left."""
+    return next((u for u in range(UNROLL, UNROLL // 2 - 1, -1) if run % u == 0), UNROLL)

@@ -1,0 +1,264 @@
+"""The memory plan: every tensor at a fixed place of one arena, reused as soon as nothing needs what lies there.
+
+Weights stay where they are. A tensor whose reader wants padding gets a border around it in its own buffer, which the
+layer that writes the tensor leaves alone; elementwise layers write where they read when nothing else needs the operand.
+Buffers are placed one by one in the smallest gap that is free while they live; of several orders the best is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from .graph import Graph, Reshape, renamed
+from .kernels.depthwise import Depthwise, DepthwiseFloat
+from .kernels.dot import Dot, DotFloat
+from .kernels.layer import Layer, View, as_image, dense_view
+from .kernels.move import Border, Copy
+from .kernels.pool import AveragePool, AveragePoolFloat, MaxPool
+from .program import Constants, Port, Program, Step
+
+Windowed = Dot | DotFloat | Depthwise | DepthwiseFloat | MaxPool | AveragePool | AveragePoolFloat
+
+Pads = tuple[int, int, int, int]
+
+
+@dataclass
+class Buffer:
+    """first, last: the steps between which it lives; place: where, once planned."""
+
+    size: int
+    first: int
+    last: int
+    place: int = -1
+
+    def overlaps(self, other: Buffer) -> bool:
+        """Whether both live at some step."""
+        return self.first <= other.last and other.first <= self.last
+
+
+def place(buffers: Sequence[Buffer]) -> int:
+    """Give every buffer its place; the size of the arena."""
+    orders: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
+        lambda b: (-b.size, b.first),
+        lambda b: (b.first, -b.size),
+        lambda b: (-(b.last - b.first), -b.size),
+        lambda b: (-b.size * (b.last - b.first + 1), b.first),
+    )
+    best: tuple[int, list[int]] | None = None
+    for key in orders:
+        for b in buffers:
+            b.place = -1
+        size = max((_fit(b, buffers) for b in sorted(buffers, key=key)), default=0)
+        if best is None or size < best[0]:
+            best = size, [b.place for b in buffers]
+    assert best is not None
+    for b, at in zip(buffers, best[1], strict=True):
+        b.place = at
+    return best[0]
+
+
+def _fit(buffer: Buffer, others: Sequence[Buffer]) -> int:
+    """Place a buffer in the smallest gap that holds it; where it ends."""
+    taken = sorted((b.place, b.place + b.size) for b in others if b.place >= 0 and b.overlaps(buffer))
+    gaps: list[tuple[int, int]] = []
+    end = 0
+    for low, high in taken:
+        if low - end >= buffer.size:
+            gaps.append((low - end, end))
+        end = max(end, high)
+    buffer.place = min(gaps)[1] if gaps else end
+    return buffer.place + buffer.size
+
+
+def lower_bound(buffers: Sequence[Buffer]) -> int:
+    """What lives at the fullest step: no plan needs less."""
+    steps = {b.first for b in buffers}
+    return max((sum(b.size for b in buffers if b.first <= s <= b.last) for s in steps), default=0)
+
+
+def plan(graph: Graph) -> Program:
+    """The program of a graph, quantised or float32."""
+    bordered, borders = _borders(graph)
+    return _Planner(bordered, borders).program()
+
+
+def _borders(graph: Graph) -> tuple[Graph, dict[str, tuple[Pads, float]]]:
+    """The graph with a copy wherever a border cannot lie around the tensor itself, and what borders there are."""
+    wanted: dict[str, tuple[Pads, float]] = {}
+    for _ in range(len(graph.layers) + 1):
+        conflict = _collect(graph, wanted)
+        if conflict is None:
+            return graph, wanted
+        graph = _with_copy(graph, *conflict)
+    raise AssertionError("borders do not settle")
+
+
+def _collect(graph: Graph, wanted: dict[str, tuple[Pads, float]]) -> tuple[str, Layer] | None:
+    """Fill `wanted`; or the first tensor that cannot have its border, with the layer that wants it."""
+    wanted.clear()
+    writers = {layer.output: layer for layer in graph.layers}
+    consumers = graph.consumers()
+    for layer in graph.layers:
+        if not isinstance(layer, Windowed) or not layer.window.is_padded:
+            continue
+        name = layer.inputs[0]
+        fill = _fill(layer, graph)
+        writer = writers.get(name)
+        possible = (
+            writer is not None
+            and writer.takes_borders
+            and name not in graph.outputs
+            and all(reader.takes_borders for reader in consumers[name])
+        )
+        if not possible or (name in wanted and wanted[name][1] != fill):
+            return name, layer
+        pads = layer.window.pads
+        if name in wanted:
+            pads = tuple(max(a, b) for a, b in zip(pads, wanted[name][0], strict=True))  # type: ignore[assignment]
+        wanted[name] = pads, fill
+    return None
+
+
+def _fill(layer: Layer, graph: Graph) -> float:
+    if isinstance(layer, MaxPool):
+        return layer.fill
+    return 0.0 if graph.is_float else float(graph.grids[layer.inputs[0]].zero)
+
+
+def _with_copy(graph: Graph, name: str, reader: Layer) -> Graph:
+    """The graph with `reader` reading a copy of a tensor."""
+    copied = f"{name}.padded"
+    while copied in graph.shapes:
+        copied += "_"
+    copy = Copy(f"pad {reader.name}", (name,), copied, graph.shapes[name])
+    layers: list[Layer] = []
+    for layer in graph.layers:
+        layers += [copy, renamed(layer, {name: copied})] if layer is reader else [layer]
+    shapes = {**graph.shapes, copied: graph.shapes[name]}
+    grids = {**graph.grids, copied: graph.grids[name]} if name in graph.grids else graph.grids
+    return replace(graph, layers=tuple(layers), shapes=shapes, grids=grids)
+
+
+class _Planner:
+    def __init__(self, graph: Graph, borders: dict[str, tuple[Pads, float]]) -> None:
+        self.graph = graph
+        self.views: dict[str, View] = {}
+        self.sizes: dict[str, int] = {}
+        for name, shape in graph.shapes.items():
+            pads = borders[name][0] if name in borders else (0, 0, 0, 0)
+            self.views[name], self.sizes[name] = _bordered(shape, pads)
+        self.layers = self._with_borders(borders)
+        self.root = {name: name for name in graph.shapes}
+        self._last = self._last_reads()
+        self._share()
+
+    def _with_borders(self, borders: dict[str, tuple[Pads, float]]) -> list[Layer]:
+        """The layers, each border filled right before it is first read."""
+        layers: list[Layer] = []
+        filled: set[str] = set()
+        for layer in self.graph.layers:
+            name = layer.inputs[0] if layer.inputs else ""
+            if name in borders and isinstance(layer, Windowed) and layer.window.is_padded and name not in filled:
+                filled.add(name)
+                fill = borders[name][1]
+                layers.append(Border(f"border {layer.name}", (name,), name, self.views[name], self.sizes[name], fill))
+            layers.append(layer)
+        return layers
+
+    def _last_reads(self) -> dict[str, int]:
+        """The last step that needs each tensor; the number of steps for outputs."""
+        last: dict[str, int] = {}
+        for k, layer in enumerate(self.layers):
+            for name in (*layer.inputs, layer.output):
+                last[name] = k
+        for name in self.graph.outputs:
+            last[name] = len(self.layers)
+        return last
+
+    def _find(self, name: str) -> str:
+        while self.root[name] != name:
+            name = self.root[name]
+        return name
+
+    def _share(self) -> None:
+        """Let reshapes, and elementwise layers that may, write into the buffer they read."""
+        ends = dict(self._last)
+        for k, layer in enumerate(self.layers):
+            if isinstance(layer, Border) or not layer.inputs:
+                continue
+            source = self._find(layer.inputs[0])
+            if isinstance(layer, Reshape):
+                self.root[layer.output] = source
+                ends[source] = max(ends[source], ends[layer.output])
+            elif (
+                layer.in_place
+                and ends[source] == k
+                and self.views[layer.inputs[0]] == self.views[layer.output]
+                and self.sizes[source] == self.sizes[layer.output]
+                and all(self._find(other) != source for other in layer.inputs[1:])
+            ):
+                self.root[layer.output] = source
+                ends[source] = max(ends[source], ends[layer.output])
+
+    def program(self) -> Program:
+        graph, steps = self.graph, len(self.layers)
+        buffers: dict[str, Buffer] = {}
+        for name in graph.inputs:
+            buffers[self._find(name)] = Buffer(self.sizes[name], -1, self._last.get(name, -1))
+        for k, layer in enumerate(self.layers):
+            root = self._find(layer.output)
+            buffer = buffers.setdefault(root, Buffer(self.sizes[root], k, k))
+            buffer.last = max(buffer.last, self._last[layer.output])
+        own: list[tuple[Buffer | None, Buffer | None]] = []
+        for k, layer in enumerate(self.layers):
+            whole = (-1, steps) if layer.remembers else (k, k)
+            state = Buffer(layer.state, *whole) if layer.state else None
+            own.append((state, Buffer(layer.scratch, k, k) if layer.scratch else None))
+        everything = [*buffers.values(), *(b for pair in own for b in pair if b)]
+        arena = place(everything)
+        constants = Constants(graph.is_float)
+        made: list[Step] = []
+        states: list[tuple[int, int]] = []
+        for layer, (state, scratch) in zip(self.layers, own, strict=True):
+            if isinstance(layer, Reshape):
+                continue
+            places = {f"i{k}": buffers[self._find(name)].place for k, name in enumerate(layer.inputs)}
+            places["o"] = buffers[self._find(layer.output)].place
+            if state:
+                places["st"] = state.place
+                if layer.remembers:
+                    states.append((state.place, layer.state if graph.is_float else layer.state // 3))
+            if scratch:
+                places["zo"] = scratch.place
+            places["wo"], places["to"] = constants.add(layer)
+            made.append(Step(layer, tuple(self.views[n] for n in layer.inputs), self.views[layer.output], places))
+        return Program(
+            graph.name,
+            graph.is_float,
+            tuple(made),
+            tuple(self._port(n, buffers) for n in graph.inputs),
+            tuple(self._port(n, buffers) for n in graph.outputs),
+            arena,
+            constants.weights,
+            tuple(constants.words),
+            tuple(states),
+        )
+
+    def _port(self, name: str, buffers: dict[str, Buffer]) -> Port:
+        at = buffers[self._find(name)].place
+        if self.graph.is_float:
+            return Port(name, self.graph.shapes[name], at)
+        grid = self.graph.grids[name]
+        return Port(name, self.graph.shapes[name], at, grid.scale, grid.zero)
+
+
+def _bordered(shape: tuple[int, ...], pads: Pads) -> tuple[View, int]:
+    """The view of a tensor with a border, and the elements of its buffer."""
+    if not any(pads):
+        return dense_view(shape), prod(shape)
+    h, w, c = as_image(shape)
+    top, left, bottom, right = pads
+    pitch = (left + w + right) * c
+    return View((h, w, c), pitch, top * pitch + left * c), (top + h + bottom) * pitch

@@ -1,0 +1,113 @@
+"""A model ready to be written out: layers in order, every tensor at its place in the arena, constants in two blobs."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .kernels.layer import Array, Layer, View
+
+
+@dataclass(frozen=True)
+class Step:
+    """One layer where it runs: views of its tensors, and the places its kernel is called with."""
+
+    layer: Layer
+    inputs: tuple[View, ...]
+    output: View
+    places: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of the model: where it lies in the arena, and what its elements mean.
+
+    scale, zero: of the bytes; unused where the model is float32.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    place: int
+    scale: float = 1.0
+    zero: int = 0
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+
+@dataclass(frozen=True)
+class Program:
+    """weights: uint8, or float32 where `is_float`; words: of T; arena: elements; states: (place, hidden units) of what
+    is remembered, in int8, or (place, elements) in float32."""
+
+    name: str
+    is_float: bool
+    steps: tuple[Step, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    arena: int
+    weights: Array
+    words: tuple[int, ...]
+    states: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def arena_bytes(self) -> int:
+        return self.arena * (4 if self.is_float else 1)
+
+    @property
+    def weight_bytes(self) -> bytes:
+        """W as it lies in flash, little-endian."""
+        return self.weights.astype("<f4" if self.is_float else np.uint8).tobytes()
+
+    @property
+    def word_bytes(self) -> bytes:
+        """T as it lies in flash, little-endian."""
+        return struct.pack(f"<{len(self.words)}I", *self.words)
+
+    @property
+    def macs(self) -> int:
+        return sum(step.layer.macs for step in self.steps)
+
+
+class Constants:
+    """W and T, filled layer by layer; what is equal is stored once."""
+
+    def __init__(self, is_float: bool) -> None:
+        self._parts: list[Array] = []
+        self._places: dict[bytes, int] = {}
+        self._size = 0
+        self._dtype = np.float32 if is_float else np.uint8
+        self.words: list[int] = []
+        self._tables: dict[tuple[int, ...], int] = {}
+
+    def add(self, layer: Layer) -> tuple[int, int]:
+        """Where the layer's constants begin in W and in T."""
+        weights, words = layer.constants()
+        return self._weights(np.ascontiguousarray(weights, self._dtype)), self._table(words)
+
+    def _weights(self, weights: Array) -> int:
+        if not weights.size:
+            return 0
+        key = weights.tobytes()
+        if key not in self._places:
+            self._places[key] = self._size
+            self._parts.append(weights)
+            self._size += weights.size
+        return self._places[key]
+
+    def _table(self, words: Sequence[int]) -> int:
+        if not words:
+            return 0
+        key = tuple(words)
+        if key not in self._tables:
+            self._tables[key] = len(self.words)
+            self.words += words
+        return self._tables[key]
+
+    @property
+    def weights(self) -> Array:
+        return np.concatenate(self._parts) if self._parts else np.empty(0, self._dtype)

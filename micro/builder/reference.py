@@ -1,0 +1,210 @@
+"""The integer arithmetic of int8 inference, defined once.
+
+A value is `scale * (q - zero)` with q an unsigned byte: int8 stored as q + 128, so that a byte load needs no sign
+extension. Weights are `scale[c] * (q - 128)`, one scale for each output channel. Products are summed exactly in a word
+and brought to the output's scale by a fixed-point multiplier, rounding half up:
+
+    requantise(s) = clamp(((s * multiplier[c] + 2**(shift-1)) >> shift) + zero, low, high)
+
+Where the product would not fit a word it is taken in two halves, which gives the same integer:
+
+    s * m >> n == ((s >> b) * m + ((s & 2**b-1) * m >> b)) >> (n - b)
+
+Nothing a kernel computes reaches 2**30: such an integer is a small one in MicroPython on 32-bit words, so the bytecode
+kernels allocate nothing either. `choose` proves this from the bounds of the accumulators, which `dot_bounds` takes from
+the weights themselves. Every kernel, viper or bytecode, is equal to this file bit by bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from emberlet.errors import UnsupportedError
+
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+
+LIMIT = 1 << 30
+"""No intermediate of a kernel reaches this in magnitude."""
+
+ZERO = 128
+"""The byte that stands for a weight of zero, and for an activation of zero where the range is symmetric."""
+
+_GOOD = 1 / 64
+"""An error of the multiplier this small (in steps of the output) is not worth a second product."""
+
+
+@dataclass(frozen=True)
+class Requant:
+    """How accumulators become bytes: one multiplier a channel; one shift, zero point and clamp for all.
+
+    `split` is 0 where `s * m` fits a word, else the number of low bits of s that are multiplied apart.
+    """
+
+    multipliers: tuple[int, ...]
+    shift: int
+    split: int
+    zero: int
+    low: int = 0
+    high: int = 255
+
+    @property
+    def rest(self) -> int:
+        """The last shift of a kernel."""
+        return self.shift - self.split
+
+    @property
+    def offset(self) -> int:
+        """What a kernel adds before its last shift: the rounding, and the zero point on its way."""
+        return (self.zero << self.rest) + (1 << self.rest >> 1)
+
+
+def requantise(acc: npt.ArrayLike, r: Requant, axis: int = -1) -> Bytes:
+    """Accumulators to bytes; the channels lie along `axis` (one multiplier is shared by all)."""
+    return fixed_point(acc, r, axis).astype(np.uint8)
+
+
+def fixed_point(acc: npt.ArrayLike, r: Requant, axis: int = -1) -> Ints:
+    """`requantise` for outputs of any width."""
+    s = np.asarray(acc, np.int64)
+    m = np.asarray(r.multipliers, np.int64)
+    if m.size > 1:
+        shape = [1] * s.ndim
+        shape[axis] = m.size
+        m = m.reshape(shape)
+    y = ((s * m + (1 << r.shift >> 1)) >> r.shift) + r.zero
+    return np.clip(y, r.low, r.high)
+
+
+def dot_bounds(weights: Bytes, bias: Ints, zero: int) -> tuple[Ints, Ints]:
+    """The least and the greatest value of `bias + sum((x - zero) * (w - 128))` over all bytes x.
+
+    weights: (channels, K) uint8; bias: (channels,); zero: the input's zero point.
+    """
+    w = weights.reshape(len(weights), -1).astype(np.int64) - ZERO
+    positive, negative = np.maximum(w, 0).sum(1), np.minimum(w, 0).sum(1)
+    low = bias - zero * positive + (255 - zero) * negative
+    high = bias + (255 - zero) * positive - zero * negative
+    return low, high
+
+
+def start_bounds(weights: Bytes, bias: Ints, zero: int) -> tuple[int, int]:
+    """The least and the greatest value a kernel's accumulator starts from, before the products of bytes are added.
+
+    Kernels add `x * w` of unsigned bytes, so the sum only grows from this start to its end: between the two it stays
+    within both bounds.
+    """
+    k = weights.reshape(len(weights), -1).shape[1]
+    start = folded_bias(weights, bias, zero)
+    return int(start.min()) - ZERO * 255 * k, int(start.max())
+
+
+def folded_bias(weights: Bytes, bias: Ints, zero: int) -> Ints:
+    """What remains of the zero points once the kernel has taken off `128 * sum(x)`: (channels,)."""
+    w = weights.reshape(len(weights), -1).astype(np.int64)
+    return bias + ZERO * w.shape[1] * zero - zero * w.sum(1)
+
+
+def check_word(what: str, *values: int) -> None:
+    """Raises UnsupportedError where one of `values` does not fit the words of a small board."""
+    worst = max(abs(v) for v in values)
+    if worst >= LIMIT:
+        raise UnsupportedError(
+            f"{what}: a sum may reach {worst}, and kernels keep below {LIMIT} so that it fits 32-bit words; "
+            "split the layer into two with fewer inputs, or build it with --float"
+        )
+
+
+def choose(
+    ratio: npt.ArrayLike,
+    bound: npt.ArrayLike,
+    zero: int,
+    low: int = 0,
+    high: int = 255,
+    what: str = "layer",
+) -> Requant:
+    """The multipliers for `ratio` (scale of the accumulator over scale of the output), a channel each.
+
+    bound: the greatest magnitude of each channel's accumulator. One product a value is chosen where that is exact
+    enough. Raises UnsupportedError where no multiplier keeps below 2**30.
+    """
+    m = np.atleast_1d(np.asarray(ratio, np.float64))
+    a = np.broadcast_to(np.atleast_1d(np.asarray(bound, np.int64)), m.shape)
+    check_word(what, int(a.max(initial=0)))
+    if not np.all(np.isfinite(m)) or np.any(m < 0):
+        raise UnsupportedError(f"{what}: the ratio of scales is {m.min()}..{m.max()}, expected finite and not negative")
+    best: tuple[float, int, Requant] | None = None
+    for split in range(17):
+        shift = next((n for n in range(40, split, -1) if _fits(m, a, n, split, zero)), None)
+        if shift is None:
+            continue
+        r = Requant(tuple(int(v) for v in _fixed(m, shift)), shift, split, zero, low, high)
+        error = _error(m, a, r)
+        if split == 0 and error <= _GOOD:
+            return r
+        if best is None or error < best[0]:
+            best = error, split, r
+    if best is None or best[0] > 1:
+        raise UnsupportedError(
+            f"{what}: its output's scale is {m.max():.3g} times finer than its sums need; "
+            "calibrate with samples that reach the output's true range"
+        )
+    return best[2]
+
+
+def _fixed(ratio: Floats, shift: int) -> Ints:
+    return np.floor(ratio * 2.0**shift + 0.5).astype(np.int64)
+
+
+def _fits(ratio: Floats, bound: Ints, shift: int, split: int, zero: int) -> bool:
+    """Whether every step of the kernel's arithmetic stays below 2**30."""
+    if np.any(ratio * 2.0**shift >= LIMIT):
+        return False
+    m = _fixed(ratio, shift)
+    rest = shift - split
+    offset = (zero << rest) + (1 << rest >> 1)
+    if split == 0:
+        return bool(np.all(bound * m + offset < LIMIT))
+    low = ((1 << split) - 1) * m
+    high = ((bound >> split) + 1) * m
+    return bool(np.all(low < LIMIT) and np.all(high + (low >> split) + offset < LIMIT))
+
+
+def _error(ratio: Floats, bound: Ints, r: Requant) -> float:
+    """How far the multipliers' rounding can move an output that is not clamped, in its steps."""
+    off = np.abs(np.asarray(r.multipliers) / 2.0**r.shift - ratio)
+    reach = np.minimum(bound, (r.high - r.low + 1) / np.maximum(ratio, 1e-30))
+    return float((off * reach).max(initial=0))
+
+
+def quantise(x: npt.ArrayLike, scale: float, zero: int) -> Bytes:
+    """Numbers to bytes, rounding half to even as ONNX's QuantizeLinear does."""
+    return np.clip(np.rint(np.asarray(x, np.float64) / scale) + zero, 0, 255).astype(np.uint8)
+
+
+def dequantise(q: npt.NDArray[Any], scale: float, zero: int) -> npt.NDArray[np.float32]:
+    """Bytes to numbers."""
+    return ((q.astype(np.int64) - zero) * scale).astype(np.float32)
+
+
+def quantise_weights(weights: npt.ArrayLike, least: npt.ArrayLike = 0.0) -> tuple[Bytes, Floats]:
+    """Weights (channels, …) to bytes around 128 and a scale for each channel; -127..127 is used, -128 is not.
+
+    least: scales are not made smaller than this, so that the bias of a channel whose weights are nearly zero fits.
+    """
+    w = np.asarray(weights, np.float64)
+    flat = np.abs(w.reshape(len(w), -1)).max(1, initial=0)
+    scale = np.maximum(np.where(flat > 0, flat, 1.0) / 127, least)
+    q = np.rint(w / scale.reshape(-1, *[1] * (w.ndim - 1)))
+    return (np.clip(q, -127, 127) + ZERO).astype(np.uint8), scale
+
+
+def quantise_bias(bias: npt.ArrayLike, scale: npt.ArrayLike, what: str = "layer") -> Ints:
+    """A bias in steps of its accumulator. Raises UnsupportedError where it does not fit a word."""
+    b = np.rint(np.asarray(bias, np.float64) / np.asarray(scale, np.float64))
+    check_word(f"{what}: its bias", int(np.abs(b).max(initial=0)))
+    return b.astype(np.int64)
