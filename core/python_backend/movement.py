@@ -47,9 +47,9 @@ def pad(backend, x, padding, value):
     source = flat(x)
     # One run per stretch that is whole in both.
     axes = merged(x.shape, row_major(x.shape), strides)
-    length = axes[-1][0] if axes else 1
-    if axes:
-        axes.pop()
+    length = 1
+    if axes and axes[-1][2] == 1:  # else a last axis of length 1 is padded, and the stretches are single elements
+        length = axes.pop()[0]
     into = offsets([a[0] for a in axes], [a[2] for a in axes], start)
     at = 0
     for o in into:
