@@ -8,7 +8,7 @@ _FILES = {
     "activation": (
         "Elu Gelu Glu HardSigmoid HardSwish LeakyRelu LogSoftmax Relu Selu Sigmoid Silu Softmax Softplus Tanh"
     ),
-    "attention": "MultiHeadAttention AttentionCache",
+    "attention": "AttentionCache MultiHeadAttention causal_mask pad_mask",
     "batch_norm": "BatchNorm BatchNorm1d BatchNorm2d BatchNorm3d",
     "conv": "Conv1d Conv2d Conv3d",
     "conv_transpose": "ConvTranspose1d ConvTranspose2d ConvTranspose3d",
@@ -24,7 +24,7 @@ _FILES = {
     "interpolate": "Interpolate1d Interpolate2d",
     "layer_norm": "LayerNorm",
     "linear": "Linear",
-    "loss": "CrossEntropyLoss BinaryCrossEntropyLoss MseLoss HuberLoss L1Loss KlDivLoss",
+    "loss": "BinaryCrossEntropyLoss CrossEntropyLoss HuberLoss MseLoss",
     "lstm": "Lstm BiLstm LstmState",
     "pool": "AdaptiveAvgPool1d AdaptiveAvgPool2d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d",
     "positional": "PositionalEncoding RotaryEncoding",

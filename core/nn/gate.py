@@ -1,0 +1,70 @@
+"""The gates of recurrent layers, and their weights in the layout of emberlet.functional's recurrent functions."""
+
+from ..errors import ShapeError
+from ..module import Module
+from .initializer import XavierNormal
+from .linear import Linear
+
+
+class GateController(Module):
+    """input_transform(x) + hidden_transform(h), what a gate sees before its activation.
+
+    x (…, d_input), h (…, d_hidden) -> (…, d_hidden). Both transforms are Linear layers, drawn by XavierNormal unless an
+    `initializer` is given.
+    """
+
+    SHOWN = "d_input d_hidden bias"
+
+    def __init__(self, d_input, d_hidden, bias=True, dtype=None, backend=None, initializer=None):
+        initializer = initializer or XavierNormal()
+        self.d_input = d_input
+        self.d_hidden = d_hidden
+        self.bias = bias
+        self.input_transform = Linear(d_input, d_hidden, bias, dtype, backend, initializer)
+        self.hidden_transform = Linear(d_hidden, d_hidden, bias, dtype, backend, initializer)
+
+    def forward(self, x, hidden):
+        return self.input_transform(x) + self.hidden_transform(hidden)
+
+
+def packed(directions):
+    """(w, r, b) as `functional.lstm` and `gru` take them: the gates' weights one below the other, input and recurrent
+    biases in a row (None without); directions: for each direction its GateControllers in order."""
+    w = _stacked([[gate.input_transform.weight.val().mT for gate in gates] for gates in directions])
+    r = _stacked([[gate.hidden_transform.weight.val().mT for gate in gates] for gates in directions])
+    if not directions[0][0].bias:
+        return w, r, None
+    biases = []
+    for gates in directions:
+        layers = [gate.input_transform for gate in gates] + [gate.hidden_transform for gate in gates]
+        biases.append([layer.bias.val() for layer in layers])
+    return w, r, _stacked(biases)
+
+
+def _stacked(rows):
+    """Lists of tensors, each list joined along the first axis and all lists stacked before it."""
+    k = rows[0][0].backend
+    joined = [k.concat(row, 0) for row in rows]
+    joined = [k.reshape(x, (1,) + x.shape) for x in joined]
+    return joined[0] if len(joined) == 1 else k.concat(joined, 0)
+
+
+def time_major(x, batch_first, d_input, name):
+    """x as (seq, batch, d_input). Raises ShapeError where it is not one of those."""
+    if len(x.shape) != 3 or x.shape[2] != d_input:
+        order = "(batch, seq, {})" if batch_first else "(seq, batch, {})"
+        raise ShapeError("{} wants {}, found shape {}".format(name, order.format(d_input), x.shape))
+    return x.permute_dims((1, 0, 2)) if batch_first else x
+
+
+def hidden_states(y, batch_first):
+    """y (seq, directions, batch, d_hidden) as (batch, seq, directions * d_hidden), or with seq first."""
+    seq, directions, batch, d = y.shape
+    if batch_first:
+        return y.permute_dims((2, 0, 1, 3)).reshape((batch, seq, directions * d))
+    return y.permute_dims((0, 2, 1, 3)).reshape((seq, batch, directions * d))
+
+
+def with_direction(state):
+    """(batch, d_hidden) -> (1, batch, d_hidden); None stays."""
+    return None if state is None else state.reshape((1,) + tuple(state.shape))

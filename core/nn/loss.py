@@ -1,0 +1,106 @@
+"""Losses, forward. Each takes predictions and targets and gives their mean (a tensor without axes), the sum or, with
+reduction "none", every element's own."""
+
+from ..errors import ShapeError
+from ..functional.activations import log_softmax, softplus
+from ..functional.creation import arange
+from ..module import Module
+
+
+def _reduced(x, reduction):
+    if reduction in ("mean", "auto"):
+        return x.mean()
+    if reduction == "sum":
+        return x.sum()
+    if reduction == "none":
+        return x
+    raise ValueError("reduction is mean, sum or none, found {!r}".format(reduction))
+
+
+def _same(name, x, targets):
+    if x.shape != targets.shape:
+        raise ShapeError("{}: predictions {} and targets {} differ in shape".format(name, x.shape, targets.shape))
+
+
+class MseLoss(Module):
+    """(prediction - target)²."""
+
+    def forward(self, x, targets, reduction="mean"):
+        _same("MseLoss", x, targets)
+        d = x - targets
+        return _reduced(d * d, reduction)
+
+
+class HuberLoss(Module):
+    """Half the squared difference up to delta, delta * (|difference| - delta / 2) beyond."""
+
+    SHOWN = "delta"
+
+    def __init__(self, delta=1.0):
+        self.delta = delta
+
+    def forward(self, x, targets, reduction="mean"):
+        _same("HuberLoss", x, targets)
+        d = (x - targets).abs()
+        near = d.clip(None, self.delta)
+        return _reduced(near * (d - near * 0.5), reduction)
+
+
+class CrossEntropyLoss(Module):
+    """-log of the probability of the target class: predictions (n, classes), targets (n,) of integers -> the mean.
+
+    logits: predictions are logits, else probabilities. pad_tokens: targets that do not count. weights: a number for
+    each class; the mean is weighted by the targets' own. smoothing: the share of probability spread over all classes.
+    """
+
+    SHOWN = "logits smoothing pad_tokens"
+
+    def __init__(self, pad_tokens=None, weights=None, smoothing=None, logits=True):
+        self.pad_tokens = list(pad_tokens or ())
+        self.weights = None if weights is None else list(weights)
+        self.smoothing = smoothing
+        self.logits = logits
+
+    def forward(self, x, targets, reduction="mean"):
+        if len(x.shape) != 2 or targets.shape != x.shape[:1]:
+            raise ShapeError(
+                "CrossEntropyLoss wants (n, classes) and (n,), found shapes {} and {}".format(x.shape, targets.shape)
+            )
+        classes = x.shape[1]
+        if self.weights is not None and len(self.weights) != classes:
+            raise ShapeError("CrossEntropyLoss has {} weights for {} classes".format(len(self.weights), classes))
+        logs = log_softmax(x, 1) if self.logits else x.log()
+        column = targets.reshape((-1, 1))
+        chosen = (arange(classes, backend=x.backend).reshape((1, classes)) == column).astype(logs.dtype)
+        wanted = chosen
+        if self.smoothing:
+            wanted = chosen * (1 - self.smoothing) + self.smoothing / classes
+        weights = None
+        if self.weights is not None:
+            weights = x.backend.from_list(self.weights, logs.dtype, (1, classes))
+            logs = logs * weights
+        loss = -(wanted * logs).sum(axis=1)
+        share = x.backend.full(loss.shape, 1, loss.dtype) if weights is None else (chosen * weights).sum(axis=1)
+        for token in self.pad_tokens:
+            counts = (targets != token).astype(loss.dtype)
+            loss, share = loss * counts, share * counts
+        if reduction in ("mean", "auto"):
+            return loss.sum() / share.sum()
+        return _reduced(loss, reduction)
+
+
+class BinaryCrossEntropyLoss(Module):
+    """-(t log p + (1 - t) log(1 - p)) for predictions p and targets t of one shape; logits: predictions are logits."""
+
+    SHOWN = "logits"
+
+    def __init__(self, logits=False):
+        self.logits = logits
+
+    def forward(self, x, targets, reduction="mean"):
+        _same("BinaryCrossEntropyLoss", x, targets)
+        t = targets.astype(x.dtype)
+        if self.logits:
+            return _reduced(softplus(x) - x * t, reduction)
+        # As PyTorch does, log is held from -100: a certain and wrong prediction costs that much.
+        return _reduced(-(t * x.log().clip(-100, None) + (1 - t) * (1 - x).log().clip(-100, None)), reduction)

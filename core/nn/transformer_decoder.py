@@ -1,0 +1,84 @@
+"""The transformer's decoder (Vaswani et al. 2017)."""
+
+from ..module import Module
+from .attention import AttentionCache, MultiHeadAttention, causal_mask
+from .dropout import Dropout
+from .layer_norm import LayerNorm
+from .transformer_encoder import PositionWiseFeedForward
+
+
+class TransformerDecoderLayer(Module):
+    """Self-attention, attention to the encoder's memory, then the feed-forward layer, each around a residual path.
+    Norms follow them (norm_1, norm_2, norm_3 in that order) or, where norm_first, precede them."""
+
+    def __init__(
+        self, d_model, d_ff, n_heads, dropout=0.1, norm_first=False, quiet_softmax=False, activation=None,
+        epsilon=1e-5, dtype=None, backend=None, initializer=None,
+    ):  # fmt: skip
+        rest = (dtype, backend, initializer)
+        self.self_attn = MultiHeadAttention(d_model, n_heads, dropout, -1.0e4, quiet_softmax, *rest)
+        self.cross_attn = MultiHeadAttention(d_model, n_heads, dropout, -1.0e4, quiet_softmax, *rest)
+        self.pwff = PositionWiseFeedForward(d_model, d_ff, dropout, activation, *rest)
+        self.norm_1 = LayerNorm(d_model, epsilon, dtype=dtype, backend=backend)
+        self.norm_2 = LayerNorm(d_model, epsilon, dtype=dtype, backend=backend)
+        self.norm_3 = LayerNorm(d_model, epsilon, dtype=dtype, backend=backend)
+        self.dropout = Dropout(dropout)
+        self.norm_first = norm_first
+
+    def forward(self, x, memory, mask_pad, mask_attn, memory_mask_pad, memory_mask_attn, cache):
+        own, other = cache or (None, None)
+        seen = self.norm_1(x) if self.norm_first else x
+        x = x + self.dropout(self.self_attn(seen, None, None, mask_pad, mask_attn, own, False).context)
+        x = x if self.norm_first else self.norm_1(x)
+        seen = self.norm_2(x) if self.norm_first else x
+        x = x + self.dropout(
+            self.cross_attn(seen, memory, memory, memory_mask_pad, memory_mask_attn, other, False).context
+        )  # fmt: skip
+        x = x if self.norm_first else self.norm_2(x)
+        seen = self.norm_3(x) if self.norm_first else x
+        x = x + self.dropout(self.pwff(seen))
+        return x if self.norm_first else self.norm_3(x)
+
+
+class TransformerDecoder(Module):
+    """n_layers TransformerDecoderLayers: target (batch, seq, d_model) and memory (batch, seq_m, d_model) -> the
+    target's shape.
+
+    mask_pad (batch, seq), memory_mask_pad (batch, seq_m): True at padding; mask_attn (batch, seq, seq) or (seq, seq)
+    and memory_mask_attn (batch, seq, seq_m) or (seq, seq_m): True hides a step from another. The target's own attention
+    is causal only where mask_attn says so (`attention.causal_mask`) or with a cache.
+    """
+
+    SHOWN = "d_model d_ff n_heads n_layers dropout norm_first quiet_softmax"
+
+    def __init__(
+        self, d_model, d_ff, n_heads, n_layers, dropout=0.1, norm_first=False, quiet_softmax=False, activation=None,
+        epsilon=1e-5, dtype=None, backend=None, initializer=None,
+    ):  # fmt: skip
+        self.d_model = d_model
+        self.d_ff = d_ff
+        self.n_heads = n_heads
+        self.n_layers = n_layers
+        self.dropout = dropout
+        self.norm_first = norm_first
+        self.quiet_softmax = quiet_softmax
+        rest = (dropout, norm_first, quiet_softmax, activation, epsilon, dtype, backend, initializer)
+        self.layers = [TransformerDecoderLayer(d_model, d_ff, n_heads, *rest) for _ in range(n_layers)]
+
+    def new_cache(self):
+        """What `forward` keeps between the steps of a generation: for each layer, its own steps and the memory's."""
+        return [(AttentionCache(), AttentionCache(grow=False)) for _ in self.layers]
+
+    def forward(
+        self, target, memory, mask_pad=None, mask_attn=None, memory_mask_pad=None, memory_mask_attn=None, cache=None
+    ):  # fmt: skip
+        """With a cache (`new_cache()`), target holds the new steps alone and attends causally to them and all before;
+        the memory's keys and values are computed in the first call."""
+        if cache is not None and mask_attn is None:
+            seq = target.shape[1]
+            mask_attn = causal_mask(seq, len(cache[0][0]) + seq, target.backend)
+        x = target
+        for i in range(len(self.layers)):
+            kept = None if cache is None else cache[i]
+            x = self.layers[i](x, memory, mask_pad, mask_attn, memory_mask_pad, memory_mask_attn, kept)
+        return x
