@@ -96,7 +96,7 @@ FAMILIES = {
         "",
         "string_concat string_split string_normalizer regex_full_match tfidf label_encode as_strings as_numbers",
     ),
-    "trees": ("", "TreeEnsemble"),
+    "trees": ("", "tree_ensemble"),
     "optimizers": ("", "adagrad adam momentum"),
 }
 

@@ -16,10 +16,15 @@ from . import (
     elementwise,
     indexing,
     linear_algebra,
+    machine_learning,
     movement,
     normalization,
     pooling,
     reduction,
+    sampling,
+    signal,
+    text,
+    training,
 )
 
 AnyNode = (
@@ -30,10 +35,15 @@ AnyNode = (
     | elementwise.Family
     | indexing.Family
     | linear_algebra.Family
+    | machine_learning.Family
     | movement.Family
     | normalization.Family
     | pooling.Family
     | reduction.Family
+    | sampling.Family
+    | signal.Family
+    | text.Family
+    | training.Family
 )
 
 OPERATORS: tuple[type[Node[Any]], ...] = get_args(AnyNode)

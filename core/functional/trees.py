@@ -2,103 +2,124 @@
 
 import math
 
+from ..errors import ShapeError
 from .operands import floating
 
-# Comparison of a feature with a split, by ONNX's number.
-_LEQ, _LT, _GTE, _GT, _EQ, _NEQ, _MEMBER = 0, 1, 2, 3, 4, 5, 6
 _INF = float("inf")  # math.inf is missing on some ports
-AVERAGE, SUM, MIN, MAX = 0, 1, 2, 3
+
+# Columns of `nodes`: what a node compares, and where it goes.
+FEATURE, MODE, TRUE_ID, FALSE_ID, TRUE_LEAF, FALSE_LEAF, MISSING_TRUE = range(7)
+
+_COMPARISONS = (
+    lambda value, split: value <= split,
+    lambda value, split: value < split,
+    lambda value, split: value >= split,
+    lambda value, split: value > split,
+    lambda value, split: value == split,
+    lambda value, split: value != split,
+    lambda value, split: value in split,
+)
+_MEMBER = 6
 
 
-class TreeEnsemble:
-    """Trees as parallel lists, as ONNX stores them.
+def tree_ensemble(
+    x, splits, nodes, leaf_weights, leaf_targets, roots, n_targets, aggregate="sum", post_transform=None, members=None
+):
+    """Sum, average, smallest or largest of the leaves that the trees reach: x (rows, features) -> (rows, n_targets).
 
-    nodes: dict of lists, one entry a node: split, feature, mode, true_id, false_id, true_leaf, false_leaf,
-    missing_true; leaves: dict of target and weight; roots: node of each tree; members: per node a set, MEMBER.
+    splits (n,): what each node compares its feature with; nodes int64 (n, 7): feature, mode (0 <=, 1 <, 2 >=, 3 >,
+    4 ==, 5 !=, 6 member), node or leaf for true and for false, whether that is a leaf, whether NaN counts as true;
+    leaf_weights and leaf_targets: one entry a leaf; roots: first node of each tree; members: the sets of the mode-6
+    nodes in the order in which the trees are walked, each ended by a NaN. post_transform: None, "softmax", "logistic",
+    "softmax_zero" or "probit".
     """
-
-    def __init__(self, nodes, leaves, roots, n_targets, aggregate=SUM, post_transform=0, members=None):
-        self.nodes = nodes
-        self.leaves = leaves
-        self.roots = roots
-        self.n_targets = n_targets
-        self.aggregate = aggregate
-        self.post_transform = post_transform
-        self.members = members or {}
-
-    def __call__(self, x):
-        """x (rows, features) -> (rows, n_targets) in x's dtype."""
-        x = floating(x)
-        out = []
-        for row in x.tolist():
-            out += self._transformed(self._row(row))
-        return x.backend.from_list(out, x.dtype, (x.shape[0], self.n_targets))
-
-    def _goes_true(self, node, value):
-        nodes = self.nodes
-        if value != value:
-            return bool(nodes["missing_true"][node])
-        split, mode = nodes["split"][node], nodes["mode"][node]
-        if mode == _LEQ:
-            return value <= split
-        if mode == _LT:
-            return value < split
-        if mode == _GTE:
-            return value >= split
-        if mode == _GT:
-            return value > split
-        if mode == _EQ:
-            return value == split
-        if mode == _NEQ:
-            return value != split
-        return value in self.members[node]
-
-    def _leaf(self, root, row):
-        nodes = self.nodes
-        node = root
-        if nodes["true_leaf"][root] and nodes["false_leaf"][root] and nodes["true_id"][root] == nodes["false_id"][root]:
-            return nodes["true_id"][root]  # a tree that is a single leaf
-        while True:
-            side = "true" if self._goes_true(node, row[nodes["feature"][node]]) else "false"
-            following = nodes[side + "_id"][node]
-            if nodes[side + "_leaf"][node]:
-                return following
-            node = following
-
-    def _row(self, row):
-        start = _INF if self.aggregate == MIN else -_INF if self.aggregate == MAX else 0.0
-        out = [start] * self.n_targets
-        for root in self.roots:
-            leaf = self._leaf(root, row)
-            target, weight = self.leaves["target"][leaf], self.leaves["weight"][leaf]
-            if self.aggregate == MIN:
-                out[target] = min(out[target], weight)
-            elif self.aggregate == MAX:
-                out[target] = max(out[target], weight)
+    x = floating(x)
+    if x.ndim != 2:
+        raise ShapeError("tree_ensemble takes (rows, features), found {}".format(x.shape))
+    table, splits = nodes.tolist(), splits.tolist()
+    weights, targets, roots = leaf_weights.tolist(), leaf_targets.tolist(), roots.tolist()
+    if members is not None:
+        _give_sets(table, splits, roots, members.tolist())
+    out = []
+    for row in x.tolist():
+        start = _INF if aggregate == "min" else -_INF if aggregate == "max" else 0.0
+        scores = [start] * n_targets
+        for root in roots:
+            leaf = _leaf(table, splits, root, row)
+            target, weight = targets[leaf], weights[leaf]
+            if aggregate == "min":
+                scores[target] = min(scores[target], weight)
+            elif aggregate == "max":
+                scores[target] = max(scores[target], weight)
             else:
-                out[target] += weight
-        if self.aggregate == AVERAGE:
-            out = [v / len(self.roots) for v in out]
-        return [0.0 if v in (_INF, -_INF) else v for v in out]
+                scores[target] += weight
+        if aggregate == "average":
+            scores = [s / len(roots) for s in scores]
+        out += _transformed([0.0 if s in (_INF, -_INF) else s for s in scores], post_transform)
+    return x.backend.from_list(out, x.dtype, (x.shape[0], n_targets))
 
-    def _transformed(self, out):
-        kind = self.post_transform
-        if kind == 1 or kind == 3:  # softmax; softmax that leaves zeros alone
-            top = max(out)
-            powers = [0.0 if kind == 3 and v == 0 else math.exp(v - top) for v in out]
-            total = sum(powers)
-            return [p / total if total else 0.0 for p in powers]
-        if kind == 2:
-            return [1 / (1 + math.exp(-v)) if v >= 0 else math.exp(v) / (1 + math.exp(v)) for v in out]
-        if kind == 4:
-            return [_probit(v) for v in out]
-        return out
+
+def _is_leaf(node):
+    """Whether a root stands for a tree of a single leaf: both ways lead to the same one."""
+    return node[TRUE_LEAF] and node[FALSE_LEAF] and node[TRUE_ID] == node[FALSE_ID]
+
+
+def _give_sets(table, splits, roots, members):
+    """Replace the split of every membership node by its set; the sets stand in the order of a walk, true side first."""
+    at = 0
+    for root in roots:
+        waiting = [root]
+        while waiting:
+            number = waiting.pop()
+            node = table[number]
+            if node[MODE] == _MEMBER:
+                chosen = set()
+                while members[at] == members[at]:
+                    chosen.add(members[at])
+                    at += 1
+                at += 1
+                splits[number] = chosen
+            if not _is_leaf(node):
+                if not node[FALSE_LEAF]:
+                    waiting.append(node[FALSE_ID])
+                if not node[TRUE_LEAF]:
+                    waiting.append(node[TRUE_ID])
+
+
+def _leaf(table, splits, root, row):
+    """The leaf that `row` reaches from `root`."""
+    node = table[root]
+    if _is_leaf(node):
+        return node[TRUE_ID]
+    number = root
+    while True:
+        node, value = table[number], row[table[number][FEATURE]]
+        if value != value:
+            true = node[MISSING_TRUE]
+        else:
+            true = _COMPARISONS[node[MODE]](value, splits[number])
+        number = node[TRUE_ID if true else FALSE_ID]
+        if node[TRUE_LEAF if true else FALSE_LEAF]:
+            return number
+
+
+def _transformed(scores, kind):
+    if kind == "softmax" or kind == "softmax_zero":  # the latter leaves zeros alone
+        top = max(scores)
+        powers = [0.0 if kind == "softmax_zero" and s == 0 else math.exp(s - top) for s in scores]
+        total = sum(powers)
+        return [p / total if total else 0.0 for p in powers]
+    if kind == "logistic":
+        return [1 / (1 + math.exp(-s)) if s >= 0 else math.exp(s) / (1 + math.exp(s)) for s in scores]
+    if kind == "probit":
+        return [_probit(s) for s in scores]
+    return scores
 
 
 def _probit(p):
-    """Inverse of the normal distribution function, by bisection of erf (SciPy's special.ndtri gives the same)."""
+    """The inverse of the normal distribution function, by bisection of erf."""
     if not 0 < p < 1:
-        return float("nan") if not p == 0 and not p == 1 else (-_INF if p == 0 else _INF)
+        return -_INF if p == 0 else _INF if p == 1 else float("nan")
     low, high = -40.0, 40.0
     for _ in range(100):
         middle = (low + high) / 2

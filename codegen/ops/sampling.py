@@ -1,0 +1,342 @@
+"""Reading images between pixels, regions of interest, boxes, patches: what vision models use beside convolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from emberlet import dtypes
+
+from ..emit.emitter import Emission, Emitter, default
+from ..emit.expression import Expr, Index, SliceKey, lift
+from ..ir.node import Node
+from ..ir.problem import Problem
+from ..ir.types import Dim, TensorType, Type, product
+from .attributes import Attributes
+from .base import one_channel_or
+from .windows import Window, short, short_padding, spatial_of
+
+
+@dataclass(frozen=True)
+class GridSampleConfig:
+    mode: str
+    padding_mode: str
+    align_corners: bool
+
+
+class GridSample(Node[GridSampleConfig]):
+    """The input read at the positions of a grid, coordinates in [-1, 1]. Opset 20 renamed bilinear and bicubic."""
+
+    since = (16, 20, 22)
+
+    @classmethod
+    def read(cls, a: Attributes) -> GridSampleConfig:
+        mode = a.string("mode", "linear", ("linear", "nearest", "cubic", "bilinear", "bicubic"))
+        return GridSampleConfig(
+            {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode),
+            a.string("padding_mode", "zeros", ("zeros", "border", "reflection")),
+            a.flag("align_corners"),
+        )
+
+    def infer(self) -> tuple[Type, ...]:
+        x, grid = self.tensor(0), self.shape(1)
+        if grid is None:
+            return (TensorType(x.dtype),)
+        return (TensorType(x.dtype, (grid[0], one_channel_or(x.shape, 1), *grid[1:-1])),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c = self.config
+        return e.call(
+            "grid_sample",
+            e.x(0),
+            e.x(1),
+            mode=default(c.mode, "linear"),
+            padding_mode=default(c.padding_mode, "zeros"),
+            align_corners=default(c.align_corners, False),
+        )
+
+
+@dataclass(frozen=True)
+class AffineGridConfig:
+    align_corners: bool
+
+
+class AffineGrid(Node[AffineGridConfig]):
+    """The sampling grid of an affine map, theta (n, d, d + 1), for an output of a given size."""
+
+    since, static = (20,), (1,)
+
+    @classmethod
+    def read(cls, a: Attributes) -> AffineGridConfig:
+        return AffineGridConfig(a.flag("align_corners"))
+
+    def infer(self) -> tuple[Type, ...]:
+        theta, size = self.tensor(0), self.dims(1)
+        if size is None:
+            return (TensorType(theta.dtype),)
+        return (TensorType(theta.dtype, (size[0], *size[2:], len(size) - 2)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call("affine_grid", e.x(0), e.ints(1), align_corners=default(self.config.align_corners, False))
+
+
+@dataclass(frozen=True)
+class RoiAlignConfig:
+    output_size: tuple[int, int]
+    spatial_scale: float
+    sampling_ratio: int
+    mode: str
+    half_pixel: bool
+
+
+class RoiAlign(Node[RoiAlignConfig]):
+    """Regions of the input, resampled to one size. Before opset 16 coordinates were not shifted by half a pixel."""
+
+    since = (10, 16, 22)
+
+    @classmethod
+    def read(cls, a: Attributes) -> RoiAlignConfig:
+        half = "half_pixel" if a.opset >= 16 else "output_half_pixel"
+        transform = a.string("coordinate_transformation_mode", half, ("half_pixel", "output_half_pixel"))
+        return RoiAlignConfig(
+            (a.int("output_height", 1), a.int("output_width", 1)),
+            a.float("spatial_scale", 1.0),
+            a.int("sampling_ratio", 0),
+            a.string("mode", "avg", ("avg", "max")),
+            transform == "half_pixel",
+        )
+
+    def infer(self) -> tuple[Type, ...]:
+        x = self.tensor(0)
+        return (
+            TensorType(
+                x.dtype, (one_channel_or(self.shape(1), 0), one_channel_or(x.shape, 1), *self.config.output_size)
+            ),
+        )
+
+    def emit(self, e: Emitter) -> Emission:
+        c = self.config
+        return e.call(
+            "roi_align",
+            e.x(0),
+            e.x(1),
+            e.x(2),
+            c.output_size,
+            spatial_scale=default(c.spatial_scale, 1.0),
+            sampling_ratio=default(c.sampling_ratio, 0),
+            mode=default(c.mode, "avg"),
+            half_pixel=default(c.half_pixel, True),
+        )
+
+
+@dataclass(frozen=True)
+class MaxRoiPoolConfig:
+    output_size: tuple[int, ...]
+    spatial_scale: float
+
+
+class MaxRoiPool(Node[MaxRoiPoolConfig]):
+    """The largest element of each bin of each region."""
+
+    since = (1, 22)
+
+    @classmethod
+    def read(cls, a: Attributes) -> MaxRoiPoolConfig:
+        return MaxRoiPoolConfig(a.ints("pooled_shape"), a.float("spatial_scale", 1.0))
+
+    def infer(self) -> tuple[Type, ...]:
+        x = self.tensor(0)
+        return (
+            TensorType(
+                x.dtype, (one_channel_or(self.shape(1), 0), one_channel_or(x.shape, 1), *self.config.output_size)
+            ),
+        )
+
+    def emit(self, e: Emitter) -> Emission:
+        c = self.config
+        return e.call("max_roi_pool", e.x(0), e.x(1), c.output_size, spatial_scale=default(c.spatial_scale, 1.0))
+
+
+@dataclass(frozen=True)
+class DeformConvConfig:
+    window: Window
+    groups: int
+    offset_groups: int
+
+
+class DeformConv(Node[DeformConvConfig]):
+    """Convolution whose taps are each moved by an offset and scaled by a mask; inputs x, weight, offset, bias, mask."""
+
+    since = (19, 22)
+
+    @classmethod
+    def read(cls, a: Attributes) -> DeformConvConfig:
+        return DeformConvConfig(Window.read(a), a.int("group", 1), a.int("offset_group", 1))
+
+    def window(self) -> Window:
+        weight = self.shape(1)
+        kernel = tuple(d for d in weight[2:] if isinstance(d, int)) if weight is not None else ()
+        return self.config.window.of(2, kernel)
+
+    def infer(self) -> tuple[Type, ...]:
+        x, offset = self.tensor(0), self.shape(2)
+        if x.shape is not None and len(x.shape) != 4:
+            raise Problem(f"a deformable convolution takes (n, c, h, w), found rank {len(x.shape)}")
+        sizes: tuple[Dim, ...] = (None, None) if offset is None else offset[2:]
+        return (TensorType(x.dtype, (one_channel_or(x.shape, 0), one_channel_or(self.shape(1), 0), *sizes)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        window = self.window()
+        return e.call(
+            "deform_conv",
+            e.x(0),
+            e.x(1),
+            e.x(2),
+            bias=default(e.optional(3), None),
+            mask=default(e.optional(4), None),
+            **window.keywords(window.padding(None)),
+            groups=default(self.config.groups, 1),
+            offset_groups=default(self.config.offset_groups, 1),
+        )
+
+
+@dataclass(frozen=True)
+class NonMaxSuppressionConfig:
+    center_point_box: bool
+
+
+class NonMaxSuppression(Node[NonMaxSuppressionConfig]):
+    """The boxes that no better box overlaps: int64 (kept, 3) of batch, class and box index."""
+
+    since, static = (10, 11), (2, 3, 4)
+
+    @classmethod
+    def read(cls, a: Attributes) -> NonMaxSuppressionConfig:
+        return NonMaxSuppressionConfig(a.flag("center_point_box"))
+
+    def infer(self) -> tuple[Type, ...]:
+        return (TensorType(dtypes.int64, (None, 3)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        def number(i: int) -> Expr | None:
+            value = self.value(i)
+            return None if not self.has(i) or (value is not None and value.size == 0) else e.number(i)
+
+        options = {"max_output_boxes_per_class": number(2), "iou_threshold": number(3), "score_threshold": number(4)}
+        return e.call(
+            "non_max_suppression",
+            e.x(0),
+            e.x(1),
+            **{k: v for k, v in options.items() if v is not None},
+            center_point_box=default(self.config.center_point_box, False),
+        )
+
+
+@dataclass(frozen=True)
+class Col2ImConfig:
+    window: Window
+
+
+class Col2Im(Node[Col2ImConfig]):
+    """Columns summed back into the image they were cut from."""
+
+    since, static = (18,), (1, 2)
+
+    @classmethod
+    def read(cls, a: Attributes) -> Col2ImConfig:
+        return Col2ImConfig(Window.read(a))
+
+    def infer(self) -> tuple[Type, ...]:
+        x, image, block = self.tensor(0), self.dims(1), self.ints(2)
+        if image is None:
+            return (TensorType(x.dtype),)
+        columns, taps = one_channel_or(x.shape, 1), product(block) if block is not None else None
+        channels = columns // taps if isinstance(columns, int) and taps else None
+        return (TensorType(x.dtype, (one_channel_or(x.shape, 0), channels, *image)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        dims = self.dims(2)
+        if dims is None:
+            raise Problem("the number of spatial axes is not known")
+        window = self.config.window.of(len(dims), (1,) * len(dims))
+        return e.call("col2im", e.x(0), e.ints(1), e.ints(2), **window.keywords(window.padding(None)))
+
+
+@dataclass(frozen=True)
+class MaxUnpoolConfig:
+    window: Window
+
+
+class MaxUnpool(Node[MaxUnpoolConfig]):
+    """Pooled elements put back where MaxPool's second output says they were."""
+
+    since, static = (9, 11, 22), (2,)
+
+    @classmethod
+    def read(cls, a: Attributes) -> MaxUnpoolConfig:
+        return MaxUnpoolConfig(Window.read(a))
+
+    def window(self) -> Window:
+        return self.config.window.of(len(self.config.window.kernel))
+
+    def infer(self) -> tuple[Type, ...]:
+        x, window = self.tensor(0), self.window()
+        rank = len(window.kernel) + 2
+        wanted = self.dims(2) if self.has(2) else None
+        if wanted is not None:
+            return (TensorType(x.dtype, wanted),)
+        padding = window.padding(None)
+        sizes: list[Dim] = []
+        for i, size in enumerate(spatial_of(x.shape, rank)):
+            known = isinstance(size, int) and not self.has(2)
+            grown = (
+                (size - 1) * window.stride[i] - sum(padding[i]) + window.kernel[i] if isinstance(size, int) else None
+            )
+            sizes.append(grown if known else None)
+        return (TensorType(x.dtype, (one_channel_or(x.shape, 0), one_channel_or(x.shape, 1), *sizes)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        window = self.window()
+        size = Index(e.ints(2), SliceKey(lift(2))) if self.has(2) else None
+        known = self.ints(2) if self.has(2) else None
+        return e.call(
+            "max_unpool",
+            e.x(0),
+            e.x(1),
+            short(window.kernel),
+            stride=default(short(window.stride), 1),
+            padding=default(short_padding(window.padding(None)), 0),
+            output_size=default(lift(known[2:]) if known is not None else size, None),
+        )
+
+
+@dataclass(frozen=True)
+class CenterCropPadConfig:
+    axes: tuple[int, ...] | None
+
+
+class CenterCropPad(Node[CenterCropPadConfig]):
+    """The input cut or padded with zeros around its centre."""
+
+    since, static = (18,), (1,)
+
+    @classmethod
+    def read(cls, a: Attributes) -> CenterCropPadConfig:
+        return CenterCropPadConfig(a.ints("axes") if a.has("axes") else None)
+
+    def infer(self) -> tuple[Type, ...]:
+        x, wanted = self.tensor(0), self.dims(1)
+        if x.shape is None or wanted is None:
+            return (TensorType(x.dtype, None if x.shape is None else (None,) * len(x.shape)),)
+        shape = list(x.shape)
+        for axis, size in zip(self.config.axes or range(len(shape)), wanted, strict=False):
+            shape[axis] = size
+        return (TensorType(x.dtype, tuple(shape)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call("center_crop_pad", e.x(0), e.ints(1), axes=default(self.config.axes, None))
+
+
+Family = (
+    AffineGrid | CenterCropPad | Col2Im | DeformConv | GridSample | MaxRoiPool | MaxUnpool | NonMaxSuppression
+    | RoiAlign
+)  # fmt: skip

@@ -1,0 +1,230 @@
+"""Strings and vocabularies. String tensors stay on the host: a backend without them refuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from emberlet import dtypes
+from emberlet.dtypes import DType
+
+from ..emit.emitter import Emission, Emitter, default
+from ..ir.node import Node
+from ..ir.problem import Problem
+from ..ir.types import TensorType, Type, broadcast
+from .attributes import Attributes
+from .base import Plain
+
+
+class StringConcat(Plain):
+    since = (20,)
+
+    def infer(self) -> tuple[Type, ...]:
+        return (TensorType(dtypes.string, broadcast(self.shape(0), self.shape(1))),)
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call("string_concat", e.x(0), e.x(1))
+
+
+@dataclass(frozen=True)
+class StringSplitConfig:
+    delimiter: str
+    maxsplit: int | None
+
+
+class StringSplit(Node[StringSplitConfig]):
+    """The pieces of each string, filled up with empty ones, and how many there are."""
+
+    since = (20,)
+
+    @classmethod
+    def read(cls, a: Attributes) -> StringSplitConfig:
+        return StringSplitConfig(a.string("delimiter", ""), a.int("maxsplit") if a.has("maxsplit") else None)
+
+    def infer(self) -> tuple[Type, ...]:
+        shape = self.shape(0)
+        pieces = TensorType(dtypes.string, None if shape is None else (*shape, None))
+        return (pieces, TensorType(dtypes.int64, shape))
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call(
+            "string_split",
+            e.x(0),
+            delimiter=default(self.config.delimiter or None, None),
+            maxsplit=default(self.config.maxsplit, None),
+        )
+
+
+@dataclass(frozen=True)
+class StringNormalizerConfig:
+    case_change: str
+    is_case_sensitive: bool
+    stopwords: tuple[str, ...]
+    locale: str
+
+
+class StringNormalizer(Node[StringNormalizerConfig]):
+    """Strings without the stopwords, in one case. Python's case rules serve every locale."""
+
+    since = (10,)
+
+    @classmethod
+    def read(cls, a: Attributes) -> StringNormalizerConfig:
+        return StringNormalizerConfig(
+            a.string("case_change_action", "NONE", ("NONE", "LOWER", "UPPER")),
+            a.flag("is_case_sensitive"),
+            a.strings("stopwords", ()),
+            a.string("locale", ""),
+        )
+
+    def infer(self) -> tuple[Type, ...]:
+        shape = self.shape(0)
+        return (TensorType(dtypes.string, None if shape is None else (*shape[:-1], None)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c = self.config
+        return e.call(
+            "string_normalizer",
+            e.x(0),
+            case_change=default(None if c.case_change == "NONE" else c.case_change, None),
+            is_case_sensitive=default(c.is_case_sensitive, False),
+            stopwords=default(c.stopwords, ()),
+        )
+
+
+@dataclass(frozen=True)
+class RegexFullMatchConfig:
+    pattern: str
+
+
+class RegexFullMatch(Node[RegexFullMatchConfig]):
+    """Whether each whole string matches a regular expression."""
+
+    since = (20,)
+
+    @classmethod
+    def read(cls, a: Attributes) -> RegexFullMatchConfig:
+        return RegexFullMatchConfig(a.string("pattern"))
+
+    def infer(self) -> tuple[Type, ...]:
+        return (TensorType(dtypes.bool, self.shape(0)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call("regex_full_match", e.x(0), self.config.pattern)
+
+
+@dataclass(frozen=True)
+class TfIdfConfig:
+    pool: tuple[int, ...] | tuple[str, ...]
+    ngram_counts: tuple[int, ...]
+    ngram_indexes: tuple[int, ...]
+    weights: tuple[float, ...]
+    mode: str
+    min_gram_length: int
+    max_gram_length: int
+    max_skip_count: int
+
+
+class TfIdfVectorizer(Node[TfIdfConfig]):
+    """How often each n-gram of a vocabulary occurs, weighted."""
+
+    since = (9,)
+
+    @classmethod
+    def read(cls, a: Attributes) -> TfIdfConfig:
+        pool = a.ints("pool_int64s") if a.has("pool_int64s") else a.strings("pool_strings")
+        config = TfIdfConfig(
+            pool,
+            a.ints("ngram_counts"),
+            a.ints("ngram_indexes"),
+            a.floats("weights", ()),
+            a.string("mode", choices=("TF", "IDF", "TFIDF")),
+            a.int("min_gram_length"),
+            a.int("max_gram_length"),
+            a.int("max_skip_count"),
+        )
+        if not config.ngram_indexes or min(config.ngram_indexes) < 0:
+            raise Problem("ngram_indexes must not be empty or negative")
+        return config
+
+    def infer(self) -> tuple[Type, ...]:
+        shape = self.shape(0)
+        width = max(self.config.ngram_indexes) + 1
+        if shape is None:
+            return (TensorType(dtypes.float32),)
+        return (TensorType(dtypes.float32, (shape[0], width) if len(shape) == 2 else (width,)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c = self.config
+        return e.call(
+            "tfidf",
+            e.x(0),
+            pool=c.pool,
+            ngram_counts=c.ngram_counts,
+            ngram_indexes=c.ngram_indexes,
+            weights=c.weights,
+            mode=c.mode,
+            min_gram_length=c.min_gram_length,
+            max_gram_length=c.max_gram_length,
+            max_skip_count=c.max_skip_count,
+        )
+
+
+Label = int | float | str
+
+
+@dataclass(frozen=True)
+class LabelEncoderConfig:
+    keys: tuple[Label, ...]
+    values: tuple[Label, ...]
+    default: Label
+    dtype: DType
+
+
+class LabelEncoder(Node[LabelEncoderConfig]):
+    """A table look-up. Version 1 mapped strings to their index, later ones any keys to any values."""
+
+    domain, since = "ai.onnx.ml", (1, 2, 4)
+
+    @classmethod
+    def read(cls, a: Attributes) -> LabelEncoderConfig:
+        if a.has("classes_strings"):
+            classes = a.strings("classes_strings")
+            a.has("default_string")
+            return LabelEncoderConfig(classes, tuple(range(len(classes))), a.int("default_int64", -1), dtypes.int64)
+        keys, _ = cls._entries(a, "keys")
+        values, dtype = cls._entries(a, "values")
+        if len(keys) != len(values):
+            raise Problem(f"{len(keys)} keys for {len(values)} values")
+        missing: Label
+        if a.has("default_tensor"):
+            missing = a.tensor("default_tensor").list()[0]
+        elif dtype is dtypes.string:
+            missing = a.string("default_string", "_Unused")
+        elif dtype is dtypes.int64:
+            missing = a.int("default_int64", -1)
+        else:
+            missing = a.float("default_float", -0.0)
+        for unused in ("default_string", "default_int64", "default_float"):
+            a.has(unused)
+        return LabelEncoderConfig(keys, values, missing, dtype)
+
+    @staticmethod
+    def _entries(a: Attributes, which: str) -> tuple[tuple[Label, ...], DType]:
+        if a.has(which + "_tensor"):
+            value = a.tensor(which + "_tensor")
+            return tuple(value.list()), value.dtype
+        if a.has(which + "_strings"):
+            return a.strings(which + "_strings"), dtypes.string
+        if a.has(which + "_int64s"):
+            return a.ints(which + "_int64s"), dtypes.int64
+        return a.floats(which + "_floats"), dtypes.float32
+
+    def infer(self) -> tuple[Type, ...]:
+        return (TensorType(self.config.dtype, self.shape(0)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c = self.config
+        return e.call("label_encode", e.x(0), keys=c.keys, values=c.values, default=c.default, dtype=c.dtype)
+
+
+Family = LabelEncoder | RegexFullMatch | StringConcat | StringNormalizer | StringSplit | TfIdfVectorizer
