@@ -6,4 +6,7 @@ def __getattr__(name):
         from .backend import WgpuBackend
 
         return WgpuBackend
-    raise AttributeError("module 'emberlet.wgpu_backend' has no attribute " + repr(name))
+    try:  # `from . import name`: MicroPython asks this function before it looks for a submodule
+        return __import__("emberlet.wgpu_backend." + name, None, None, ("*",))
+    except ImportError:
+        raise AttributeError("module 'emberlet.wgpu_backend' has no attribute " + repr(name))

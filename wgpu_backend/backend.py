@@ -120,6 +120,16 @@ class WgpuBackend(Backend):
             return self.host.to_bytes(x.data.arg)
         return storage.narrow(self._words(x), x.dtype, x.size)
 
+    async def to_data_async(self, x):
+        """The elements as a TensorData, awaited where the GPU can only be awaited."""
+        from emberlet.data import TensorData
+
+        if x.data.op in ("host", "data") or not x.size:
+            return TensorData(self.to_bytes(x), x.shape, x.dtype)
+        self.realize(x)
+        words = await self.device.read_async(x.data.buffer, x.data.count * 4)
+        return TensorData(storage.narrow(words, x.dtype, x.size), x.shape, x.dtype)
+
     def to_list(self, x):
         if x.data.op == "host":
             return self.host.to_list(x.data.arg)

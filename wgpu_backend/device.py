@@ -98,6 +98,12 @@ class Device:
     def read(self, allocation, nbytes):
         return self.queue.read_buffer(allocation.gpu, 0, (nbytes + 3) // 4 * 4)[:nbytes]
 
+    async def read_async(self, allocation, nbytes):
+        """`read`, awaited."""
+        if _must_await():
+            return (await self.queue.read_buffer_async(allocation.gpu, 0, (nbytes + 3) // 4 * 4))[:nbytes]
+        return self.read(allocation, nbytes)
+
     # -- pipelines ------------------------------------------------------------------------------------------------
 
     def pipeline(self, name, source):
@@ -139,7 +145,34 @@ def open_device(index=0):
     return found
 
 
+async def open_device_async(index=0):
+    """`open_device`, awaited. MicroPython in a browser must do so before anything is computed on the GPU."""
+    if not _must_await():
+        return open_device(index)
+    found = _devices.get(index)
+    if found is None:
+        from .micropython_device import gpu
+
+        if index:
+            raise BackendError("there is no GPU adapter {}; a browser shows one".format(index))
+        adapter = await gpu.request_adapter_async("high-performance")
+        found = _devices[index] = Device(await adapter.request_device_async(_features(adapter)))
+    return found
+
+
+def _must_await():
+    """Whether the GPU can only be awaited: MicroPython cannot be suspended."""
+    import sys
+
+    return sys.implementation.name == "micropython"
+
+
 def _open(index):
+    if _must_await():
+        raise BackendError(
+            "no GPU is open, and MicroPython cannot wait for one here: "
+            "`await emberlet.wgpu_backend.device.open_device_async()` first"
+        )
     try:
         import sys
 
@@ -155,8 +188,11 @@ def _open(index):
     if index >= len(adapters):
         raise BackendError("there is no GPU adapter {}; the machine has {}".format(index, len(adapters)))
     adapter = adapters[index]
-    features = [f for f in ("shader-f16", "timestamp-query") if f in adapter.features]
-    return adapter.request_device_sync(required_features=features, required_limits=_limits(adapter))
+    return adapter.request_device_sync(required_features=_features(adapter), required_limits=_limits(adapter))
+
+
+def _features(adapter):
+    return [f for f in ("shader-f16", "timestamp-query") if f in adapter.features]
 
 
 def _limits(adapter):

@@ -125,8 +125,12 @@ class Run:
         """The same where a GPU's answer can only be awaited."""
         image = self.images[len(self.times)]
         start = clock()
+        if self.model is None:
+            from emberlet.wgpu_backend.device import open_device_async
+
+            await open_device_async()
         data = await self.forward(image).to_data_async()
-        logits = data.tolist()[0]
+        logits = data.to_list()[0]
         self.note(clock() - start, logits)
 
     def note(self, milliseconds, logits):
