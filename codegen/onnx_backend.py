@@ -1,0 +1,137 @@
+"""emberlet as an `onnx.backend.base.Backend`, so that ONNX's own test runner can drive it.
+
+Devices: "CPU" (NumPy), "PYTHON" (no dependency), "WGPU". Needs numpy beside onnx.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from emberlet import dtypes
+from emberlet.backend import Backend, get_backend
+from emberlet.errors import BackendError, ModelError
+from emberlet.tensor import Tensor
+from onnx import ModelProto, NodeProto, numpy_helper
+from onnx.backend.base import Backend as OnnxBackend
+from onnx.backend.base import BackendRep
+
+from .generation import load
+
+DEVICES = {"CPU": "numpy", "PYTHON": "python", "WGPU": "wgpu"}
+
+
+class Prepared(BackendRep):
+    """A generated model, called with NumPy arrays (lists of them for sequences, None for absent optionals)."""
+
+    def __init__(self, model: Any, backend: Backend) -> None:
+        self.model = model
+        self.backend = backend
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """The outputs, in the model's order, as NumPy arrays (ml_dtypes' for the types NumPy lacks)."""
+        given = inputs if isinstance(inputs, list | tuple) else [inputs]
+        results = self.model(*(to_tensor(x, self.backend) for x in given))
+        return tuple(to_array(r) for r in (results if isinstance(results, tuple) else (results,)))
+
+
+class EmberletBackend(OnnxBackend):
+    """prepare, run_model and supports_device of the ONNX backend interface."""
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        name = DEVICES.get(device.split(":")[0])
+        if name is None:
+            return False
+        try:
+            get_backend(name)
+        except BackendError:
+            return False
+        return True
+
+    @classmethod
+    def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        try:
+            cls.prepare(model, device)
+        except ModelError:
+            return False
+        return True
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
+        """The model generated and loaded. Raises ModelError for what is not supported, BackendError for the device."""
+        kind, _, index = device.partition(":")
+        if kind not in DEVICES:
+            raise BackendError(f"there is no device {device!r}; there are {', '.join(DEVICES)}")
+        backend = get_backend(DEVICES[kind] + (":" + index if index and index != "0" else ""))
+        return Prepared(load(model, backend), backend)
+
+    @classmethod
+    def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
+        return cls.prepare(model, device).run(inputs)
+
+    @classmethod
+    def run_node(cls, node: NodeProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> Any:
+        raise ModelError("single nodes have no types; wrap the node in a model and call run_model")
+
+
+prepare = EmberletBackend.prepare
+run_model = EmberletBackend.run_model
+supports_device = EmberletBackend.supports_device
+is_compatible = EmberletBackend.is_compatible
+run_node = EmberletBackend.run_node
+
+
+def to_tensor(value: Any, backend: Backend) -> Any:
+    """An array (a TensorProto, a list, None) as what generated code takes."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [to_tensor(v, backend) for v in value]
+    if hasattr(value, "raw_data"):  # a TensorProto stands for what NumPy alone cannot hold
+        value = numpy_helper.to_array(value)
+    array = np.asarray(value)
+    if array.dtype.kind in "OUST":
+        items = [v.decode() if isinstance(v, bytes) else str(v) for v in array.ravel().tolist()]
+        return backend.from_list(items, dtypes.string, array.shape)
+    dtype = dtypes.dtype(array.dtype.name)
+    return backend.from_bytes(_packed(array, dtype.bits), dtype, array.shape)
+
+
+def _packed(array: Any, bits: int) -> bytes:
+    """The elements as bytes; narrow ones several to a byte, the first in the lowest bits."""
+    raw = np.ascontiguousarray(array)
+    if bits >= 8:
+        return bytes(raw.tobytes())
+    per = 8 // bits
+    codes = raw.view(np.uint8).ravel() & ((1 << bits) - 1)
+    codes = np.append(codes, np.zeros(-len(codes) % per, np.uint8)).reshape(-1, per)
+    return bytes(np.bitwise_or.reduce(codes << (np.arange(per, dtype=np.uint8) * bits), axis=1).astype(np.uint8))
+
+
+def to_array(value: Any) -> Any:
+    """A result as a NumPy array, a list of arrays, or None."""
+    if value is None:
+        return None
+    if isinstance(value, list | tuple):
+        return [to_array(v) for v in value]
+    assert isinstance(value, Tensor)
+    if value.dtype is dtypes.string:
+        return np.array(value.backend.to_list(value), dtype=object).reshape(value.shape)
+    name = value.dtype.name
+    if hasattr(np, name) and value.dtype is not dtypes.bool:
+        return np.frombuffer(value.backend.to_bytes(value), dtype=name).reshape(value.shape)
+    if value.dtype is dtypes.bool:
+        return np.frombuffer(value.backend.to_bytes(value), dtype=np.bool_).reshape(value.shape)
+    import ml_dtypes
+
+    narrow = getattr(ml_dtypes, name)
+    if value.dtype.bits >= 8:
+        return np.frombuffer(value.backend.to_bytes(value), dtype=narrow).reshape(value.shape)
+    per, bits = 8 // value.dtype.bits, value.dtype.bits
+    packed = np.frombuffer(value.backend.to_bytes(value), dtype=np.uint8)
+    codes = (packed[:, None] >> (np.arange(per, dtype=np.uint8) * bits)) & ((1 << bits) - 1)
+    codes = codes.ravel()[: value.size].astype(np.uint8)
+    if value.dtype.kind == "int":  # ml_dtypes keeps signed narrow integers extended to a byte
+        codes = ((codes ^ (1 << (bits - 1))) - (1 << (bits - 1))).astype(np.uint8)
+    return codes.view(narrow).reshape(value.shape)
