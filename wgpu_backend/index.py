@@ -68,7 +68,7 @@ def const(n):
     return Index((), n)
 
 
-ZERO = const(0)
+ZERO = Index((), 0)  # not const(0): MicroPython takes `NAME = const(…)` for a declaration of its own
 
 
 def _digit(name, extent, div, mod):
@@ -245,6 +245,20 @@ def unflatten(flat, shape):
         out[i] = mod(floordiv(flat, stride), shape[i]) if shape[i] != 1 else ZERO
         stride *= shape[i]
     return out
+
+
+def consecutive(four):
+    """Whether four indices are 4 * q, 4 * q + 1, 4 * q + 2, 4 * q + 3 for a whole q."""
+    first = four[0]
+    if first.const % 4 or first.lo < 0:
+        return False
+    for c, _ in first.terms:
+        if c % 4:
+            return False
+    for i in range(1, 4):
+        if add(first, const(i)).key != four[i].key:
+            return False
+    return True
 
 
 def render(a, atom_text):

@@ -16,7 +16,8 @@ class Value:
     "const": attr the Python number; "load": attr (slot, Index); "index": attr an Index, as an integer;
     "guard": args (value, otherwise), attr conditions ((Index, limit), …): value where every index lies in [0, limit),
     and value is evaluated only there; "choose": args values, attr (Index, starts): values[i] where the index is in
-    [starts[i], starts[i + 1]); "reduced": the finished reduction or tile accumulator; any other op is an operation of
+    [starts[i], starts[i + 1]); "reduced": the finished reduction; "variable": the variable named attr; "load4": four
+    neighbouring elements, attr (slot, Index / 4), and "component" attr of one; any other op is an operation of
     backend.UNARY or BINARY, "where", "cast", "bitcast", or a function of shaders/math.wgsl.
     """
 
@@ -117,6 +118,7 @@ class Loop:
         self.reduction = reduction
         self.inputs = inputs
         self.types = types
+        self.vector_out = False
 
 
 def coordinates(name, shape):

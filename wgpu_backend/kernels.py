@@ -8,12 +8,13 @@ from .reductions import specification
 class Options:
     """What kernels are made for: limits of the device, optional features, tile sizes by kernel and size."""
 
-    def __init__(self, max_bindings=8, workgroup_bytes=16384, max_invocations=256, f16=False, tiles=None):
+    def __init__(self, max_bindings=8, workgroup_bytes=16384, max_invocations=256, f16=False, device_class="cpu"):
         self.max_bindings = max_bindings
         self.workgroup_bytes = workgroup_bytes
         self.max_invocations = max_invocations
         self.f16 = f16
-        self.tiles = tiles
+        self.device_class = device_class
+        self.tile = None
 
 
 def describe(item):
@@ -67,4 +68,22 @@ def _merge(item, stored, options):
     return merge_runs(item, stored, describe(item))
 
 
-_SPECIAL = {"cumulative": _cumulative, "scatter": _scatter, "sort_runs": _sort, "merge_runs": _merge}
+def _contraction(item, stored, options):
+    from .contraction import problem
+    from .tile_kernel import contraction
+    from .tiles import choose
+
+    what = problem(item.anchor)
+    if what.depth() == 0 or loop_kernel.wants_group(what.cells(), what.depth()):
+        return None
+    return contraction(item, stored, describe(item), options.tile or choose(what, options.device_class))
+
+
+_SPECIAL = {
+    "matmul": _contraction,
+    "conv": _contraction,
+    "cumulative": _cumulative,
+    "scatter": _scatter,
+    "sort_runs": _sort,
+    "merge_runs": _merge,
+}

@@ -97,7 +97,7 @@ def finish(loop, template, values, groups):
     values["name"] = loop.name
     values["count"] = loop.count
     body = values["body"] + values.get("fold", "")
-    values["bindings"], slots = wgsl.bindings(loop.types, storage.word(loop.dtype), body)
+    values["bindings"], slots = wgsl.bindings(loop.types, storage.word(loop.dtype), body, loop.vector_out)
     return Kernel(loop.name, wgsl.finish(render(read(template), values)), [loop.inputs[i] for i in slots], groups)
 
 

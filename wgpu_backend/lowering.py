@@ -46,6 +46,20 @@ class Lowering:
     def load(self, node, flat):
         return self.build.load(self.slot(node), flat, storage.register(node.dtype))
 
+    def vector(self, four):
+        """Four loads as the components of one vec4 load, or None where they are not contiguous and aligned."""
+        slot = None
+        for v in four:
+            if v.op != "load" or v.type != "f32" or (slot is not None and v.attr[0] != slot):
+                return None
+            slot = v.attr[0]
+        if not ix.consecutive([v.attr[1] for v in four]):
+            return None
+        self.types[slot] = "vec4<f32>"
+        at = ix.floordiv(four[0].attr[1], 4)
+        whole = self.build.make("load4", "vec4", (), (slot, at), (slot, at.key))
+        return [self.build.make("component", "f32", (whole,), i) for i in range(4)]
+
     def value(self, node, indices):
         key = (id(node), tuple([i.key for i in indices]))
         found = self._memo.get(key)

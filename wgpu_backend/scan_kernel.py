@@ -19,6 +19,7 @@ class _Shape:
         self.count = count
         self.inputs = lowering.inputs
         self.types = lowering.types
+        self.vector_out = False
 
 
 def cumulative(item, stored, name):

@@ -101,4 +101,3 @@ def _by_element(item, stored, name, steps):
     values = {"workgroup": WORKGROUP, "flat": flat(groups, "lane", WORKGROUP)}
     values["body"] = start.text() + "\n" + body.text()
     return finish(_Shape(name, lowering, node.dtype, node.count), "map.wgsl", values, spread(groups))
-

@@ -173,6 +173,8 @@ class Renderer:
             return literal(value.attr, value.type)
         if value.op == "reduced":
             return self.reduced
+        if value.op == "variable":
+            return value.attr
         for scope in self.scopes:
             if value.id in scope:
                 return scope[value.id]
@@ -189,7 +191,14 @@ class Renderer:
         if op == "load":
             slot, index = value.attr
             text = "in{}[{}]".format(slot, self.index(index))
+            if self.types[slot] == "vec4<f32>":
+                at = self.index(index)
+                text = "in{}[{} / 4u][{} % 4u]".format(slot, at, at)
             return "{} != 0u".format(text) if value.type == "bool" else text
+        if op == "load4":
+            return "in{}[{}]".format(value.attr[0], self.index(value.attr[1]))
+        if op == "component":
+            return self.name(value.args[0]) + "." + "xyzw"[value.attr]
         if op == "index":
             text = self.index(value.attr)
             return text if value.type == "u32" else "{}({})".format(value.type, text)
@@ -245,7 +254,7 @@ class Renderer:
         self.line("{}[{}] = {};".format(slot, self.index(index), name))
 
 
-def bindings(types, out_type, body):
+def bindings(types, out_type, body, vector_out=False):
     """(declarations, slots): the input slots that the text `body` reads, numbered in order, then the output.
 
     A binding that a shader does not use is not in its automatic layout, so it must not be bound either.
@@ -255,7 +264,7 @@ def bindings(types, out_type, body):
     line = "@group(0) @binding({}) var<storage, {}> {}: array<{}>;"
     for i in range(len(slots)):
         lines.append(line.format(i, "read", "in{}".format(slots[i]), types[slots[i]]))
-    lines.append(line.format(len(slots), "read_write", "out", out_type))
+    lines.append(line.format(len(slots), "read_write", "out", "vec4<f32>" if vector_out else out_type))
     return "\n".join(lines), slots
 
 

@@ -1,0 +1,164 @@
+"""The kernel of a contraction: every invocation computes a tile of rows × columns in registers.
+
+Operands are read through their lowered expressions, so that views, casts and padding are part of the kernel, and the
+epilogue is evaluated where a result is stored. Four neighbouring reads become one vec4 where the index expressions
+show that they are contiguous and aligned.
+"""
+
+from . import index as ix
+from . import storage, wgsl
+from .contraction import problem
+from .loop_kernel import finish, flat, spread
+from .lowering import Lowering
+from .scan_kernel import _Shape
+
+
+def contraction(item, stored, name, tile):
+    """The Kernel of a matmul or conv item, tiled as `tile` says."""
+    return _Tiled(item, stored, tile).kernel(name)
+
+
+class _Tiled:
+    def __init__(self, item, stored, tile):
+        self.item = item
+        self.tile = tile
+        self.problem = problem(item.anchor)
+        self.lowering = Lowering(stored)
+        self.type = storage.register(item.anchor.dtype)
+        p = self.problem
+        self.row_tiles = (p.rows + tile.rows - 1) // tile.rows
+        self.column_tiles = (p.columns + tile.columns - 1) // tile.columns
+        # Columns come in groups of 4 where their number allows: a group is read and stored as one vector.
+        self.group = 4 if tile.columns % 4 == 0 and p.columns % 4 == 0 else 1
+        self.shape = (*p.before, self.row_tiles, *p.after, self.column_tiles)
+        self.threads = 1
+        for d in self.shape:
+            self.threads *= d
+        position = ix.unflatten(ix.counter("t", self.threads), self.shape)
+        self.grid = position[: len(p.before)] + position[len(p.before) + 1 : -1]
+        self.row_tile = position[len(p.before)]
+        self.column_tile = position[-1]
+        self.declared = []
+        self.rows = [self._place(self.row_tile, tile.rows, i, p.rows, "m") for i in range(tile.rows)]
+        groups = [
+            self._place(self.column_tile, tile.columns // self.group, j, p.columns // self.group, "n")
+            for j in range(tile.columns // self.group)
+        ]
+        self.columns = [ix.add(ix.mul(g, self.group), ix.const(c)) for g in groups for c in range(self.group)]
+
+    def _place(self, tile, count, offset, extent, letter):
+        """The Index of line `offset` of a tile; where tiles overhang, one that is clamped to the last line."""
+        at = ix.add(ix.mul(tile, count), ix.const(offset))
+        if extent % count == 0:
+            return at
+        name = "{}{}".format(letter, offset)
+        self.declared.append((name, at, extent))
+        return ix.counter(name, extent)
+
+    def kernel(self, name):
+        p, tile, low = self.problem, self.tile, self.lowering
+        loops = []
+        steps = [([], 1)]
+        inner = []
+        looped = len(p.inner) - p.unrolled
+        for i in range(len(p.inner)):
+            counter = ix.counter("r{}".format(i), p.inner[i])
+            if i < looped:
+                unroll = tile.unroll if i == looped - 1 and p.inner[i] % tile.unroll == 0 else 1
+                if i == looped - 1 and unroll > 1:
+                    counter = ix.mul(ix.counter("r{}".format(i), p.inner[i] // unroll), unroll)
+                loops.append(("r{}".format(i), p.inner[i] // unroll))
+                steps = [(s + [ix.add(counter, ix.const(u))], 1) for s, _ in steps for u in range(unroll)]
+            else:
+                steps = [(s + [ix.const(u)], 1) for s, _ in steps for u in range(p.inner[i])]
+        inner = [s for s, _ in steps]
+        left = [[p.left(low, self.grid, row, k) for k in inner] for row in self.rows]
+        right = [[p.right(low, self.grid, column, k) for column in self.columns] for k in inner]
+        left = [self._vectors(line) for line in left]
+        right = [self._vectors(line) for line in right] if self.group == 4 else self._by_step(right)
+        sums = []
+        for i in range(tile.rows):
+            for j in range(tile.columns):
+                cell = "acc{}_{}".format(i, j)
+                value = low.round(low.build.make("variable", self.type, (), cell), self.item.anchor.dtype)
+                sums.append(low.place(self.item, p.out(self.grid, self.rows[i], self.columns[j]), value))
+        out = wgsl.Renderer(low.types)
+        self._declare(out)
+        for i in range(tile.rows):
+            for j in range(tile.columns):
+                out.line("var acc{}_{}: {} = {};".format(i, j, self.type, wgsl.literal(0, self.type)))
+        for counter, extent in loops:
+            if extent > 1:
+                out.open("for (var {0} = 0u; {0} < {1}u; {0}++) {{".format(counter, extent))
+        for k in range(len(inner)):
+            a = [out.name(left[i][k]) for i in range(tile.rows)]
+            b = [out.name(right[k][j]) for j in range(tile.columns)]
+            for i in range(tile.rows):
+                for j in range(tile.columns):
+                    out.line("acc{0}_{1} = acc{0}_{1} + {2} * {3};".format(i, j, a[i], b[j]))
+        for _, extent in loops:
+            if extent > 1:
+                out.close()
+        self._store(out, sums)
+        groups = (self.threads + tile.workgroup - 1) // tile.workgroup
+        values = {"workgroup": tile.workgroup, "flat": flat(groups, "lane", tile.workgroup), "body": out.text()}
+        values["rows"] = tile.rows
+        values["columns"] = tile.columns
+        shape = _Shape(name, low, self.item.node.dtype, self.threads)
+        shape.vector_out = self.vector_out
+        return finish(shape, "contraction.wgsl", values, spread(groups))
+
+    def _declare(self, out):
+        for name, at, extent in self.declared:
+            out.line("let {} = min({}, {}u);".format(name, out.index(at), extent - 1))
+
+    def _vectors(self, line):
+        """`line` with every aligned, contiguous four loads replaced by the components of one."""
+        line = list(line)
+        for at in range(0, len(line) - 3, 4):
+            found = self.lowering.vector(line[at : at + 4])
+            if found:
+                line[at : at + 4] = found
+        return line
+
+    def _by_step(self, right):
+        """Vectors along the inner steps instead, for a transposed operand."""
+        columns = [self._vectors([step[j] for step in right]) for j in range(len(right[0]))]
+        return [[columns[j][k] for j in range(len(columns))] for k in range(len(right))]
+
+    def _store(self, out, sums):
+        p, tile = self.problem, self.tile
+        ragged_rows = p.rows % tile.rows
+        ragged_columns = p.columns % tile.columns
+        self.vector_out = self._vector_store(sums)
+        width = 4 if self.vector_out else 1
+        for i in range(tile.rows):
+            if ragged_rows and i:
+                out.open("if ({} < {}u) {{".format(self._raw(out, self.row_tile, tile.rows, i), p.rows))
+            for j in range(0, tile.columns, self.group):
+                if ragged_columns and j:
+                    out.open("if ({} < {}u) {{".format(self._raw(out, self.column_tile, tile.columns, j), p.columns))
+                for c in range(0, self.group, width):
+                    cells = sums[i * tile.columns + j + c : i * tile.columns + j + c + width]
+                    if width == 4:
+                        names = [out.name(result) for result, _ in cells]
+                        at = ix.floordiv(cells[0][1], 4)
+                        out.line("out[{}] = vec4<f32>({});".format(out.index(at), ", ".join(names)))
+                    else:
+                        out.store("out", cells[0][1], cells[0][0], self.item.node.dtype)
+                if ragged_columns and j:
+                    out.close()
+            if ragged_rows and i:
+                out.close()
+
+    def _raw(self, out, tile, count, offset):
+        return out.index(ix.add(ix.mul(tile, count), ix.const(offset)))
+
+    def _vector_store(self, sums):
+        """Whether every group of four columns is stored as one vector."""
+        if self.group != 4 or storage.word(self.item.node.dtype) != "f32":
+            return False
+        for at in range(0, len(sums), 4):
+            if not ix.consecutive([store for _, store in sums[at : at + 4]]):
+                return False
+        return True

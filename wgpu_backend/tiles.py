@@ -1,0 +1,81 @@
+"""Which tile a contraction gets: a small cost model per class of device, overridden by what was measured (tuning.py).
+
+"cpu": a software device, where a load costs many arithmetic operations and few invocations suffice; "gpu": many
+invocations must be in flight, and registers are few.
+"""
+
+
+class Class:
+    """lanes: invocations at work at once; load, vector: cost of a scalar and of a vec4 load in multiply-adds;
+    cells: the most results an invocation may hold; workgroup: invocations of a workgroup."""
+
+    def __init__(self, lanes, load, vector, cells, workgroup):
+        self.lanes = lanes
+        self.load = load
+        self.vector = vector
+        self.cells = cells
+        self.workgroup = workgroup
+
+
+CLASSES = {"cpu": Class(32, 8.0, 20.0, 256, 8), "gpu": Class(8192, 4.0, 6.0, 32, 64)}
+ROWS = (1, 2, 4, 8, 16)
+COLUMNS = (1, 2, 4, 7, 8, 14, 16)
+
+
+class Tile:
+    """rows × columns of results an invocation holds; unroll: inner steps written out; workgroup: invocations."""
+
+    def __init__(self, rows, columns, unroll, workgroup):
+        self.rows = rows
+        self.columns = columns
+        self.unroll = unroll
+        self.workgroup = workgroup
+
+    def __repr__(self):
+        return "{}x{}u{}w{}".format(self.rows, self.columns, self.unroll, self.workgroup)
+
+
+def cost(problem, rows, columns, kind):
+    """Estimated time of a tile, in multiply-adds of one lane."""
+    outer = 1
+    for e in problem.before:
+        outer *= e
+    for e in problem.after:
+        outer *= e
+    row_tiles = (problem.rows + rows - 1) // rows
+    column_tiles = (problem.columns + columns - 1) // columns
+    threads = outer * row_tiles * column_tiles
+    waves = (threads + kind.lanes - 1) // kind.lanes
+    taps = problem.inner[-1] if problem.unrolled else 1
+    steps = problem.depth() // max(1, taps)
+    if problem.step:
+        shared = (columns - 1) * problem.step + taps
+        loads = rows * taps * kind.load + min(shared, columns * taps) * (kind.load + 2)
+    elif columns % 4 == 0 and problem.columns % 4 == 0:
+        loads = rows * kind.load + columns // 4 * kind.vector
+    else:
+        loads = (rows + columns) * kind.load
+    inner = loads + rows * columns * taps * (1.0 if rows * columns <= 64 else 1.3)
+    return waves * (steps * inner + rows * columns * kind.load + 50)
+
+
+def choose(problem, device_class="cpu"):
+    """The Tile the cost model prefers."""
+    kind = CLASSES[device_class]
+    taps = problem.inner[-1] if problem.unrolled else 1
+    work = problem.cells() * problem.depth()
+    # Long shaders take long to compile: only large problems get large tiles.
+    most = kind.cells if work >= 1 << 24 else min(kind.cells, 64)
+    best = None
+    for rows in ROWS:
+        if rows > 1 and rows >= 2 * problem.rows:
+            continue
+        for columns in COLUMNS:
+            if (columns > 1 and columns >= 2 * problem.columns) or rows * columns * taps > most * 3:
+                continue
+            if rows * columns > most:
+                continue
+            c = cost(problem, rows, columns, kind)
+            if best is None or c < best[0]:
+                best = (c, rows, columns)
+    return Tile(best[1], best[2], 1, kind.workgroup)
