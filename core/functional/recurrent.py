@@ -1,205 +1,291 @@
-"""Recurrent layers over a sequence, in ONNX's layout of weights.
+"""Recurrent layers over whole sequences: ONNX RNN, GRU and LSTM, in ONNX's layout of weights.
 
-x (steps, batch, d_input), w (directions, gates · d_hidden, d_input), r (directions, gates · d_hidden, d_hidden),
-b (directions, 2 · gates · d_hidden) or None: input bias, then recurrent bias. Gates lie in the order i o f c (LSTM) and
-z r h (GRU). direction: "forward", "reverse" or "bidirectional". Outputs: y (steps, directions, batch, d_hidden), and the
-last state(s) (directions, batch, d_hidden). activations: functions, per direction, replacing the usual ones.
+x (steps, batch, d_input); w (directions, gates * d_hidden, d_input); r (directions, gates * d_hidden, d_hidden);
+b (directions, 2 * gates * d_hidden) or None: the biases of x, then those of the state. Initial states (directions,
+batch, d_hidden) or None for zeros. Gates lie in the order i o f c (LSTM), z r h (GRU). Returned: y (steps, directions,
+batch, d_hidden) and the last states. batch_first puts the batch first in x, y and states (ONNX's layout=1).
+
+direction: "forward", "reverse" or "bidirectional". sequence_lens (batch,): steps beyond them give zeros and leave the
+state. clip: bounds what goes into the gates' activations. activations: ONNX's names, or functions, for each direction
+in turn; alphas and betas: the parameters of those that have them, in order.
+
+All steps meet w in one product. Both directions run as one batch wherever their activations are the same.
 """
 
-from .activations import sigmoid
+from .. import dtypes
+from ..errors import ShapeError
 from .arithmetic import clip as clip_
-from .joining import stack
-from .movement import narrow, reshape
-from .operands import like, tensor
-from .transcendental import tanh
+from .movement import flip, narrow, permute_dims, reshape
+from .operands import astype, floating, like, tensor
+from .recurrent_activations import activation
+
+_REVERSED = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
-def _directions(direction):
-    return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[direction]
+def _functions(options, directions):
+    """A tuple of functions for each direction; one tuple where they do not differ."""
+    activations, alphas, betas, usual = options
+    names = list(activations) if activations else [name for _ in range(directions) for name in usual]
+    if len(names) != len(usual) * directions:
+        raise ShapeError("expected {} activations, found {}".format(len(usual) * directions, names))
+    alphas, betas = list(alphas), list(betas)
+    found = [activation(name, alphas, betas) for name in names]
+    each = [tuple(found[i * len(usual) : (i + 1) * len(usual)]) for i in range(directions)]
+    return each[:1] if each[0] == each[-1] else each
 
 
-def _one(x, i):
-    """Slice i of axis 0, without it."""
-    return reshape(narrow(x, 0, i, 1), x.shape[1:])
-
-
-def _turn(x):
-    k = x.backend
-    return k.permute(x, tuple(range(x.ndim - 2)) + (x.ndim - 1, x.ndim - 2))
-
-
-def _run(x, w, r, b, states, gates, cell, reverse, lengths):
-    """One direction: (list of outputs by step, last states). cell(x part, states, r, recurrent bias) -> new states."""
-    k = x.backend
-    steps, batch = x.shape[:2]
+def _check(what, x, w, r, b, gates, directions):
     hidden = r.shape[-1]
-    # All steps meet the input weights in one product.
-    flat = reshape(x, (steps * batch, x.shape[2]))
-    part = k.matmul(flat, _turn(w))
-    recurrent_bias = None
-    if b is not None:
-        half = gates * hidden
-        part = k.binary("add", part, narrow(b, 0, 0, half))
-        recurrent_bias = narrow(b, 0, half, half)
-    part = reshape(part, (steps, batch, gates * hidden))
-    r = _turn(r)
-    outputs = [None] * steps
-    for step in range(steps - 1, -1, -1) if reverse else range(steps):
-        new = cell(_one(part, step), states, r, recurrent_bias)
-        if lengths is not None:
-            # A sequence that is over keeps its state; its outputs are zeros.
-            alive = k.binary("gt", lengths, k.full((), step, lengths.dtype))
-            outputs[step] = k.where(alive, new[0], k.full((), 0, x.dtype))
-            states = [k.where(alive, n, s) for n, s in zip(new, states)]
-        else:
-            outputs[step] = new[0]
-            states = new
-    return outputs, states
-
-
-def _recurrent(x, w, r, b, initial, lengths, direction, gates, make_cell):
-    w, r = like(w, x), like(r, x)
-    b = None if b is None else like(b, x)
-    k = x.backend
-    hidden = r.shape[-1]
-    batch = x.shape[1]
-    if lengths is not None:
-        lengths = reshape(tensor(lengths, k), (batch, 1))
-    count = len(initial)
-    all_outputs, all_states = [], []
-    turns = _directions(direction)
-    for d in range(len(turns)):
-        states = []
-        for s in initial:
-            states.append(k.full((batch, hidden), 0, x.dtype) if s is None else _one(like(s, x), d))
-        outputs, states = _run(
-            x, _one(w, d), _one(r, d), None if b is None else _one(b, d), states, gates, make_cell(d), turns[d], lengths
+    fits = x.ndim == 3 and w.ndim == 3 and w.shape == (directions, gates * hidden, x.shape[2])
+    fits = fits and r.shape == (directions, gates * hidden, hidden)
+    if not fits or (b is not None and b.shape != (directions, 2 * gates * hidden)):
+        raise ShapeError(
+            "{}: input {} does not fit weights {}, {} and bias {} of {} direction(s)".format(
+                what, x.shape, w.shape, r.shape, None if b is None else b.shape, directions
+            )
         )
-        all_outputs.append(outputs)
-        all_states.append(states)
-    y = stack([stack([o[step] for o in all_outputs]) for step in range(x.shape[0])])
-    return (y,) + tuple([stack([s[i] for s in all_states]) for i in range(count)])
 
 
-def _cut(x, limit):
-    return x if not limit else clip_(x, -limit, limit)
+class _Layer:
+    """Operands of one call, brought to (directions, …), and the loop over the steps."""
+
+    def __init__(self, what, x, w, r, b, gates, initial, sequence_lens, direction, batch_first, functions):
+        if direction not in _REVERSED:
+            raise ShapeError("{}: direction is forward, reverse or bidirectional, found {!r}".format(what, direction))
+        self.turned = _REVERSED[direction]
+        self.functions = _functions(functions, len(self.turned))
+        x = floating(x)
+        self.batch_first = batch_first
+        self.x = permute_dims(x, (1, 0, 2)) if batch_first else x
+        self.w, self.r = like(w, x), like(r, x)
+        self.b = None if b is None else like(b, x)
+        _check(what, self.x, self.w, self.r, self.b, gates, len(self.turned))
+        shape = (len(self.turned), self.x.shape[1], self.r.shape[2])
+        self.initial = [self._state(what, s, shape) for s in initial]
+        self.lengths = None
+        if sequence_lens is not None:
+            lengths = astype(tensor(sequence_lens, x.backend), dtypes.int32)
+            self.lengths = reshape(lengths, (1, shape[1], 1))
+
+    def _state(self, what, state, shape):
+        if state is None:
+            return self.x.backend.full(shape, 0, self.x.dtype)
+        state = like(state, self.x)
+        state = permute_dims(state, (1, 0, 2)) if self.batch_first else state
+        if state.shape != shape:
+            raise ShapeError("{}: an initial state of shape {}, expected {}".format(what, state.shape, shape))
+        return state
+
+    def run(self, make_cell):
+        """(y, the last states). make_cell(functions, r transposed, biases of x, biases of the state, which directions)
+        gives cell(part, states) -> new states, each (directions, batch, …)."""
+        directions = len(self.turned)
+        if len(self.functions) == 1:
+            parts = [self._run(make_cell, self.functions[0], 0, directions)]
+        else:
+            parts = [self._run(make_cell, self.functions[d], d, 1) for d in range(directions)]
+        k = self.x.backend
+        y = k.concat([p[0] for p in parts], 1) if len(parts) > 1 else parts[0][0]
+        states = [k.concat([p[1][i] for p in parts], 0) if len(parts) > 1 else parts[0][1][i]
+                  for i in range(len(self.initial))]  # fmt: skip
+        if self.batch_first:
+            y, states = permute_dims(y, (2, 0, 1, 3)), [permute_dims(s, (1, 0, 2)) for s in states]
+        return (y,) + tuple(states)
+
+    def _run(self, make_cell, functions, first, count):
+        k = self.x.backend
+        steps, batch, width = self.x.shape
+        w, r = narrow(self.w, 0, first, count), narrow(self.r, 0, first, count)
+        gates, hidden = r.shape[1:]
+        bias_x = bias_h = None
+        if self.b is not None:
+            b = reshape(narrow(self.b, 0, first, count), (count, 1, 2 * gates))
+            bias_x, bias_h = narrow(b, 2, 0, gates), narrow(b, 2, gates, gates)
+        cell = make_cell(functions, permute_dims(r, (0, 2, 1)), bias_x, bias_h, first, count)
+        part = k.matmul(reshape(self.x, (1, steps * batch, width)), permute_dims(w, (0, 2, 1)))
+        if cell.bias is not None:
+            part = k.binary("add", part, cell.bias)
+        part = reshape(part, (count, steps, batch, gates))
+        # One direction that reads backwards counts backwards; of two, the second is turned around.
+        backwards = self.turned[first : first + count]
+        if count == 2:
+            part = k.concat((narrow(part, 0, 0, 1), flip(narrow(part, 0, 1, 1), 1)), 0)
+        states = [narrow(s, 0, first, count) for s in self.initial]
+        outputs = [None] * steps
+        for step in range(steps):
+            at = steps - 1 - step if backwards == (True,) else step
+            new = cell(reshape(narrow(part, 1, at, 1), (count, batch, gates)), states)
+            if self.lengths is None:
+                out = new[0]
+            else:
+                alive = self._alive(at, steps, count)
+                out = k.where(alive, new[0], k.full((), 0, self.x.dtype))
+                new = [k.where(alive, n, s) for n, s in zip(new, states)]
+            states = new
+            outputs[at] = reshape(out, (1, count, batch, hidden))
+        if not steps:
+            return k.full((0, count, batch, hidden), 0, self.x.dtype), states
+        y = k.concat(outputs, 0) if steps > 1 else outputs[0]
+        if count == 2:
+            y = k.concat((narrow(y, 1, 0, 1), flip(narrow(y, 1, 1, 1), 0)), 1)
+        return y, states
+
+    def _alive(self, at, steps, count):
+        """bool (count, batch, 1): whether a sequence has step `at`; the second of two directions counts backwards."""
+        k = self.x.backend
+        wanted = [at] if count == 1 else [at, steps - 1 - at]
+        return k.binary("lt", k.from_list(wanted, dtypes.int32, (count, 1, 1)), self.lengths)
 
 
-def rnn(x, w, r, b=None, initial_h=None, sequence_lens=None, direction="forward", activations=None, clip=0.0):
-    """h = tanh(x·wᵀ + h·rᵀ + biases). Returns (y, y_h)."""
-    x = tensor(x)
-    k = x.backend
+class _Cell:
+    """What every step does; `bias` is added to the products with x beforehand."""
 
-    def make_cell(d):
-        f = activations[d] if activations else tanh
+    def __init__(self, layer, r, clip):
+        self.k = layer.x.backend
+        self.dtype = layer.x.dtype
+        self.r = r
+        self.hidden = r.shape[1]
+        self.clip = clip
+        self.bias = None
 
-        def cell(part, states, r, bias):
-            z = k.binary("add", part, k.matmul(states[0], r))
-            return [f(_cut(z if bias is None else k.binary("add", z, bias), clip))]
+    def gate(self, x, i, count=1):
+        """Gates i to i + count of x (directions, batch, gates * hidden)."""
+        return narrow(x, 2, i * self.hidden, count * self.hidden)
 
-        return cell
+    def bounded(self, x):
+        return clip_(x, -self.clip, self.clip) if self.clip else x
 
-    return _recurrent(x, w, r, b, [initial_h], sequence_lens, direction, 1, make_cell)
+    def one_minus(self, x):
+        return self.k.binary("sub", self.k.full((), 1, self.dtype), x)
+
+
+def _sum(a, b):
+    return b if a is None else a if b is None else a.backend.binary("add", a, b)
+
+
+class _RnnCell(_Cell):
+    def __init__(self, layer, clip, functions, r, bias_x, bias_h):
+        _Cell.__init__(self, layer, r, clip)
+        self.bias = _sum(bias_x, bias_h)
+        self.f = functions[0]
+
+    def __call__(self, part, states):
+        k = self.k
+        return [self.f(self.bounded(k.binary("add", part, k.matmul(states[0], self.r))))]
+
+
+class _GruCell(_Cell):
+    def __init__(self, layer, clip, functions, r, bias_x, bias_h, linear_before_reset):
+        _Cell.__init__(self, layer, r, clip)
+        self.f, self.g = functions
+        self.linear_before_reset = linear_before_reset
+        self.bias = bias_x
+        self.bias_new = None
+        if bias_x is not None:
+            n = self.hidden
+            # The bias of the state's share of the candidate stays apart where the reset gate multiplies it.
+            shared = 2 * n if linear_before_reset else 3 * n
+            rest = [narrow(bias_x, 2, shared, n)] if linear_before_reset else []
+            self.bias = self.k.concat(
+                [self.k.binary("add", narrow(bias_x, 2, 0, shared), narrow(bias_h, 2, 0, shared))] + rest, 2
+            )
+            self.bias_new = narrow(bias_h, 2, 2 * n, n) if linear_before_reset else None
+        if not linear_before_reset:
+            self.r_gates, self.r_new = self.gate(r, 0, 2), self.gate(r, 2)
+
+    def __call__(self, part, states):
+        k, h = self.k, states[0]
+        back = k.matmul(h, self.r if self.linear_before_reset else self.r_gates)
+        gates = self.f(self.bounded(k.binary("add", self.gate(part, 0, 2), self.gate(back, 0, 2))))
+        update, reset = self.gate(gates, 0), self.gate(gates, 1)
+        if self.linear_before_reset:
+            back = k.binary("mul", reset, _sum(self.gate(back, 2), self.bias_new))
+        else:
+            back = k.matmul(k.binary("mul", reset, h), self.r_new)
+        new = self.g(self.bounded(k.binary("add", self.gate(part, 2), back)))
+        return [k.binary("add", k.binary("mul", self.one_minus(update), new), k.binary("mul", update, h))]
+
+
+class _LstmCell(_Cell):
+    def __init__(self, layer, clip, functions, r, bias_x, bias_h, peepholes, input_forget):
+        _Cell.__init__(self, layer, r, clip)
+        self.bias = _sum(bias_x, bias_h)
+        self.f, self.g, self.h = functions
+        self.input_forget = input_forget
+        self.peepholes = None if peepholes is None else [self.gate(peepholes, i) for i in range(3)]
+
+    def _seen(self, z, i, c):
+        """Gate i of z with its view of the cell state."""
+        return self.k.binary("add", self.gate(z, i), self.k.binary("mul", self.peepholes[i], c))
+
+    def __call__(self, part, states):
+        k = self.k
+        h, c = states
+        z = k.binary("add", part, k.matmul(h, self.r))
+        if self.peepholes is None:
+            gates = self.f(self.bounded(self.gate(z, 0, 3)))
+            enter, leave, keep = [self.gate(gates, i) for i in range(3)]
+        else:
+            enter = self.f(self.bounded(self._seen(z, 0, c)))
+            keep = None if self.input_forget else self.f(self.bounded(self._seen(z, 2, c)))
+        if self.input_forget:
+            keep = self.one_minus(enter)
+        new = self.g(self.bounded(self.gate(z, 3)))
+        c = k.binary("add", k.binary("mul", keep, c), k.binary("mul", enter, new))
+        if self.peepholes is not None:
+            leave = self.f(self.bounded(self._seen(z, 1, c)))
+        return [k.binary("mul", leave, self.h(c)), c]
+
+
+def rnn(
+    x, w, r, b=None, *, initial_h=None, sequence_lens=None, direction="forward", activations=None, alphas=(), betas=(),
+    clip=0.0, batch_first=False,
+):  # fmt: skip
+    """h = tanh(x @ wᵀ + h @ rᵀ + biases). Returns (y, last h); see the head of this file for shapes and options.
+
+    activations: one a direction, by default ("Tanh",). Raises ShapeError where shapes do not fit.
+    """
+    functions = (activations, alphas, betas, ("Tanh",))
+    layer = _Layer("rnn", x, w, r, b, 1, [initial_h], sequence_lens, direction, batch_first, functions)
+    return layer.run(lambda fs, r, bias_x, bias_h, first, count: _RnnCell(layer, clip, fs, r, bias_x, bias_h))
 
 
 def gru(
-    x,
-    w,
-    r,
-    b=None,
-    initial_h=None,
-    sequence_lens=None,
-    direction="forward",
-    activations=None,
-    clip=0.0,
-    linear_before_reset=False,
-):
-    """z, r gates by sigmoid, candidate by tanh; h = (1 - z) * candidate + z * h. Returns (y, y_h).
+    x, w, r, b=None, *, initial_h=None, sequence_lens=None, direction="forward", activations=None, alphas=(), betas=(),
+    clip=0.0, linear_before_reset=False, batch_first=False,
+):  # fmt: skip
+    """z, r = sigmoid of their gates; n = tanh(x's share + (r * h) @ rᵀ); h = (1 - z) * n + z * h. Returns (y, last h).
 
-    linear_before_reset: the reset gate multiplies h·rᵀ + bias (PyTorch's way) instead of h alone (the paper's).
-    activations: pairs (gates, candidate), one per direction.
+    linear_before_reset: n = tanh(x's share + r * (h @ rᵀ + bias)), as PyTorch and cuDNN have it. activations: two a
+    direction, by default ("Sigmoid", "Tanh"). Shapes and options: at the head of this file.
     """
-    x = tensor(x)
-    k = x.backend
-
-    def make_cell(d):
-        f, g = activations[d] if activations else (sigmoid, tanh)
-
-        def cell(part, states, r, bias):
-            h = states[0]
-            n = h.shape[1]
-            r_gates, r_new = narrow(r, 1, 0, 2 * n), narrow(r, 1, 2 * n, n)
-            gates = k.binary("add", narrow(part, 1, 0, 2 * n), k.matmul(h, r_gates))
-            if bias is not None:
-                gates = k.binary("add", gates, narrow(bias, 0, 0, 2 * n))
-            gates = f(_cut(gates, clip))
-            update, reset = narrow(gates, 1, 0, n), narrow(gates, 1, n, n)
-            if linear_before_reset:
-                back = k.matmul(h, r_new)
-                if bias is not None:
-                    back = k.binary("add", back, narrow(bias, 0, 2 * n, n))
-                back = k.binary("mul", reset, back)
-            else:
-                back = k.matmul(k.binary("mul", reset, h), r_new)
-                if bias is not None:
-                    back = k.binary("add", back, narrow(bias, 0, 2 * n, n))
-            new = g(_cut(k.binary("add", narrow(part, 1, 2 * n, n), back), clip))
-            # new + update * (h - new)
-            return [k.binary("add", new, k.binary("mul", update, k.binary("sub", h, new)))]
-
-        return cell
-
-    return _recurrent(x, w, r, b, [initial_h], sequence_lens, direction, 3, make_cell)
+    functions = (activations, alphas, betas, ("Sigmoid", "Tanh"))
+    layer = _Layer("gru", x, w, r, b, 3, [initial_h], sequence_lens, direction, batch_first, functions)
+    return layer.run(
+        lambda fs, r, bias_x, bias_h, first, count: _GruCell(layer, clip, fs, r, bias_x, bias_h, linear_before_reset)
+    )
 
 
 def lstm(
-    x,
-    w,
-    r,
-    b=None,
-    initial_h=None,
-    initial_c=None,
-    peepholes=None,
-    sequence_lens=None,
-    direction="forward",
-    activations=None,
-    clip=0.0,
-    input_forget=False,
-):
-    """c = f * c + i * candidate; h = o * tanh(c). Returns (y, y_h, y_c).
+    x, w, r, b=None, *, initial_h=None, initial_c=None, peepholes=None, sequence_lens=None, direction="forward",
+    activations=None, alphas=(), betas=(), clip=0.0, input_forget=False, batch_first=False,
+):  # fmt: skip
+    """i, o, f = sigmoid of their gates; c = f * c + i * tanh(its gate); h = o * tanh(c). Returns (y, last h, last c).
 
-    peepholes (directions, 3 · d_hidden): weights of c on the gates, in the order i o f. activations: triples
-    (gates, candidate, output), one per direction. input_forget: f = 1 - i.
+    peepholes (directions, 3 * d_hidden): what c adds to the gates i o f. input_forget: f is 1 - i. activations: three
+    a direction, by default ("Sigmoid", "Tanh", "Tanh"). Shapes and options: at the head of this file.
     """
-    x = tensor(x)
-    k = x.backend
-    peep_all = None if peepholes is None else like(peepholes, x)
+    functions = (activations, alphas, betas, ("Sigmoid", "Tanh", "Tanh"))
+    layer = _Layer("lstm", x, w, r, b, 4, [initial_h, initial_c], sequence_lens, direction, batch_first, functions)
+    if peepholes is not None:
+        peepholes = like(peepholes, layer.x)
+        shape = (len(layer.turned), 3 * layer.r.shape[2])
+        if peepholes.shape != shape:
+            raise ShapeError("lstm: peepholes {}, expected {}".format(peepholes.shape, shape))
+        peepholes = reshape(peepholes, (shape[0], 1, shape[1]))
 
-    def make_cell(d):
-        f, g, h_ = activations[d] if activations else (sigmoid, tanh, tanh)
-        peep = None if peep_all is None else _one(peep_all, d)
+    def make_cell(fs, r, bias_x, bias_h, first, count):
+        seen = None if peepholes is None else narrow(peepholes, 0, first, count)
+        return _LstmCell(layer, clip, fs, r, bias_x, bias_h, seen, input_forget)
 
-        def cell(part, states, r, bias):
-            h, c = states
-            n = h.shape[1]
-            z = k.binary("add", part, k.matmul(h, r))
-            if bias is not None:
-                z = k.binary("add", z, bias)
-            enter, leave = narrow(z, 1, 0, n), narrow(z, 1, n, n)
-            forget, new = narrow(z, 1, 2 * n, n), narrow(z, 1, 3 * n, n)
-            if peep is not None:
-                enter = k.binary("add", enter, k.binary("mul", c, narrow(peep, 0, 0, n)))
-                forget = k.binary("add", forget, k.binary("mul", c, narrow(peep, 0, 2 * n, n)))
-            enter = f(_cut(enter, clip))
-            if input_forget:
-                forget = k.binary("sub", k.full((), 1, x.dtype), enter)
-            else:
-                forget = f(_cut(forget, clip))
-            c = k.binary("add", k.binary("mul", forget, c), k.binary("mul", enter, g(_cut(new, clip))))
-            if peep is not None:
-                leave = k.binary("add", leave, k.binary("mul", c, narrow(peep, 0, n, n)))
-            return [k.binary("mul", f(_cut(leave, clip)), h_(c)), c]
-
-        return cell
-
-    return _recurrent(x, w, r, b, [initial_h, initial_c], sequence_lens, direction, 4, make_cell)
+    return layer.run(make_cell)

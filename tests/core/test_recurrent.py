@@ -1,0 +1,175 @@
+"""rnn, gru and lstm against onnxruntime, in all their options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emberlet as el
+import numpy as np
+import onnxruntime
+import pytest
+from emberlet import functional as F
+from emberlet.errors import EmberletError
+from onnx import TensorProto, helper
+from support.onnx_functions.call import backend_of, to_array, to_tensor
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+STEPS, BATCH, D_INPUT, D_HIDDEN = 5, 3, 4, 6
+
+EVERY = [
+    {},
+    {"direction": "reverse"},
+    {"direction": "bidirectional"},
+    {"direction": "bidirectional", "lengths": True, "state": True},
+    {"direction": "reverse", "lengths": True},
+    {"bias": False},
+    {"clip": 0.2, "state": True},
+]
+OWN = {
+    "RNN": [
+        {"activations": ["LeakyRelu"], "activation_alpha": [0.3]},
+        {"activations": ["Relu", "Softsign"], "direction": "bidirectional"},
+        {
+            "activations": ["HardSigmoid", "Affine"],
+            "activation_alpha": [0.4, 0.7],
+            "activation_beta": [0.3, 0.1],
+            "direction": "bidirectional",
+        },
+    ],
+    "GRU": [
+        {"linear_before_reset": 1},
+        {"linear_before_reset": 1, "bias": False},
+        {"linear_before_reset": 1, "direction": "bidirectional", "clip": 0.3, "lengths": True},
+        {"activations": ["HardSigmoid", "Softsign"], "activation_alpha": [0.3], "activation_beta": [0.4]},
+    ],
+    "LSTM": [
+        {"peepholes": True},
+        {"peepholes": True, "direction": "bidirectional", "lengths": True, "state": True, "clip": 0.4},
+        {"input_forget": 1},
+        {"peepholes": True, "input_forget": 1},
+        {
+            "activations": ["HardSigmoid", "ScaledTanh", "Elu"],
+            "activation_alpha": [0.3, 1.5, 0.8],
+            "activation_beta": [0.4, 0.6],
+        },
+        {
+            "activations": ["Sigmoid", "Tanh", "Tanh", "Sigmoid", "Softsign", "Relu"],
+            "direction": "bidirectional",
+            "state": True,
+        },
+    ],
+}
+CASES = [(op, options) for op in GATES for options in EVERY + OWN[op]]
+
+
+def arrays(op: str, options: dict[str, Any]) -> list[np.ndarray[Any, Any] | None]:
+    """Inputs in ONNX's order; None for those left out."""
+    rng = np.random.default_rng(3)
+    directions = 2 if options.get("direction") == "bidirectional" else 1
+    gates = GATES[op] * D_HIDDEN
+
+    def normal(*shape: int) -> np.ndarray[Any, Any]:
+        return (rng.normal(size=shape) * 0.6).astype(np.float32)
+
+    state = options.get("state")
+    out: list[np.ndarray[Any, Any] | None] = [
+        normal(STEPS, BATCH, D_INPUT),
+        normal(directions, gates, D_INPUT),
+        normal(directions, gates, D_HIDDEN),
+        normal(directions, 2 * gates) if options.get("bias", True) else None,
+        np.array([5, 2, 3], np.int32) if options.get("lengths") else None,
+        normal(directions, BATCH, D_HIDDEN) if state else None,
+    ]
+    if op == "LSTM":
+        out.append(normal(directions, BATCH, D_HIDDEN) if state else None)
+        out.append(normal(directions, 3 * D_HIDDEN) if options.get("peepholes") else None)
+    return out
+
+
+def by_onnxruntime(op: str, options: dict[str, Any], inputs: list[Any]) -> list[np.ndarray[Any, Any]]:
+    names = ["" if x is None else f"i{i}" for i, x in enumerate(inputs)]
+    outputs = ["y", "h", "c"] if op == "LSTM" else ["y", "h"]
+    attributes = {k: v for k, v in options.items() if k not in ("bias", "lengths", "state", "peepholes")}
+    node = helper.make_node(op, names, outputs, hidden_size=D_HIDDEN, **attributes)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [
+            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+            for n, x in zip(names, inputs, strict=True)
+            if x is not None
+        ],
+        [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+    quiet = onnxruntime.SessionOptions()
+    quiet.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model.SerializeToString(), quiet, providers=["CPUExecutionProvider"])
+    found: list[np.ndarray[Any, Any]] = session.run(
+        None, {n: x for n, x in zip(names, inputs, strict=True) if x is not None}
+    )
+    return found
+
+
+def keywords(op: str, options: dict[str, Any], inputs: list[Any]) -> dict[str, Any]:
+    own = ("direction", "clip", "linear_before_reset", "input_forget", "activations")
+    out = {k: options[k] for k in own if k in options}
+    out["alphas"], out["betas"] = options.get("activation_alpha", ()), options.get("activation_beta", ())
+    out["sequence_lens"], out["initial_h"] = inputs[4:6]
+    if op == "LSTM":
+        out["initial_c"], out["peepholes"] = inputs[6:8]
+    return out
+
+
+def call(op: str, options: dict[str, Any], inputs: list[Any], **more: Any) -> list[np.ndarray[Any, Any]]:
+    function = getattr(F, op.lower())
+    return [to_array(x) for x in function(*inputs[:4], **keywords(op, options, inputs), **more)]
+
+
+@pytest.mark.parametrize("backend", ["python", "numpy"])
+@pytest.mark.parametrize(("op", "options"), CASES, ids=lambda v: v if isinstance(v, str) else "-".join(v) or "plain")
+def test_equals_onnxruntime(op: str, options: dict[str, Any], backend: str) -> None:
+    inputs = arrays(op, options)
+    tensors = [None if x is None else to_tensor(x, backend_of(backend)) for x in inputs]
+    for found, expected in zip(call(op, options, tensors), by_onnxruntime(op, options, inputs), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_batch_first_moves_the_batch_of_everything_but_weights(op: str, direction: str) -> None:
+    options = {"direction": direction, "state": True}
+    inputs = arrays(op, options)
+    usual = [None if x is None else to_tensor(x, backend_of("numpy")) for x in inputs]
+    moved = [t if t is None or i not in (0, 5, 6) else t.permute_dims((1, 0, 2)) for i, t in enumerate(usual)]
+    expected = call(op, options, usual)
+    y, *states = call(op, options, moved, batch_first=True)
+    np.testing.assert_array_equal(y, expected[0].transpose(2, 0, 1, 3))
+    for found, state in zip(states, expected[1:], strict=True):
+        np.testing.assert_array_equal(found, state.transpose(1, 0, 2))
+
+
+def test_functions_may_stand_for_names_of_activations() -> None:
+    inputs = [None if x is None else to_tensor(x, backend_of("numpy")) for x in arrays("RNN", {})]
+    named = F.rnn(*inputs[:4], activations=["Relu"])
+    own = F.rnn(*inputs[:4], activations=[F.relu])
+    np.testing.assert_array_equal(to_array(named[0]), to_array(own[0]))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "more"),
+    [
+        (((2, 3, 4), (1, 24, 5), (1, 24, 6)), {}),
+        (((2, 3, 4), (2, 24, 4), (2, 24, 6)), {}),
+        (((2, 3, 4), (1, 24, 4), (1, 24, 6)), {"direction": "sideways"}),
+        (((2, 3, 4), (1, 24, 4), (1, 24, 6)), {"activations": ["Tanh"]}),
+        (((2, 3, 4), (1, 24, 4), (1, 24, 6)), {"activations": ["Tanh", "Tanh", "Sinus"]}),
+        (((2, 3, 4), (1, 24, 4), (1, 24, 6)), {"initial_h": (1, 2, 6)}),
+    ],
+)
+def test_refuses_what_does_not_fit(shapes: Any, more: dict[str, Any]) -> None:
+    x, w, r = (el.zeros(s) for s in shapes)
+    if "initial_h" in more:
+        more = {"initial_h": el.zeros(more["initial_h"])}
+    with pytest.raises(EmberletError, match=r"lstm|activation"):
+        F.lstm(x, w, r, **more)
