@@ -143,7 +143,7 @@ def report(adapters: list[str], missing: list[str], apart: list[str]) -> None:
         "\nfirst ms  from importing the model to the first answer; then ms: the median of the images after it"
         "\nmemory    CPython: of the whole process; MicroPython: the smallest heap in which it works;"
         "\n          MicroPython's Wasm, which collects between calls only: what a call fills; Pyodide: all Wasm memory"
-        "\nshipped   the model, its weights and those files of emberlet that it loads"
+        "\nshipped   the model, its weights and those files of emberlet (in a browser, of wgpu-py too) that it loads"
     )
     for heading, lines in (("GPUs", adapters), ("Not on this machine", missing), ("Wrong", apart)):
         if lines:

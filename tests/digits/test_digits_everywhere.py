@@ -8,6 +8,9 @@ import pytest
 from support.components import require
 from targets import ALL, Kit, Target
 
+ON_MICROPYTHON = {"unix", "unix-embedded", "armhf", "wasm", "micropython-webgpu"}
+ON_A_GPU = {"wgpu", "pyodide-webgpu", "micropython-webgpu"}
+
 
 @pytest.mark.parametrize("target", ALL, ids=lambda target: target.key)
 def test_logits_are_onnxruntimes(target: Target, kit: Kit) -> None:
@@ -25,7 +28,8 @@ def test_logits_are_onnxruntimes(target: Target, kit: Kit) -> None:
     right = (answer.logits.argmax(1) == labels).mean()
     assert right == (expected.argmax(1) == labels).mean()
     assert answer.shipped > 40_000
-    assert bool(answer.adapter) == ("wgpu" in target.key or "webgpu" in target.key)
+    assert answer.python.startswith("micropython" if target.key in ON_MICROPYTHON else "cpython")
+    assert bool(answer.adapter) == (target.key in ON_A_GPU)
 
 
 def test_the_committed_model_is_as_good_as_the_readme_says() -> None:

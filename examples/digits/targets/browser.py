@@ -48,7 +48,9 @@ def run(page: str, backend: str, kit: Kit) -> Answer:
                 [[file.name for file in files], json.dumps(job)],
             )
     except BrowserError as error:
-        raise TargetError(str(error)) from None
+        # What the runtime itself called is no help to whoever wrote the Python above it.
+        told = [line for line in str(error).splitlines() if not line.startswith("    at ")]
+        raise TargetError("\n".join(told)) from None
     finally:
         server.shutdown()
     return Answer.from_json(told, {**job, "weights": str(kit.folder / "digits.bpk")})
