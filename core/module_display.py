@@ -98,13 +98,14 @@ def _content(module, settings):
             return custom.attributes
         names = getattr(module, "SHOWN", None)  # the built-in layers say which of their attributes describe them
         if names is not None:
-            return [(name, _shown(getattr(module, name))) for name in names.split()]
+            return [(name, _shown(name, getattr(module, name))) for name in names.split()]
         return [(key, value) for key, value in items(module) if _matters(value)]
     return items(module)
 
 
-def _shown(value):
-    return True if isinstance(value, Param) else value
+def _shown(name, value):
+    """A layer says only whether it has a bias."""
+    return (value is not None and value is not False) if name == "bias" else value
 
 
 def _matters(value):

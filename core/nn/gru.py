@@ -38,8 +38,9 @@ class Gru(Module):
     def forward(self, x, state=None):
         x = time_major(x, self.batch_first, self.d_input, "Gru")
         y, hidden = gru(
-            x, *packed([self.gates()]), with_direction(state), direction="reverse" if self.reverse else "forward",
-            clip=self.clip, linear_before_reset=self.reset_after,
+            x, *packed([self.gates()]), initial_h=with_direction(state),
+            direction="reverse" if self.reverse else "forward", clip=self.clip or 0.0,
+            linear_before_reset=self.reset_after,
         )  # fmt: skip
         return hidden_states(y, self.batch_first), hidden.squeeze(0)
 
@@ -67,7 +68,7 @@ class BiGru(Module):
     def forward(self, x, state=None):
         x = time_major(x, self.batch_first, self.d_input, "BiGru")
         y, hidden = gru(
-            x, *packed([self.forward_layer.gates(), self.reverse_layer.gates()]), state, direction="bidirectional",
-            clip=self.clip, linear_before_reset=self.reset_after,
+            x, *packed([self.forward_layer.gates(), self.reverse_layer.gates()]), initial_h=state,
+            direction="bidirectional", clip=self.clip or 0.0, linear_before_reset=self.reset_after,
         )  # fmt: skip
         return hidden_states(y, self.batch_first), hidden

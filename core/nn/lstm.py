@@ -47,8 +47,9 @@ class Lstm(Module):
     def forward(self, x, state=None):
         x = time_major(x, self.batch_first, self.d_input, "Lstm")
         y, hidden, cell = lstm(
-            x, *packed([self.gates()]), with_direction(state and state.hidden), with_direction(state and state.cell),
-            direction="reverse" if self.reverse else "forward", clip=self.clip, input_forget=self.input_forget,
+            x, *packed([self.gates()]), initial_h=with_direction(state and state.hidden),
+            initial_c=with_direction(state and state.cell), direction="reverse" if self.reverse else "forward",
+            clip=self.clip or 0.0, input_forget=self.input_forget,
         )  # fmt: skip
         return hidden_states(y, self.batch_first), LstmState(cell.squeeze(0), hidden.squeeze(0))
 
@@ -77,7 +78,7 @@ class BiLstm(Module):
         x = time_major(x, self.batch_first, self.d_input, "BiLstm")
         y, hidden, cell = lstm(
             x, *packed([self.forward_layer.gates(), self.reverse_layer.gates()]),
-            state and state.hidden, state and state.cell,
-            direction="bidirectional", clip=self.clip, input_forget=self.input_forget,
+            initial_h=state and state.hidden, initial_c=state and state.cell,
+            direction="bidirectional", clip=self.clip or 0.0, input_forget=self.input_forget,
         )  # fmt: skip
         return hidden_states(y, self.batch_first), LstmState(cell, hidden)

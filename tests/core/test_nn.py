@@ -1,0 +1,367 @@
+"""The built-in layers where PyTorch has no twin, what they print, their first values and what they refuse."""
+
+import emberlet as el
+import numpy as np
+import pytest
+from emberlet import nn
+from emberlet.errors import EmberletError, ShapeError
+
+BACKENDS = ["numpy", "python"]
+
+
+def tensor(array, backend):
+    return el.asarray(np.ascontiguousarray(array), backend=backend)
+
+
+def close(got, wanted, tolerance=1e-5):
+    wanted = np.asarray(wanted)
+    assert got.shape == wanted.shape
+    np.testing.assert_allclose(got.tolist(), wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request):
+    return request.param
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+# -- layers -----------------------------------------------------------------------------------------------------------
+
+
+def test_swiglu_is_silu_of_one_transform_times_the_other(backend, rng):
+    x, a, b = (rng.standard_normal(s).astype(np.float32) for s in ((2, 3, 4), (4, 5), (4, 5)))
+    layer = nn.SwiGlu(4, 5, backend=backend)
+    layer.load_record({"linear_inner.weight": tensor(a, backend), "linear_outer.weight": tensor(b, backend)})
+    close(layer(tensor(x, backend)), (x @ a) * sigmoid(x @ a) * (x @ b))
+
+
+def test_a_gru_that_resets_before_the_transform(backend, rng):
+    layer = nn.Gru(3, 2, reset_after=False, bias=False, backend=backend)
+    w = {}
+    for gate in ("update", "reset", "new"):
+        w[gate] = [rng.standard_normal(s).astype(np.float32) for s in ((3, 2), (2, 2))]
+    layer.load_record(
+        {
+            f"{gate}_gate.{name}_transform.weight": tensor(w[gate][i], backend)
+            for gate in w
+            for i, name in enumerate(("input", "hidden"))
+        }
+    )
+    x, h = rng.standard_normal((1, 4, 3)).astype(np.float32), rng.standard_normal((1, 2)).astype(np.float32)
+    wanted, start = [], h
+    for t in range(4):
+        step = x[:, t]
+        z = sigmoid(step @ w["update"][0] + h @ w["update"][1])
+        r = sigmoid(step @ w["reset"][0] + h @ w["reset"][1])
+        n = np.tanh(step @ w["new"][0] + (r * h) @ w["new"][1])
+        h = (1 - z) * n + z * h
+        wanted.append(h)
+    y, last = layer(tensor(x, backend), tensor(start, backend))
+    close(y, np.stack(wanted, 1))
+    close(last, wanted[-1])
+
+
+def test_an_lstm_with_clip_and_coupled_gates(backend, rng):
+    layer = nn.Lstm(3, 2, bias=False, clip=0.3, input_forget=True, backend=backend)
+    w = {}
+    for gate in ("input", "forget", "output", "cell"):
+        w[gate] = [rng.standard_normal(s).astype(np.float32) for s in ((3, 2), (2, 2))]
+    layer.load_record(
+        {
+            f"{gate}_gate.{name}_transform.weight": tensor(w[gate][i], backend)
+            for gate in w
+            for i, name in enumerate(("input", "hidden"))
+        }
+    )
+    x = rng.standard_normal((1, 3, 3)).astype(np.float32)
+    h = c = np.zeros((1, 2), np.float32)
+    for t in range(3):
+        seen = {gate: np.clip(x[:, t] @ w[gate][0] + h @ w[gate][1], -0.3, 0.3) for gate in w}
+        i = sigmoid(seen["input"])
+        c = (1 - i) * c + i * np.tanh(seen["cell"])
+        h = sigmoid(seen["output"]) * np.tanh(c)
+    _, state = layer(tensor(x, backend))
+    close(state.cell, c)
+    close(state.hidden, h)
+
+
+def test_a_gate_is_the_sum_of_its_transforms(backend):
+    gate = nn.GateController(3, 2, backend=backend)
+    x, h = el.ones((4, 3), device=backend), el.ones((4, 2), device=backend)
+    close(gate(x, h), np.asarray((gate.input_transform(x) + gate.hidden_transform(h)).tolist()))
+
+
+def test_positional_encoding_adds_sinusoids(backend, rng):
+    x = rng.standard_normal((2, 5, 6)).astype(np.float32)
+    wanted = np.zeros((5, 6))
+    for p in range(5):
+        for i in range(3):
+            angle = p / 10000 ** (2 * i / 6)
+            wanted[p, 2 * i : 2 * i + 2] = np.sin(angle), np.cos(angle)
+    close(nn.PositionalEncoding(6, 8)(tensor(x, backend)), x + wanted)
+
+
+def rotated(x, start, interleaved, theta=10000.0):
+    """Every pair of elements of x (…, seq, d) as a complex number, turned."""
+    d = x.shape[-1]
+    angle = np.arange(start, start + x.shape[-2])[:, None] * theta ** (-2 * np.arange(d // 2) / d)
+    a, b = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., : d // 2], x[..., d // 2 :])
+    z = (a + 1j * b) * np.exp(1j * angle)
+    if interleaved:
+        return np.stack([z.real, z.imag], -1).reshape(x.shape)
+    return np.concatenate([z.real, z.imag], -1)
+
+
+@pytest.mark.parametrize("shape", [(5, 6), (2, 5, 6), (2, 3, 5, 6)])
+@pytest.mark.parametrize("interleaved", [True, False])
+def test_rotary_encoding_turns_pairs(backend, rng, shape, interleaved):
+    x = rng.standard_normal(shape).astype(np.float32)
+    layer = nn.RotaryEncoding(16, 6, interleaved=interleaved)
+    close(layer(tensor(x, backend)), rotated(x, 0, interleaved))
+    close(layer(tensor(x, backend), start=7), rotated(x, 7, interleaved))
+
+
+def test_rotary_frequencies_can_be_scaled(backend, rng):
+    x = rng.standard_normal((4, 6)).astype(np.float32)
+    layer = nn.RotaryEncoding(8, 6, scaling=lambda f: 0.0)
+    close(layer(tensor(x, backend)), x)
+
+
+def test_a_table_follows_its_input_to_another_backend():
+    layer = nn.PositionalEncoding(2, 4)
+    layer(el.zeros((1, 3, 2), device="numpy"))
+    assert repr(layer(el.zeros((1, 3, 2), device="python")).backend) == "python"
+    assert layer(el.zeros((1, 3, 2), dtype=el.float16, device="numpy")).dtype is el.float16
+
+
+def test_deformable_convolution_without_offsets_is_a_convolution(backend, rng):
+    x = tensor(rng.standard_normal((1, 4, 6, 5)).astype(np.float32), backend)
+    layer = nn.DeformConv2d(4, 6, 3, padding=1, groups=2, offset_groups=2, backend=backend)
+    plain = nn.Conv2d(4, 6, 3, padding=1, groups=2, backend=backend)
+    plain.load_record(layer.to_record())
+    offset = el.zeros((1, 2 * 2 * 9, 6, 5), device=backend)
+    close(layer(x, offset), plain(x).tolist(), 1e-4)
+    mask = el.full((1, 2 * 9, 6, 5), 0.5, device=backend)
+    bias = np.asarray(layer.bias.val().tolist())[:, None, None]
+    close(layer(x, offset, mask), (np.asarray(plain(x).tolist()) - bias) * 0.5 + bias, 1e-4)
+
+
+def test_deformable_convolution_samples_between_pixels(backend):
+    x = tensor(np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3), backend)
+    layer = nn.DeformConv2d(1, 1, 1, bias=False, backend=backend)
+    layer.load_record({"weight": el.ones((1, 1, 1, 1), device=backend)})
+    offset = np.zeros((1, 2, 3, 3), np.float32)
+    offset[0, 0], offset[0, 1] = 0.5, 0.25  # down and right
+    wanted = np.arange(9).reshape(3, 3)
+    padded = np.pad(wanted, ((0, 1), (0, 1)))
+    down = (padded[:3] + padded[1:]) / 2
+    close(layer(x, tensor(offset, backend)), (down[:, :3] * 0.75 + down[:, 1:] * 0.25)[None, None])
+
+
+def test_quiet_attention_may_attend_to_nothing(backend, rng):
+    layer = nn.MultiHeadAttention(4, 2, quiet_softmax=True, backend=backend)
+    x = tensor(rng.standard_normal((1, 3, 4)).astype(np.float32), backend)
+    with_weights = layer(x)
+    assert (np.asarray(with_weights.weights.tolist()).sum(-1) < 1).all()
+    close(layer(x, need_weights=False).context, with_weights.context.tolist())
+
+
+@pytest.mark.parametrize("layer", [nn.Dropout(0.3), nn.GaussianNoise(0.1)])
+def test_training_layers_pass_their_input_through(layer):
+    x = el.ones((2,))
+    assert layer(x) is x
+
+
+def test_masks():
+    assert nn.causal_mask(2, 3).tolist() == [[False, False, True], [False, False, False]]
+    lengths = el.asarray([1, 3])
+    assert nn.pad_mask(lengths, 3).tolist() == [[False, True, True], [False, False, False]]
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_losses_reduce_as_they_are_told(reduction):
+    x, t = el.asarray([[1.0, 2.0], [3.0, 5.0]]), el.asarray([[0.0, 2.0], [0.0, 1.0]])
+    squares = np.asarray([[1.0, 0.0], [9.0, 16.0]])
+    wanted = {"none": squares, "sum": squares.sum(), "mean": squares.mean()}[reduction]
+    close(nn.MseLoss()(x, t, reduction), wanted)
+
+
+# -- first values -----------------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_first_values_on_every_backend():
+    values = []
+    for backend in BACKENDS:
+        el.manual_seed(3)
+        values.append(nn.Linear(4, 3, backend=backend).weight.val().tolist())
+    assert values[0] == values[1]
+
+
+def test_layers_begin_as_pytorchs_do():
+    el.manual_seed(0)
+    weight = np.asarray(nn.Linear(100, 50).weight.val().tolist())
+    assert 0.099 < np.abs(weight).max() <= 0.1
+    conv = nn.Conv2d(8, 16, 3, groups=2)
+    assert 0.15 < np.abs(conv.weight.val().tolist()).max() <= 1 / 6
+    assert np.abs(conv.bias.val().tolist()).max() <= 1 / 6
+    norm = nn.BatchNorm(3)
+    assert [p.val().tolist() for p in norm.params()] == [[1] * 3, [0] * 3, [0] * 3, [1] * 3]
+    table = np.asarray(nn.Embedding(200, 50).weight.val().tolist())
+    assert abs(table.std() - 1) < 0.03
+
+
+SHAPE, FANS = (60, 50), (60, 50)
+
+
+@pytest.mark.parametrize(
+    ("initializer", "low", "high", "std"),
+    [
+        (nn.Uniform(-2, 3), -2, 3, 5 / 12**0.5),
+        (nn.KaimingUniform(), -((3 / 60) ** 0.5), (3 / 60) ** 0.5, 60**-0.5),
+        (nn.KaimingUniform(2.0, fan_out_only=True), -2 * (3 / 50) ** 0.5, 2 * (3 / 50) ** 0.5, 2 * 50**-0.5),
+        (nn.XavierUniform(), -((6 / 110) ** 0.5), (6 / 110) ** 0.5, (2 / 110) ** 0.5),
+        (nn.Normal(0.0, 0.5), -9, 9, 0.5),
+        (nn.KaimingNormal(), -9, 9, 60**-0.5),
+        (nn.XavierNormal(0.5), -9, 9, 0.5 * (2 / 110) ** 0.5),
+    ],
+)
+def test_initializers_draw_from_their_distribution(initializer, low, high, std):
+    el.manual_seed(0)
+    drawn = np.asarray(initializer(SHAPE).tolist())
+    assert low <= drawn.min()
+    assert drawn.max() <= high
+    assert abs(drawn.std() / std - 1) < 0.05
+    assert abs(drawn.mean() - max(low + high, 0) / 2) < 0.1
+
+
+def test_normal_has_its_mean():
+    el.manual_seed(0)
+    assert abs(float(nn.Normal(4.0, 0.1)((1000,)).mean()) - 4) < 0.02
+
+
+@pytest.mark.parametrize("initializer", [nn.Zeros(), nn.Ones(), nn.Constant(2.5)])
+def test_constant_initializers(initializer):
+    assert initializer((2, 2), el.float64).tolist() == [[initializer.value] * 2] * 2
+
+
+@pytest.mark.parametrize("shape", [(4, 7), (7, 4), (5, 5), (6, 2, 3), (0, 3)])
+def test_orthogonal_rows_or_columns(backend, shape):
+    el.manual_seed(0)
+    drawn = nn.Orthogonal(2.0)(shape, backend=backend)
+    assert drawn.shape == shape
+    if drawn.size:
+        flat = np.asarray(drawn.tolist()).reshape(shape[0], -1) / 2
+        gram = flat @ flat.T if flat.shape[0] <= flat.shape[1] else flat.T @ flat
+        np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-5)
+
+
+def test_orthogonal_wants_a_matrix():
+    with pytest.raises(ShapeError, match=r"at least two axes, found \(3,\)"):
+        nn.Orthogonal()((3,))
+
+
+def test_an_initializer_can_be_given_and_written():
+    class Halves(nn.Constant):
+        def __init__(self):
+            self.value = 0.5
+
+    assert nn.Linear(1, 2, initializer=Halves()).weight.val().tolist() == [[0.5, 0.5]]
+    assert repr(nn.KaimingUniform(2.0)) == "KaimingUniform(fan_out_only=False, gain=2.0)"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
+def test_layers_compute_in_the_dtype_they_are_given(dtype):
+    layer = nn.Linear(2, 2, dtype=dtype)
+    assert str(layer(el.ones((1, 2), dtype=getattr(el, dtype))).dtype) == dtype
+
+
+# -- printing ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("layer", "text"),
+    [
+        (nn.Conv2d(1, 8, [3, 3]), "Conv2d {stride: [1, 1], kernel_size: [3, 3], dilation: [1, 1], groups: 1, "
+         "padding: Valid, params: 80}"),
+        (nn.Linear(1024, 512), "Linear {d_input: 1024, d_output: 512, bias: true, params: 524800}"),
+        (nn.Linear(2, 2, bias=False), "Linear {d_input: 2, d_output: 2, bias: false, params: 4}"),
+        (nn.AdaptiveAvgPool2d([8, 8]), "AdaptiveAvgPool2d {output_size: [8, 8]}"),
+        (nn.Dropout(0.5), "Dropout {prob: 0.5}"),
+        (nn.Relu(), "Relu"),
+        (nn.Lstm(4, 3), "Lstm {d_input: 4, d_hidden: 3, bias: true, params: 108}"),
+        (nn.TransformerEncoder(6, 8, 2, 1), "TransformerEncoder {d_model: 6, d_ff: 8, n_heads: 2, n_layers: 1, "
+         "dropout: 0.1, norm_first: false, quiet_softmax: false, params: 302}"),
+    ],
+)  # fmt: skip
+def test_layers_print_in_one_line(layer, text):
+    assert repr(layer) == text
+    assert not any(p.is_initialized for p in layer.params())
+
+
+def test_every_name_of_the_table_is_there():
+    for names in nn._FILES.values():
+        for name in names.split():
+            assert getattr(nn, name).__name__.startswith(name.rstrip("123d")) or name in nn.__dict__
+    with pytest.raises(AttributeError, match="has no attribute 'Conv9d'"):
+        nn.Conv9d  # noqa: B018
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: nn.Conv2d(3, 4, 3, groups=2), r"3 input and 4 output channels do not divide into 2 groups"),
+        (
+            lambda: nn.Conv2d(3, 4, 3)(el.ones((1, 3, 8))),
+            r"Conv2d wants \(n, channels\) and 2 spatial axes, found shape",
+        ),
+        (lambda: nn.Conv2d(3, 4, (3, 3, 3)), "kernel_size has 3 entries for 2 spatial axes"),
+        (lambda: nn.Conv1d(3, 4, 3)(el.ones((1, 2, 8))), "has 2 channels"),
+        (lambda: nn.Linear(3, 4)(el.ones((2, 5))), r"input \(2, 5\) does not fit weight \(3, 4\)"),
+        (lambda: nn.LayerNorm(4)(el.ones((2, 5))), r"LayerNorm over \(4,\) does not fit shape \(2, 5\)"),
+        (lambda: nn.GroupNorm(4, 6), "6 channels do not divide into 4 groups"),
+        (lambda: nn.MaxPool1d(2)(el.ones((1, 3, 8, 8))), r"MaxPool1d wants \(n, c\) and 1 spatial axes"),
+        (lambda: nn.MultiHeadAttention(6, 4), "4 heads do not divide d_model 6"),
+        (lambda: nn.PositionalEncoding(4, 3)(el.ones((1, 5, 4))), "at most 3 steps does not fit"),
+        (lambda: nn.PositionalEncoding(3), "d_model is 3, expected an even number"),
+        (lambda: nn.RotaryEncoding(4, 2)(el.ones((1, 3, 2)), start=2), "from step 2"),
+        (lambda: nn.Lstm(4, 3)(el.ones((2, 5, 3))), r"Lstm wants \(batch, seq, 4\), found shape \(2, 5, 3\)"),
+        (lambda: nn.Gru(4, 3, batch_first=False)(el.ones((5, 2))), r"Gru wants \(seq, batch, 4\)"),
+        (lambda: nn.MseLoss()(el.ones((2,)), el.ones((3,))), r"predictions \(2,\) and targets \(3,\) differ"),
+        (lambda: nn.CrossEntropyLoss()(el.ones((2, 3)), el.ones((2, 3))), r"wants \(n, classes\) and \(n,\)"),
+        (lambda: nn.CrossEntropyLoss(weights=[1.0])(el.ones((2, 3)), el.asarray([0, 1])), "1 weights for 3 classes"),
+        (lambda: nn.Interpolate2d(), "wants output_size or scale_factor, and not both"),
+        (lambda: nn.Interpolate1d(3)(el.ones((1, 1, 4, 4))), "Interpolate1d wants"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_both_sides(call, says):
+    with pytest.raises(ShapeError, match=says):
+        call()
+
+
+@pytest.mark.parametrize("call", [lambda: nn.Dropout(1.5), lambda: nn.GaussianNoise(-1)])
+def test_impossible_settings_are_refused(call):
+    with pytest.raises(EmberletError, match="expected"):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: nn.Interpolate2d(2, mode="lanczos"),
+        lambda: nn.MseLoss()(el.ones((2,)), el.ones((2,)), "median"),
+    ],
+)
+def test_unknown_words_are_refused_with_those_there_are(call):
+    with pytest.raises(ValueError, match="found"):
+        call()
