@@ -60,24 +60,24 @@ def _matmul(node):
             total *= d
 
         def left(lowering, grid, row, k):
-            return lowering.value(a, [*ix.unflatten(row, a.shape[:-1]), k[0]])
+            return lowering.value(a, ix.unflatten(row, a.shape[:-1]) + [k[0]])
 
         def right(lowering, grid, column, k):
             return lowering.value(b, [k[0], column])
 
         def out(grid, row, column):
-            return [*ix.unflatten(row, shape[:-1]), column]
+            return ix.unflatten(row, shape[:-1]) + [column]
 
         return Problem(total, columns, (), (), (inner,), 0, left, right, out)
 
     def left(lowering, grid, row, k):
-        return lowering.operand(a, [*grid, row, k[0]])
+        return lowering.operand(a, list(grid) + [row, k[0]])
 
     def right(lowering, grid, column, k):
-        return lowering.operand(b, [*grid, k[0], column])
+        return lowering.operand(b, list(grid) + [k[0], column])
 
     def out(grid, row, column):
-        return [*grid, row, column]
+        return list(grid) + [row, column]
 
     return Problem(rows, columns, lead, (), (inner,), 0, left, right, out)
 
@@ -92,7 +92,7 @@ def _conv(node):
     pixels = node.shape[2:]
 
     def left(lowering, grid, row, inner):
-        return lowering.value(weight, [ix.add(ix.mul(grid[1], rows), row), *inner])
+        return lowering.value(weight, [ix.add(ix.mul(grid[1], rows), row)] + list(inner))
 
     def channel(grid, inner):
         return ix.add(ix.mul(grid[1], channels), inner[0])
@@ -107,16 +107,16 @@ def _conv(node):
             columns *= d
 
         def right(lowering, grid, column, inner):
-            return lowering.value(x, [grid[0], channel(grid, inner), *ix.unflatten(column, pixels)])
+            return lowering.value(x, [grid[0], channel(grid, inner)] + ix.unflatten(column, pixels))
 
         def out(grid, row, column):
-            return [grid[0], ix.add(ix.mul(grid[1], rows), row), *ix.unflatten(column, pixels)]
+            return [grid[0], ix.add(ix.mul(grid[1], rows), row)] + ix.unflatten(column, pixels)
 
         return Problem(rows, columns, (node.shape[0], groups), (), (channels,) + (1,) * spatial, 0, left, right, out)
 
     def right(lowering, grid, column, inner):
         at = [grid[0], channel(grid, inner)]
-        places = [*grid[2:], column]
+        places = list(grid[2:]) + [column]
         conditions = []
         for i in range(spatial):
             w = window(places[i], inner[1 + i], stride[i], padding[i], dilation[i])
@@ -126,10 +126,10 @@ def _conv(node):
         return lowering.build.guard(conditions, value, lowering.build.const(0, value.type))
 
     def out(grid, row, column):
-        return [grid[0], ix.add(ix.mul(grid[1], rows), row), *grid[2:], column]
+        return [grid[0], ix.add(ix.mul(grid[1], rows), row)] + list(grid[2:]) + [column]
 
     unrolled = 1 if kernel[-1] <= 7 else 0
-    inner = (channels, *kernel)
+    inner = (channels,) + tuple(kernel)
     return Problem(
         rows, pixels[-1], (node.shape[0], groups), pixels[:-1], inner, unrolled, left, right, out, stride[-1]
     )

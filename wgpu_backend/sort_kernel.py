@@ -68,8 +68,8 @@ def merge_runs(item, stored, name):
     line = coordinates("line", x.shape[:-1])
 
     def position_and_key(counter):
-        place = lowering.value(positions, [*line, ix.counter(counter, length)])
-        return place, _key(lowering, x, [*line, ix.of_value(place, 0, length - 1)], descending)
+        place = lowering.value(positions, list(line) + [ix.counter(counter, length)])
+        return place, _key(lowering, x, list(line) + [ix.of_value(place, 0, length - 1)], descending)
 
     place, key = position_and_key("r")
     mine = wgsl.Renderer(lowering.types)

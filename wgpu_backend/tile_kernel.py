@@ -30,7 +30,7 @@ class _Tiled:
         self.column_tiles = (p.columns + tile.columns - 1) // tile.columns
         # Columns come in groups of 4 where their number allows: a group is read and stored as one vector.
         self.group = 4 if tile.columns % 4 == 0 and p.columns % 4 == 0 else 1
-        self.shape = (*p.before, self.row_tiles, *p.after, self.column_tiles)
+        self.shape = tuple(p.before) + (self.row_tiles,) + tuple(p.after) + (self.column_tiles,)
         self.threads = 1
         for d in self.shape:
             self.threads *= d
