@@ -10,7 +10,8 @@ One pass from the sources to the roots decides, for every node, between three st
 A second pass, from the roots to the sources, stores inline nodes that several kernels would otherwise compute again.
 """
 
-from .node import ELEMENTWISE, is_inline, is_leaf, topological
+from .node import ELEMENTWISE, Node, is_inline, is_leaf, topological
+from .row_fusion import find_regions
 
 MAX_INPUTS = 6  # distinct buffers an item reads, below WebGPU's 8 storage buffers a stage with the output and slack
 MAX_MEMBERS = 48  # inlined nodes of one item: bounds the recursion of lowering and the length of a shader
@@ -86,6 +87,7 @@ class Fusion:
         self.stored = {}
         self.regions = {}
         self.aliases = []
+        self.rows = find_regions(self.order, self.consumers, self.roots)
         for node in self.order:
             self.states[id(node)] = self._visit(node)
         self._share()
@@ -106,6 +108,9 @@ class Fusion:
     def _visit(self, node):
         if is_leaf(node):
             return _State("leaf", {id(node): 1}, {})
+        if id(node) in self.rows:
+            region = self.rows[id(node)]
+            return self._visit_rows(node, region) if node is region.exit else _State("row", {}, {})
         if node.count == 0 and is_inline(node):
             return _State("inline", {}, {})
         if not is_inline(node):
@@ -142,6 +147,21 @@ class Fusion:
         while len(leaves) > self.max_inputs and self._store_one(node):
             leaves = _joined(*[self.states[id(s)].leaves for s in node.srcs])
         return self._end(node, _State("open" if node.op in _OPENING else "stored", leaves, {}, node, ()))
+
+    def _visit_rows(self, node, region):
+        """The exit of a row region is the anchor of an epilogue, like a single reduction."""
+        outside = region.externals()
+        leaves = {}
+        for s in outside:
+            state = self.states[id(s)]
+            # What is read in every pass over the row is computed as often.
+            if state.kind == "open" or (state.kind == "inline" and self._members_cost(state) > 2 * CHEAP):
+                state = self._store(s)
+            leaves.update(state.leaves)
+        anchor = Node("rows", tuple(outside), region, node.dtype, node.shape)
+        while len(leaves) > self.max_inputs and self._store_one(anchor):
+            leaves = _joined(*[self.states[id(s)].leaves for s in outside])
+        return self._end(node, _State("open", leaves, {}, anchor, ()))
 
     def _extend(self, node):
         """The state of `node` as the next link of an epilogue, or None where it cannot be one."""
@@ -251,6 +271,9 @@ class Fusion:
             state = self.states[key]
             if state.kind in ("leaf", "stored", "region"):
                 owners[key] = {key: 1}
+                continue
+            if state.kind == "row":
+                owners[key] = owners[id(self.rows[key].exit)]
                 continue
             if state.kind == "open":
                 # Its one reader is the next link, whose item it belongs to.

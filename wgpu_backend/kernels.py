@@ -20,14 +20,21 @@ class Options:
 def describe(item):
     """A readable name for an item: its anchor, then what is fused behind it."""
     parts = []
+    chain = (item.node,)
     if item.anchor is not None:
-        arg = item.anchor.arg
-        parts.append(arg[0] if item.anchor.op in ("reduce", "argreduce", "pool") else item.anchor.op)
-        parts[0] = {"reduce": "reduce_", "argreduce": "arg", "pool": "pool_"}.get(item.anchor.op, "") + parts[0]
-    chain = item.chain if item.anchor is not None else (item.node,)
+        parts.append(_anchor_name(item.anchor))
+        chain = item.chain
     for node in chain[-4:]:
         parts.append(node.arg if node.op in ("unary", "binary") else node.op)
     return "_".join(parts)
+
+
+def _anchor_name(anchor):
+    if anchor.op == "rows":
+        return "rows_" + "_".join([r.arg[0] for r in anchor.arg.reductions])
+    if anchor.op in ("reduce", "pool"):
+        return anchor.op + "_" + anchor.arg[0]
+    return "arg" + anchor.arg[0] if anchor.op == "argreduce" else anchor.op
 
 
 def build(item, stored, options):
@@ -79,7 +86,14 @@ def _contraction(item, stored, options):
     return contraction(item, stored, describe(item), options.tile or choose(what, options.device_class))
 
 
+def _rows(item, stored, options):
+    from .row_kernel import rows
+
+    return rows(item, stored, describe(item), options)
+
+
 _SPECIAL = {
+    "rows": _rows,
     "matmul": _contraction,
     "conv": _contraction,
     "cumulative": _cumulative,

@@ -46,6 +46,10 @@ class Lowering:
     def load(self, node, flat):
         return self.build.load(self.slot(node), flat, storage.register(node.dtype))
 
+    def fix(self, node, value):
+        """From now on `node` is `value`, whatever the indices."""
+        self._fixed[id(node)] = value
+
     def vector(self, four):
         """Four loads as the components of one vec4 load, or None where they are not contiguous and aligned."""
         slot = None

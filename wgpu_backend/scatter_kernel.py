@@ -15,8 +15,8 @@ from .scan_kernel import _Shape
 def scatter(item, stored, name):
     """The Kernel of a "scatter" item; anchor's sources: x, indices, updates; arg (axis, op)."""
     node = item.anchor
-    x, picks, updates = node.srcs
-    axis, op = node.arg
+    x, picks, _updates = node.srcs
+    axis, _op = node.arg
     extent = x.shape[axis]
     steps = picks.shape[axis]
     lines = picks.count // max(1, steps)

@@ -6,7 +6,7 @@ elements of the sibling run before it, found by bisection.
 """
 
 from . import index as ix
-from . import storage, wgsl
+from . import wgsl
 from .kernel_ir import coordinates
 from .loop_kernel import WORKGROUP, finish, flat, spread
 from .lowering import Lowering
