@@ -129,7 +129,10 @@ class Run:
             from emberlet.wgpu_backend.device import open_device_async
 
             await open_device_async()
-        data = await self.forward(image).to_data_async()
+        logits = self.forward(image)
+        logits.backend.realize(logits)  # sends the work off; awaiting would do that too, and lose sight of the memory
+        self.memory = max(self.memory, memory() or 0)
+        data = await logits.to_data_async()
         logits = data.to_list()[0]
         self.note(clock() - start, logits)
 
