@@ -3,11 +3,11 @@
 from .. import dtypes
 from ..backend import operation
 from ..errors import DTypeError
-from .operands import astype, floating, is_scalar, like, numeric, scalar, tensor, together
+from .operands import alias, astype, floating, is_scalar, like, numeric, paired, scalar, tensor
 
 
 def _binary(op, x1, x2):
-    a, b = together(x1, x2)
+    a, b = paired(x1, x2)
     if a.dtype.is_bool or a.dtype.kind == "string":
         raise DTypeError("{} is not defined for {} and {}; convert with .astype()".format(op, a.dtype, b.dtype))
     return a.backend.binary(op, a, b)
@@ -30,7 +30,7 @@ def multiply(x1, x2):
 
 def divide(x1, x2):
     """x1 / x2, true division: integers become float32 first (`trunc_divide` keeps them integers)."""
-    a, b = together(x1, x2)
+    a, b = paired(x1, x2)
     if not a.dtype.is_float:
         a, b = floating(a), floating(b)
     return a.backend.binary("div", a, b)
@@ -38,7 +38,7 @@ def divide(x1, x2):
 
 def trunc_divide(x1, x2):
     """x1 / x2 rounded toward zero, as C, Burn and ONNX divide integers; by zero gives 0 for integers."""
-    a, b = together(x1, x2)
+    a, b = paired(x1, x2)
     out = _binary("div", a, b)
     return a.backend.unary("trunc", out) if a.dtype.is_float else out
 
@@ -65,7 +65,7 @@ def pow(x1, x2):
 
 def atan2(x1, x2):
     """The angle of the point (x2, x1), in [-pi, pi]."""
-    a, b = together(x1, x2)
+    a, b = paired(x1, x2)
     a, b = floating(a), floating(b)
     return a.backend.binary("atan2", a, b)
 
@@ -88,7 +88,7 @@ def negative(x):
 
 def positive(x):
     """x itself. Raises DTypeError for bool."""
-    return numeric(x, "positive")
+    return alias(numeric(x, "positive"))
 
 
 def abs(x):
@@ -149,7 +149,7 @@ def clamp_max(x, max):
 
 def hypot(x1, x2):
     """sqrt(x1² + x2²) without overflow on the way."""
-    a, b = together(x1, x2)
+    a, b = paired(x1, x2)
     a, b = abs(floating(a)), abs(floating(b))
     k = a.backend
     big, small = k.binary("maximum", a, b), k.binary("minimum", a, b)
@@ -162,7 +162,7 @@ def hypot(x1, x2):
 
 def logaddexp(x1, x2):
     """log(exp(x1) + exp(x2)) without overflow."""
-    a, b = together(x1, x2)
+    a, b = paired(x1, x2)
     a, b = floating(a), floating(b)
     k = a.backend
     big = k.binary("maximum", a, b)
@@ -174,7 +174,7 @@ def logaddexp(x1, x2):
 
 def copysign(x1, x2):
     """x1 with the sign of x2 (of its zero too)."""
-    a, b = together(x1, x2)
+    a, b = paired(x1, x2)
     a, b = floating(a), floating(b)
     k = a.backend
     size = k.unary("abs", a)
@@ -198,7 +198,7 @@ def signbit(x):
 
 def nextafter(x1, x2):
     """The next float after x1 in the direction of x2 (float32 and float64)."""
-    a, b = together(x1, x2)
+    a, b = paired(x1, x2)
     if a.dtype is not dtypes.float32 and a.dtype is not dtypes.float64:
         raise DTypeError("nextafter is defined for float32 and float64, found {}".format(a.dtype))
     k = a.backend

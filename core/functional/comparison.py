@@ -2,11 +2,12 @@
 
 from .. import dtypes
 from ..errors import DTypeError
-from .operands import astype, integers, is_scalar, like, same_backend, tensor, together
+from ..shapes import broadcast
+from .operands import astype, integers, is_scalar, like, paired, same_backend, tensor
 
 
 def _compare(op, x1, x2):
-    a, b = together(x1, x2)
+    a, b = paired(x1, x2)
     return a.backend.binary(op, a, b)
 
 
@@ -68,7 +69,7 @@ def contains_nan(x):
 
 
 def _logic(op, x1, x2):
-    a, b = together(x1, x2)
+    a, b = paired(x1, x2)
     return a.backend.binary(op, a, b)
 
 
@@ -94,7 +95,7 @@ def logical_not(x):
 
 
 def _bits(op, x1, x2, bools=True):
-    a, b = together(x1, x2)
+    a, b = paired(x1, x2)
     if not (a.dtype.is_integer or (bools and a.dtype.is_bool)):
         raise DTypeError("{} takes integers, found {}".format(op, a.dtype))
     if a.dtype.is_bool:
@@ -145,8 +146,9 @@ def where(condition, x1, x2):
     condition = tensor(condition, getattr(x1, "backend", None) or getattr(x2, "backend", None))
     if is_scalar(x1) and is_scalar(x2):
         x1 = tensor(x1, condition.backend)
-    a, b = together(x1, x2)
+    a, b = paired(x1, x2)
     same_backend(condition, a)
+    broadcast(condition.shape, a.shape, b.shape)
     return a.backend.where(astype(condition, dtypes.bool), a, b)
 
 
@@ -163,7 +165,7 @@ def mask_fill(x, mask, value):
 
 def is_close(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Elementwise |x1 - x2| <= atol + rtol * |x2|; infinities are close to themselves only."""
-    a, b = together(x1, x2)
+    a, b = paired(x1, x2)
     k = a.backend
     same = k.binary("eq", a, b)
     if not a.dtype.is_float:

@@ -2,7 +2,7 @@
 
 from .. import dtypes
 from ..errors import ShapeError
-from .operands import tensor
+from .operands import alias, tensor
 
 
 def item(x):
@@ -60,12 +60,14 @@ async def item_async(x):
 def astype(x, dtype, *, copy=True, device=None):
     """x in another dtype. Float to integer truncates and saturates, integer to integer wraps, anything to bool is != 0.
 
-    Elements never change in place, so `copy` makes no difference.
+    copy: False returns x itself where it has the dtype already. (Elements never change in place, nothing is copied.)
     """
     x = tensor(x)
     dtype = dtypes.dtype(dtype)
     if dtype is not x.dtype:
         x = x.backend.cast(x, dtype)
+    elif copy:
+        x = alias(x)
     if device is not None:
         from .creation import move
 

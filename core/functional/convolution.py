@@ -111,7 +111,7 @@ def conv_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, 
 
     # The input with stride - 1 zeros between its elements, correlated with the kernel turned around.
     spread = dilate(x, stride)
-    batch, channels = x.shape[:2]
+    channels = x.shape[1]
     outputs = weight.shape[1]
     weight = flip(weight, tuple(range(2, n + 2)))
     weight = reshape(weight, (groups, channels // groups, outputs) + kernel)

@@ -9,7 +9,7 @@ from ..errors import DTypeError, IndexingError, ShapeError
 from ..shapes import axis_of, broadcast, size
 from ..tensor import Tensor
 from .movement import broadcast_to, moveaxis, permute_dims, reshape
-from .operands import astype, like, tensor
+from .operands import alias, astype, like, tensor
 
 
 class _Span:
@@ -199,9 +199,10 @@ def getitem(x, key):
         k = x.backend
         lead = k.slice(x, (key % n,) + (0,) * len(rest), (1,) + rest, (1,) * x.ndim)
         return k.reshape(lead, rest)
+    whole = x
     x, advanced, apart = _basic(x, _parts(x, key))
     if not advanced:
-        return x
+        return alias(x) if x is whole else x
     axes, arrays, shape = _index_arrays(x, advanced)
     k = x.backend
     # The indexed axes move to the front and merge into one, from which `take` picks.
@@ -252,7 +253,7 @@ def _key(ranges):
 
 
 def take(x, indices, axis=None):
-    """Slices of x at `indices` (any shape) along axis; None takes from the only axis. Negative ones count from the end."""
+    """Slices of x at `indices` (any shape) along axis (None: the only one). Negative indices count from the end."""
     x = tensor(x)
     if axis is None:
         if x.ndim != 1:

@@ -4,28 +4,38 @@ All modes are separable: along one axis after the other, each output is a weight
 and what they weigh depends on lengths alone and is worked out in plain numbers.
 """
 
+from array import array
 from math import ceil, floor
 
 from .. import dtypes
 from ..errors import ShapeError
-from ..shapes import axis_of
+from ..shapes import axis_of, size
 from .operands import astype, floating, tensor
+
+# Above this many inputs per output a product with a matrix of weights is faster than to add them up one by one.
+_MOST_TAPS = 8
+
+
+def _single(x):
+    """x rounded to float32, in which a scale of 1/3 or 0.7 is meant: 0.7 * 10 is 7 there."""
+    return array("f", (x,))[0]
 
 
 def _coordinate(i, scale, n, out, mode, roi):
     """Where output i of `out` lies among the n inputs."""
     if mode == "half_pixel":
-        return (i + 0.5) / scale - 0.5
+        return _single((i + 0.5) / scale) - 0.5
     if mode == "half_pixel_symmetric":
         # Centred also where out is not exactly scale * n.
         adjustment = out / (scale * n)
         return n / 2 * (1 - adjustment) + (i + 0.5) / scale - 0.5
     if mode == "pytorch_half_pixel":
-        return (i + 0.5) / scale - 0.5 if out > 1 else 0.0
+        return _single((i + 0.5) / scale) - 0.5 if out > 1 else 0.0
     if mode == "align_corners":
-        return i * (n - 1) / (out - 1) if out > 1 else 0.0
+        # As ONNX's cases have it, with what the scale makes of the length before it is cut to a whole number.
+        return _single(i * (n - 1) / (scale * n - 1)) if i else 0.0
     if mode == "asymmetric":
-        return i / scale
+        return _single(i / scale)
     if mode == "tf_crop_and_resize":
         start, end = roi
         return start * (n - 1) + i * (end - start) * (n - 1) / (out - 1) if out > 1 else 0.5 * (start + end) * (n - 1)
@@ -84,10 +94,28 @@ def _axis_taps(n, out, scale, mode, coordinates, nearest_mode, a, exclude_outsid
     return result, outside
 
 
+def _by_matrix(x, axis, taps):
+    """`_along` as a product with the matrix of all weights."""
+    from .movement import moveaxis
+
+    k = x.backend
+    n, out = x.shape[axis], len(taps)
+    matrix = [0.0] * (n * out)
+    for i in range(out):
+        for j, w in taps[i]:
+            matrix[j * out + i] += w
+    x = moveaxis(x, axis, -1)
+    lead = x.shape[:-1]
+    rows = k.matmul(k.reshape(x, (size(lead), n)), k.from_list(matrix, x.dtype, (n, out)))
+    return moveaxis(k.reshape(rows, lead + (out,)), -1, axis)
+
+
 def _along(x, axis, taps):
     """x with axis replaced by the weighted sums that `taps` describes."""
     k = x.backend
     out = len(taps)
+    if out and len(taps[0]) > _MOST_TAPS:
+        return _by_matrix(x, axis, taps)
     total = None
     for t in range(len(taps[0]) if taps else 0):
         weights = [p[t][1] for p in taps]
@@ -122,7 +150,10 @@ def resize(
     """x resized along `axes` (all unless given) by `scales`, or to `sizes` (ONNX Resize, version 19).
 
     mode: "nearest", "linear" or "cubic". coordinates: ONNX's coordinate_transformation_mode. roi: starts, then ends, in
-    shares of the axes, for "tf_crop_and_resize". keep_aspect_ratio_policy: "stretch", "not_larger", "not_smaller".
+    shares of the axes, for "tf_crop_and_resize", where what lies outside of x is extrapolation_value.
+    keep_aspect_ratio_policy: "stretch", "not_larger" or "not_smaller" than sizes. antialias: a shrinking "linear" or
+    "cubic" mode takes in all inputs. exclude_outside: weights of what lies outside x are left out, not its edge's.
+    Integers are rounded. Raises ShapeError where scales or sizes do not fit the axes.
     """
     x = tensor(x)
     axes = list(range(x.ndim)) if axes is None else [axis_of(a, x.ndim) for a in axes]
@@ -133,13 +164,13 @@ def resize(
         raise ShapeError("resize got {} scales or sizes for {} axes".format(len(sizes or scales), len(axes)))
     if sizes is None:
         scales = [float(s) for s in scales]
-        sizes = [int(floor(n * s)) for n, s in zip(lengths, scales)]
+        sizes = [floor(n * s) for n, s in zip(lengths, scales)]
     else:
         sizes = [int(s) for s in sizes]
         if keep_aspect_ratio_policy != "stretch":
             choose = min if keep_aspect_ratio_policy == "not_larger" else max
             scale = choose([s / n for s, n in zip(sizes, lengths)])
-            sizes = [int(floor(scale * n + 0.5)) for n in lengths]
+            sizes = [floor(scale * n + 0.5) for n in lengths]
             scales = [scale] * len(axes)
         else:
             scales = [s / n for s, n in zip(sizes, lengths)]
@@ -166,7 +197,8 @@ def resize(
             cut = flags if cut is None else k.binary("logical_or", cut, flags)
     if cut is not None:
         x = k.where(cut, k.full((), extrapolation_value, x.dtype), x)
-    return astype(x, dtype)
+    # Whole numbers are rounded, not cut.
+    return astype(x if dtype.is_float or mode == "nearest" else k.unary("round", x), dtype)
 
 
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False):

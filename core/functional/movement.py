@@ -2,7 +2,7 @@
 
 from ..errors import ShapeError
 from ..shapes import axes_of, axis_of, broadcast, size
-from .operands import same_backend, tensor
+from .operands import alias, same_backend, tensor
 
 
 def reshape(x, shape, *, copy=None):
@@ -23,7 +23,7 @@ def reshape(x, shape, *, copy=None):
         from .creation import duplicate
 
         x = duplicate(x)
-    return x if shape == x.shape else x.backend.reshape(x, shape)
+    return alias(x) if shape == x.shape else x.backend.reshape(x, shape)
 
 
 def flatten(x, start_dim=0, end_dim=-1):

@@ -7,6 +7,7 @@ open is decided here: an int meeting a bool tensor is int64, a float meeting an 
 from .. import dtypes
 from ..backend import get_backend
 from ..errors import BackendError, DTypeError
+from ..shapes import broadcast
 from ..tensor import Tensor
 
 
@@ -93,6 +94,14 @@ def together(a, b):
     return astype(a, dtype), astype(b, dtype)
 
 
+def paired(a, b):
+    """`together` for elementwise operations: raises ShapeError unless the shapes broadcast."""
+    a, b = together(a, b)
+    if a.shape != b.shape and a.shape and b.shape:
+        broadcast(a.shape, b.shape)
+    return a, b
+
+
 def all_together(tensors):
     """A list of tensors of one backend and one dtype from tensors or array-likes."""
     tensors = list(tensors)
@@ -123,6 +132,11 @@ def astype(x, dtype):
     if x.dtype is dtype:
         return x
     return x.backend.cast(x, dtype)
+
+
+def alias(x):
+    """Another tensor of the same elements: assigning to one of the two leaves the other as it is."""
+    return Tensor(x.data, x.dtype, x.shape, x.backend)
 
 
 def floating(x):

@@ -24,6 +24,8 @@ class NumpyBackend(Backend):
     OVERRIDES: tuple[str, ...] = ()
 
     def _tensor(self, array: Array, dtype: DType) -> Tensor:
+        if not isinstance(array, np.ndarray):  # NumPy's own functions turn arrays without axes into scalars
+            array = np.asarray(array)
         return Tensor(array, dtype, array.shape, self)
 
     # -- data in and out

@@ -1,0 +1,258 @@
+"""Elementwise operations against NumPy: every operation, dtype, broadcast and special value."""
+
+from __future__ import annotations
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet.errors import BackendError, DTypeError, ShapeError
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from support.backends import EPSILON, INTEGERS, SIGNED, numpy_dtype, same, tensor
+
+INF, NAN = np.inf, np.nan
+SPECIAL = [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.75, -7.25, 20.0, -30.0, 100.0, -1e4]
+
+FLOAT_UNARY = (
+    "sqrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh floor ceil trunc"
+    " round abs negative positive sign square reciprocal"
+).split()
+NUMPY_NAME = {
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
+    "round": "rint", "pow": "power", "atan2": "arctan2", "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift", "bitwise_invert": "invert",
+}  # fmt: skip
+
+
+def reference(name):
+    return getattr(np, NUMPY_NAME.get(name, name))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", FLOAT_UNARY)
+def test_function_of_one_float_on_special_values(backend, name, dtype):
+    x = np.array(SPECIAL, np.float64).astype(numpy_dtype(dtype))
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64)
+        expected = reference(name)(wide).astype(x.dtype)
+    # Rounding twice may cost the narrow types one unit more.
+    same(getattr(emberlet, name)(tensor(x)), expected, rtol=8 * EPSILON[dtype], zeros=name != "sign")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_erf_matches_the_c_library(backend, dtype):
+    import math
+
+    x = np.concatenate([np.linspace(-6, 6, 101), [NAN, INF, -INF, 0.0]]).astype(dtype)
+    expected = np.array([math.erf(v) for v in x.tolist()]).astype(dtype)
+    same(emberlet.erf(tensor(x)), expected, rtol=4 * EPSILON[dtype], atol=EPSILON[dtype])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", ["abs", "negative", "sign", "square", "bitwise_invert", "floor", "round"])
+def test_function_of_one_integer_wraps(backend, name, dtype):
+    info = np.iinfo(dtype)
+    x = np.array([info.min, info.max, 0, 1, 7, 100, info.max - 1, info.min + 1], dtype)
+    with np.errstate(all="ignore"):
+        expected = x if name in ("floor", "round") else reference(name)(x).astype(dtype)
+    same(getattr(emberlet, name)(tensor(x)), expected)
+
+
+FLOAT_BINARY = "add subtract multiply divide floor_divide remainder fmod pow atan2 maximum minimum".split()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", FLOAT_BINARY)
+def test_function_of_two_floats_on_special_values(backend, name, dtype):
+    values = [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, -7.5]
+    a, b = np.meshgrid(*[np.array(values).astype(numpy_dtype(dtype))] * 2)
+    with np.errstate(all="ignore"):
+        wide = np.float32 if dtype in ("float16", "bfloat16") else dtype
+        expected = reference(name)(a.astype(wide), b.astype(wide)).astype(a.dtype)
+    same(getattr(emberlet, name)(tensor(a), tensor(b)), expected, rtol=4 * EPSILON[dtype])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum", "minimum", "bitwise_and", "bitwise_or",
+                                  "bitwise_xor", "equal", "not_equal", "less", "less_equal", "greater",
+                                  "greater_equal", "logical_and", "logical_or", "logical_xor"])  # fmt: skip
+def test_function_of_two_integers_wraps(backend, name, dtype):
+    info = np.iinfo(dtype)
+    values = np.array([info.min, info.min + 1, 0, 1, 3, 100, info.max - 1, info.max], dtype)
+    a, b = np.meshgrid(values, values)
+    with np.errstate(all="ignore"):
+        expected = reference(name)(a, b)
+    same(getattr(emberlet, name)(tensor(a), tensor(b)), expected)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod", "trunc_divide"])
+def test_integer_division_by_anything_but_zero_is_exact_and_by_zero_gives_zero(backend, name, dtype):
+    signs = (1, -1) if dtype in SIGNED else (1,)
+    numbers = [s * v for v in (0, 1, 2, 3, 7, 100) for s in signs]
+    a, b = np.meshgrid(np.array(numbers, dtype), np.array(numbers, dtype))
+
+    def exact(x, y):
+        if not y:
+            return 0
+        truncated = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+        return {"floor_divide": x // y, "remainder": x % y, "trunc_divide": truncated, "fmod": x - truncated * y}[name]
+
+    expected = np.array([exact(x, y) for x, y in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)], dtype)
+    same(getattr(emberlet, name)(tensor(a), tensor(b)), expected.reshape(a.shape))
+
+
+@pytest.mark.parametrize("dtype", SIGNED)
+def test_integer_powers(backend, dtype):
+    a, b = np.meshgrid(np.array([0, 1, -1, 2, -3, 5], dtype), np.array([0, 1, 2, 3, -1, -2], dtype))
+    expected = [
+        x**y if y >= 0 else (int(float(x) ** y) if x else 0)
+        for x, y in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)
+    ]
+    same(emberlet.pow(tensor(a), tensor(b)), np.array(expected).astype(dtype).reshape(a.shape))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_shifts_keep_the_dtype(backend, dtype):
+    info = np.iinfo(dtype)
+    a, b = np.meshgrid(np.array([info.min, 1, 3, 100, info.max], dtype), np.array([0, 1, 3, info.bits - 1], dtype))
+    same(emberlet.bitwise_left_shift(tensor(a), tensor(b)), np.left_shift(a, b))
+    same(emberlet.bitwise_right_shift(tensor(a), tensor(b)), np.right_shift(a, b))
+
+
+def test_logic_on_floats_and_bools(backend):
+    values = np.array([0.0, -0.0, 1.0, NAN, INF], np.float32)
+    a, b = np.meshgrid(values, values)
+    for name in ("logical_and", "logical_or", "logical_xor"):
+        same(getattr(emberlet, name)(tensor(a), tensor(b)), reference(name)(a, b))
+        same(getattr(emberlet, name)(tensor(a != 0), tensor(b != 0)), reference(name)(a != 0, b != 0))
+    same(emberlet.logical_not(tensor(values)), np.logical_not(values))
+    same(tensor(a != 0) & tensor(b != 0), (a != 0) & (b != 0))
+    same(~tensor(values != 0), ~(values != 0))
+
+
+def test_nan_and_infinity_are_told_apart(backend):
+    x = np.array(SPECIAL, np.float32)
+    for name in ("isnan", "isinf", "isfinite", "signbit"):
+        same(getattr(emberlet, name)(tensor(x)), getattr(np, name)(x))
+    same(emberlet.isfinite(tensor(np.arange(3))), np.ones(3, bool))
+    assert emberlet.contains_nan(tensor(x)).item() is True
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "copysign", "nextafter"])
+def test_composites_of_two_floats(backend, name, dtype):
+    values = [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 1e-30, 3.5, -7.25, 1e30]
+    a, b = np.meshgrid(*[np.array(values, dtype)] * 2)
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(a, b)
+    same(getattr(emberlet, name)(tensor(a), tensor(b)), expected, rtol=4 * EPSILON[dtype], zeros=name == "copysign")
+
+
+shapes = hnp.mutually_broadcastable_shapes(num_shapes=2, min_dims=0, max_dims=4, min_side=0, max_side=4)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(shapes=shapes, seed=st.integers(0, 1000), data=st.data())
+def test_broadcasting_follows_numpy(backend, shapes, seed, data):
+    rng = np.random.default_rng(seed)
+    a, b = (rng.integers(-9, 9, s).astype(np.float32) for s in shapes.input_shapes)
+    if a.ndim > 1 and data.draw(st.booleans()):
+        a = a.swapaxes(0, -1)
+        a = np.ascontiguousarray(a).swapaxes(0, -1)
+    x, y = tensor(a), tensor(b)
+    same(x + y, a + b)
+    same(x < y, a < b)
+    mask = (a > 0) if data.draw(st.booleans()) else (b > 0)
+    same(emberlet.where(tensor(mask), x, y), np.where(mask, a, b))
+
+
+def test_views_are_operands_like_any_other(backend):
+    a = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    x = tensor(a)
+    t = emberlet.permute_dims(x, (2, 0, 1))[::-1, :, 1:]
+    v = a.transpose(2, 0, 1)[::-1, :, 1:]
+    same(t * 2 - 1, v * 2 - 1)
+    same(t + emberlet.broadcast_to(tensor(np.float32(3)), t.shape), v + 3)
+    same(emberlet.exp(t / 24), np.exp(v / 24), rtol=1e-6)
+
+
+def test_scalars_take_the_dtype_of_the_tensor(backend):
+    for dtype in ("int8", "uint8", "int64", "float16", "bfloat16", "float64"):
+        x = emberlet.ones((2,), dtype=dtype)
+        assert (x + 1).dtype.name == dtype
+        assert (1 - x).dtype.name == dtype
+    assert (emberlet.ones((2,), dtype="float16") * 1.5).dtype.name == "float16"
+    assert (emberlet.ones((2,), dtype="int32") * 1.5).dtype.name == "float32"
+    assert (emberlet.ones((2,), dtype="bool") + 1).dtype.name == "int64"
+    assert (emberlet.ones((2,), dtype="bool") & True).dtype.name == "bool"
+
+
+def test_promotion_follows_the_standard(backend):
+    def result(a, b):
+        return (emberlet.ones((1,), dtype=a) + emberlet.ones((1,), dtype=b)).dtype.name
+
+    assert result("int8", "uint8") == "int16"
+    assert result("uint32", "int8") == "int64"
+    assert result("float32", "float64") == "float64"
+    assert result("float16", "bfloat16") == "float32"
+    assert result("int64", "float16") == "float16"
+    with pytest.raises(DTypeError, match=r"uint64.*int8|int8.*uint64"):
+        result("uint64", "int8")
+
+
+def test_integers_become_floats_where_only_floats_make_sense(backend):
+    assert emberlet.exp(emberlet.arange(3)).dtype.name == "float32"
+    assert (emberlet.arange(3) / 2).tolist() == [0.0, 0.5, 1.0]
+
+
+def test_clip(backend):
+    a = np.array([NAN, -3, -1, 0, 2, 9], np.float32)
+    same(emberlet.clip(tensor(a), -1, 2), np.clip(a, -1, 2))
+    same(emberlet.clip(tensor(a), min=0), np.clip(a, 0, None))
+    same(emberlet.clip(tensor(a), max=tensor(np.float32(1))), np.clip(a, None, 1))
+    same(emberlet.clip(tensor(np.arange(5, dtype=np.uint8)), -5, 300), np.arange(5, dtype=np.uint8))
+    same(tensor(a).clamp_min(0), np.maximum(a, 0))
+
+
+def test_closeness_of_elements(backend):
+    a = np.array([1.0, 1.0, INF, INF, NAN, 0.0], np.float64)
+    b = np.array([1.0 + 1e-9, 1.1, INF, -INF, NAN, 1e-9], np.float64)
+    same(tensor(a).is_close(tensor(b)), np.isclose(a, b))
+    same(tensor(a).is_close(tensor(b), equal_nan=True), np.isclose(a, b, equal_nan=True))
+    assert tensor(a[:1]).all_close(tensor(b[:1])).item() is True
+
+
+def test_operators_reach_numpy_arrays_and_numbers_on_either_side(backend):
+    a = np.array([1.0, 2.0], np.float32)
+    x = tensor(a)
+    same(a + x, a + a)
+    same(x - a, a - a)
+    same(2 / x, 2 / a)
+    same(3 // x, 3 // a)
+    same(-x, -a)
+    same(abs(-x), a)
+    same(x**2, a**2)
+    same(2**x, 2**a)
+    assert (x == "one") is False or isinstance(x == "one", bool)
+
+
+def test_errors_say_both_sides(backend):
+    with pytest.raises(ShapeError, match=r"\(2, 3\).*\(4,\)"):
+        emberlet.ones((2, 3)) + emberlet.ones((4,))
+    with pytest.raises(DTypeError, match="bool"):
+        -emberlet.ones((2,), dtype="bool")
+    with pytest.raises(DTypeError, match="float32"):
+        emberlet.ones((2,)) & emberlet.ones((2,))
+    with pytest.raises(DTypeError, match="300 does not fit uint8"):
+        emberlet.ones((2,), dtype="uint8") + 300
+    with pytest.raises(TypeError):
+        emberlet.ones((2,)) + object()
+
+
+def test_operands_of_two_backends_are_refused():
+    a, b = emberlet.ones((2,), backend="python"), emberlet.ones((2,), backend="numpy")
+    with pytest.raises(BackendError, match=r"python and numpy.*\.to\(\)"):
+        a + b
+    assert (a + b.to("python")).tolist() == [2.0, 2.0]

@@ -1,0 +1,146 @@
+"""Reductions, running reductions and moments against NumPy."""
+
+from __future__ import annotations
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet.errors import ShapeError
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from support.backends import EPSILON, INTEGERS, numpy_dtype, same, tensor
+
+SETTINGS = {"max_examples": 60, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+
+
+@st.composite
+def arrays_and_axes(draw, min_side=0):
+    a = draw(hnp.arrays(np.int64, hnp.array_shapes(min_dims=0, max_dims=4, min_side=min_side, max_side=4),
+                        elements=st.integers(-9, 9)))  # fmt: skip
+    axes = draw(st.one_of(st.none(), st.sets(st.integers(0, max(0, a.ndim - 1)), max_size=a.ndim))) if a.ndim else None
+    axes = None if axes is None else tuple(x - a.ndim if draw(st.booleans()) else x for x in axes)
+    return a, axes, draw(st.booleans())
+
+
+@settings(**SETTINGS)
+@given(case=arrays_and_axes())
+def test_sums_and_products_over_any_axes(backend, case):
+    a, axes, keepdims = case
+    x, f = tensor(a), a.astype(np.float32)
+    same(emberlet.sum(x, axes, keepdims=keepdims), a.sum(axes, keepdims=keepdims))
+    same(emberlet.prod(x, axes, keepdims=keepdims), a.prod(axes, keepdims=keepdims))
+    same(emberlet.sum(tensor(f), axes, keepdims=keepdims), f.sum(axes, keepdims=keepdims), rtol=1e-6)
+    same(emberlet.any(x, axes, keepdims=keepdims), a.any(axes, keepdims=keepdims))
+    same(emberlet.all(x, axes, keepdims=keepdims), a.all(axes, keepdims=keepdims))
+    same(emberlet.count_nonzero(x, axes, keepdims=keepdims), np.asarray((a != 0).sum(axes, keepdims=keepdims)))
+
+
+@settings(**SETTINGS)
+@given(case=arrays_and_axes(min_side=1))
+def test_extremes_means_and_deviations_over_any_axes(backend, case):
+    a, axes, keepdims = case
+    x, f = tensor(a), a.astype(np.float64)
+    y = tensor(f)
+    same(emberlet.max(x, axes, keepdims=keepdims), a.max(axes, keepdims=keepdims))
+    same(emberlet.min(y, axes, keepdims=keepdims), f.min(axes, keepdims=keepdims))
+    same(emberlet.mean(y, axes, keepdims=keepdims), f.mean(axes, keepdims=keepdims), rtol=1e-12, atol=1e-12)
+    same(emberlet.var(y, axes, keepdims=keepdims), f.var(axes, keepdims=keepdims), rtol=1e-12, atol=1e-12)
+    same(emberlet.std(y, axes, keepdims=keepdims), f.std(axes, keepdims=keepdims), rtol=1e-12, atol=1e-12)
+
+
+@settings(**SETTINGS)
+@given(case=arrays_and_axes(min_side=1), data=st.data())
+def test_scans_and_positions_along_an_axis(backend, case, data):
+    a = case[0]
+    if not a.ndim:
+        return
+    axis = data.draw(st.integers(-a.ndim, a.ndim - 1))
+    x = tensor(a)
+    same(emberlet.cumulative_sum(x, axis=axis), a.cumsum(axis))
+    same(emberlet.cumulative_prod(x, axis=axis), a.cumprod(axis))
+    same(
+        emberlet.cumulative_sum(x, axis=axis, include_initial=True),
+        np.cumulative_sum(a, axis=axis, include_initial=True),
+    )
+    same(x.cummax(axis), np.maximum.accumulate(a, axis))
+    same(x.cummin(axis), np.minimum.accumulate(a, axis))
+    same(emberlet.argmax(x, axis), a.argmax(axis))
+    same(emberlet.argmin(x, axis, keepdims=True), a.argmin(axis, keepdims=True))
+    same(emberlet.diff(x, axis=axis), np.diff(a, axis=axis))
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, "bool"])
+def test_sums_of_integers_are_wide(backend, dtype):
+    a = np.ones((300,), dtype)
+    wide = "uint64" if dtype.startswith("u") else "int64"
+    same(emberlet.sum(tensor(a)), np.asarray(300, wide))
+    same(emberlet.prod(tensor(a)), np.asarray(1, wide))
+    same(emberlet.sum(tensor(a), dtype="int16"), np.asarray(300, "int16"))
+    same(emberlet.cumulative_sum(tensor(a)), np.arange(1, 301).astype(wide))
+
+
+def test_integer_sums_wrap_at_the_top(backend):
+    a = np.array([2**63 - 1, 1], np.int64)
+    same(emberlet.sum(tensor(a)), np.asarray(-(2**63)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_floats_are_summed_wide_and_rounded_once(backend, dtype):
+    a = np.full((1000,), 0.1).astype(numpy_dtype(dtype))
+    expected = np.asarray(a.astype(np.float64).sum()).astype(a.dtype)
+    same(emberlet.sum(tensor(a)), expected, rtol=EPSILON[dtype])
+    same(emberlet.mean(tensor(a)), a[0], rtol=EPSILON[dtype])
+
+
+def test_nan_and_infinities_reach_the_extremes(backend):
+    a = np.array([[1, np.nan, 3], [np.inf, -np.inf, 0], [2, 1, 0]], np.float32)
+    for axis in (None, 0, 1):
+        same(emberlet.max(tensor(a), axis), a.max(axis))
+        same(emberlet.min(tensor(a), axis), a.min(axis))
+    same(emberlet.argmax(tensor(a), 1), a.argmax(1))
+    same(emberlet.argmin(tensor(a), 1), a.argmin(1))
+    same(emberlet.argmax(tensor(a)), np.asarray(a.argmax()))
+    same(tensor(a).cummax(1), np.maximum.accumulate(a, 1))
+
+
+def test_reductions_of_nothing(backend):
+    x = emberlet.zeros((0, 3))
+    assert emberlet.sum(x).item() == 0
+    assert emberlet.prod(x, 0).tolist() == [1.0, 1.0, 1.0]
+    assert emberlet.any(x).item() is False
+    assert emberlet.all(x).item() is True
+    assert emberlet.sum(x, 1).shape == (0,)
+    assert np.isnan(emberlet.mean(x).item())
+    with pytest.raises(ShapeError, match=r"\(0, 3\)"):
+        emberlet.max(x, 0)
+    with pytest.raises(ShapeError, match=r"\(0, 3\)"):
+        emberlet.argmax(x, 0)
+
+
+def test_corrections_of_the_variance(backend):
+    a = np.array([[1.0, 2.0, 4.0], [3.0, 3.0, 9.0]])
+    same(emberlet.var(tensor(a), 1, correction=1), a.var(1, ddof=1))
+    var, mean = emberlet.var_mean(tensor(a), 1, correction=1)
+    same(var, a.var(1, ddof=1))
+    same(mean, a.mean(1))
+    with np.errstate(all="ignore"):
+        assert np.isnan(emberlet.var(tensor(a[:, :1]), 1, correction=1).tolist()).all()
+
+
+def test_norms_and_logsumexp(backend):
+    a = np.array([[1.0, -2.0, 4.0], [0.0, 3.0, -9.0]])
+    for p in (0, 1, 2, 3, np.inf, -np.inf):
+        same(emberlet.norm(tensor(a), p, 1), np.linalg.norm(a, p, 1), rtol=1e-14)
+    same(emberlet.vector_norm(tensor(a)), np.asarray(np.linalg.norm(a)), rtol=1e-14)
+    big = np.array([1000.0, 1000.5, -np.inf])
+    same(emberlet.logsumexp(tensor(big)), np.asarray(np.logaddexp.reduce(big)), rtol=1e-14)
+    same(emberlet.logsumexp(tensor(np.full(3, -np.inf))), np.asarray(-np.inf))
+
+
+def test_axes_that_do_not_exist_are_named(backend):
+    x = emberlet.ones((2, 3))
+    with pytest.raises(ShapeError, match=r"axis 2 .*\[-2, 2\)"):
+        emberlet.sum(x, 2)
+    with pytest.raises(ShapeError, match="twice"):
+        emberlet.sum(x, (0, -2))
