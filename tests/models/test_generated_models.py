@@ -21,7 +21,7 @@ def to_array(tensor: Tensor) -> np.ndarray:
     return np.frombuffer(data, dtype=tensor.dtype.name).reshape(tensor.shape)
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)
+@pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.id)
 def test_generated_model_gives_onnxruntimes_outputs(case: Case) -> None:
     try:
         model = load(case.model, backend="numpy")
