@@ -156,6 +156,8 @@ def resize(
     Integers are rounded. Raises ShapeError where scales or sizes do not fit the axes.
     """
     x = tensor(x)
+    if mode not in ("nearest", "linear", "cubic"):
+        raise ValueError("resize mode is 'nearest', 'linear' or 'cubic', found {!r}".format(mode))
     axes = list(range(x.ndim)) if axes is None else [axis_of(a, x.ndim) for a in axes]
     lengths = [x.shape[a] for a in axes]
     if (scales is None) == (sizes is None):
@@ -164,7 +166,7 @@ def resize(
         raise ShapeError("resize got {} scales or sizes for {} axes".format(len(sizes or scales), len(axes)))
     if sizes is None:
         scales = [float(s) for s in scales]
-        sizes = [floor(n * s) for n, s in zip(lengths, scales)]
+        sizes = [floor(_single(n * s)) for n, s in zip(lengths, scales)]
     else:
         sizes = [int(s) for s in sizes]
         if keep_aspect_ratio_policy != "stretch":

@@ -31,13 +31,18 @@ def single_node_models() -> list[Case]:
     return [c for c in cases() if c.name.startswith("contrib/") and key(onnx.load(c.model).graph.node[0]) in HANDLERS]
 
 
+def array_of(value: Any) -> Any:
+    """The elements of a case's input or output, which is an array or, for the narrow types, a TensorProto."""
+    return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+
+
 def check(node: onnx.NodeProto, inputs: dict[str, Any], outputs: dict[str, Any], backend: str, **more: Any) -> None:
     call = Call(node, [inputs[name] if name else None for name in node.input], backend_of(backend), more["opset"])
     found = run(call)
     for i, name in enumerate(node.output):
         if name and name in outputs:
             assert found[i] is not None, f"output {i} is missing"
-            close(found[i], np.asarray(outputs[name]), more["rtol"], more["atol"])
+            close(found[i], outputs[name], more["rtol"], more["atol"])
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -49,8 +54,8 @@ def test_node_case(name: str, backend: str) -> None:
     for inputs, outputs in case.data_sets:
         check(
             graph.node[0],
-            dict(zip((i.name for i in graph.input), inputs, strict=False)),
-            dict(zip((o.name for o in graph.output), outputs, strict=False)),
+            dict(zip((i.name for i in graph.input), map(array_of, inputs), strict=False)),
+            dict(zip((o.name for o in graph.output), map(array_of, outputs), strict=False)),
             backend,
             opset=opset,
             rtol=case.rtol,
