@@ -102,6 +102,10 @@ def conv_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, 
     kernel = weight.shape[2:]
     stride, dilation = per_axis(stride, n, "stride"), per_axis(dilation, n, "dilation")
     padding, output_padding = padding_pairs(padding, n), per_axis(output_padding, n, "output_padding")
+    for i in range(n):
+        out = (x.shape[i + 2] - 1) * stride[i] - padding[i][0] - padding[i][1] + dilation[i] * (kernel[i] - 1)
+        if out + output_padding[i] < 0:
+            raise ShapeError("conv_transpose: padding {} leaves nothing of input {}".format(padding, x.shape))
     if bias is not None:
         bias = like(bias, x)
     fast = operation(x.backend, "conv_transpose")

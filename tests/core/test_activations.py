@@ -1,0 +1,203 @@
+"""Activations and normalisations against their formulas in float64; overrides against the composites."""
+
+from __future__ import annotations
+
+import math
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.backend import get_backend
+from emberlet.tensor import Tensor
+from support.backends import EPSILON, NAMES, numpy_dtype, same, tensor
+
+X = np.array([[-1000.0, -20, -3.5, -1, -0.5, -0.0], [0, 0.25, 1, 2.5, 20, 1000]])
+ERF = np.vectorize(math.erf)
+
+
+def sigmoid(x):
+    return np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))))
+
+
+def softplus(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+FORMULAS = {
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "leaky_relu": lambda x: np.where(x < 0, 0.01 * x, x),
+    "sigmoid": sigmoid,
+    "hard_sigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
+    "silu": lambda x: x * sigmoid(x),
+    "swish": lambda x: x * sigmoid(x),
+    "hard_swish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "gelu": lambda x: 0.5 * x * (1 + ERF(x / math.sqrt(2))),
+    "softplus": softplus,
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "log_sigmoid": lambda x: -softplus(-x),
+    "mish": lambda x: x * np.tanh(softplus(x)),
+    "elu": lambda x: np.where(x < 0, np.expm1(np.minimum(x, 0)), x),
+    "selu": lambda x: 1.0507009873554805 * np.where(x < 0, 1.6732632423543772 * np.expm1(np.minimum(x, 0)), x),
+    "celu": lambda x: np.maximum(x, 0) + np.minimum(0, np.expm1(np.minimum(x, 0))),
+    "thresholded_relu": lambda x: np.where(x > 1, x, 0),
+    "shrink": lambda x: np.where(x > 0.5, x, np.where(x < -0.5, x, 0)),
+    "hardtanh": lambda x: np.clip(x, -1, 1),
+    "softmax": softmax,
+    "softmin": lambda x: softmax(-x),
+    "quiet_softmax": lambda x: np.exp(x - np.maximum(x.max(-1, keepdims=True), 0))
+    / (np.exp(-np.maximum(x.max(-1, keepdims=True), 0))
+       + np.exp(x - np.maximum(x.max(-1, keepdims=True), 0)).sum(-1, keepdims=True)),
+    "log_softmax": lambda x: x - x.max(-1, keepdims=True)
+    - np.log(np.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True)),
+    "hardmax": lambda x: (np.arange(x.shape[-1]) == x.argmax(-1)[:, None]).astype(x.dtype),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_activation_equals_its_formula(backend, name, dtype):
+    x = X.astype(numpy_dtype(dtype))
+    with np.errstate(all="ignore"):
+        expected = FORMULAS[name](x.astype(np.float64)).astype(x.dtype)
+    precision = EPSILON[dtype]
+    # Differences of nearly equal numbers (1 + erf near -1, exp of large arguments) keep fewer digits.
+    same(getattr(F, name)(tensor(x)), expected, rtol=40 * precision, atol=8 * precision)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_softmax_along_any_axis(backend, axis):
+    x = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+    same(F.softmax(tensor(x), axis), softmax(x, axis), rtol=1e-6)
+    turned = tensor(np.ascontiguousarray(x.T)).permute_dims((2, 1, 0))
+    same(F.softmax(turned, axis), softmax(x, axis), rtol=1e-6)
+    same(F.log_softmax(tensor(x), axis), np.log(softmax(x, axis)), rtol=1e-5, atol=1e-6)
+
+
+def test_softmax_of_special_values(backend):
+    x = np.array([[-np.inf, 0, 1], [np.nan, 0, 1], [np.inf, 0, 1], [-np.inf, -np.inf, -np.inf]], np.float32)
+    with np.errstate(all="ignore"):
+        expected = softmax(x)
+    expected[2] = np.nan
+    same(F.softmax(tensor(x)), expected, rtol=1e-6)
+
+
+def test_parameters_of_activations(backend):
+    x = X[0, 2:]
+    same(F.leaky_relu(tensor(x), 0.5), np.where(x < 0, 0.5 * x, x))
+    same(F.gelu(tensor(x), "tanh"), 0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x**3))), rtol=1e-12)
+    same(F.softplus(tensor(x), 2.0), softplus(2 * x) / 2, rtol=1e-14)
+    channels = np.stack([x, x])[None]
+    alpha = np.array([0.1, 0.2])
+    same(F.prelu(tensor(channels), tensor(alpha)), np.where(channels < 0, alpha[None, :, None] * channels, channels))
+    same(F.glu(tensor(x[None])), x[None, :2] * sigmoid(x[None, 2:]), rtol=1e-14)
+    same(F.shrink(tensor(np.array([-3, 0, 2], np.int32)), 1.0, 1.0), np.array([-2, 0, 1], np.int32))
+
+
+def composed(backend, name):
+    """A backend that lacks its own version of `name`, so that the composite is used."""
+    plain = type(backend)(0)
+    setattr(plain, name, None)
+    return plain
+
+
+OVERRIDE_CALLS = {
+    "relu": lambda x: F.relu(x),
+    "sigmoid": lambda x: F.sigmoid(x),
+    "softmax": lambda x: F.softmax(x, 1),
+    "log_softmax": lambda x: F.log_softmax(x, 1),
+    "gelu": lambda x: F.gelu(x),
+    "clip": lambda x: F.clip(x, -1.0, 2.5),
+    "layer_norm": lambda x: F.layer_norm(x, x[0, 0], x[0, 1]),
+    "rms_norm": lambda x: F.rms_norm(x, x[0, 0]),
+    "linear": lambda x: F.linear(x, x[0].mT, x[0, :, 0]),
+    "conv_transpose": lambda x: F.conv_transpose(x, F.reshape(x, (3, 2, -1))[:, :, :3], None, 2, 1, 1),
+    "signbit": lambda x: F.signbit(x),
+    "batch_norm": lambda x: F.batch_norm(x, x[0, :, 0], abs(x[0, :, 1]), x[0, :, 2], x[0, :, 3]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"), [(n, o) for n in NAMES for o in get_backend(n).OVERRIDES], ids=lambda v: str(v)
+)
+def test_an_override_equals_its_composite(name, operation):
+    backend = get_backend(name)
+    x = np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)
+    own = OVERRIDE_CALLS[operation](tensor(x, backend))
+    plain = composed(backend, operation)
+    y = tensor(x, backend)
+    composite = OVERRIDE_CALLS[operation](Tensor(y.data, y.dtype, y.shape, plain))
+    assert composite.backend is plain
+    found = Tensor(composite.data, composite.dtype, composite.shape, backend)
+    same(own, np.asarray(found), rtol=2e-6, atol=2e-7)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_normalisations(backend, dtype):
+    rng = np.random.default_rng(2)
+    x = (rng.standard_normal((2, 6, 5)) * 3 + 1).astype(numpy_dtype(dtype))
+    w, b = (rng.standard_normal(n).astype(x.dtype) for n in (6, 6))
+    lw, lb = (rng.standard_normal(n).astype(x.dtype) for n in (5, 5))
+    wide = x.astype(np.float64)
+    tolerance = {"rtol": 20 * EPSILON[dtype], "atol": 20 * EPSILON[dtype]}
+
+    def unit(v, axes, epsilon=1e-5):
+        return (v - v.mean(axes, keepdims=True)) / np.sqrt(v.var(axes, keepdims=True) + epsilon)
+
+    def per_channel(v):
+        return v.astype(np.float64)[None, :, None]
+
+    same(
+        F.layer_norm(tensor(x), tensor(lw), tensor(lb)),
+        (unit(wide, 2) * lw.astype(np.float64) + lb.astype(np.float64)).astype(x.dtype),
+        **tolerance,
+    )
+    same(F.layer_norm(tensor(x), axis=1), unit(wide, (1, 2)).astype(x.dtype), **tolerance)
+    rms = wide / np.sqrt((wide**2).mean(2, keepdims=True) + 1e-5)
+    same(F.rms_norm(tensor(x), tensor(lw)), (rms * lw.astype(np.float64)).astype(x.dtype), **tolerance)
+    same(
+        F.instance_norm(tensor(x), tensor(w), tensor(b)),
+        (unit(wide, 2) * per_channel(w) + per_channel(b)).astype(x.dtype),
+        **tolerance,
+    )
+    grouped = unit(wide.reshape(2, 3, 10), 2).reshape(x.shape)
+    same(
+        F.group_norm(tensor(x), 3, tensor(w), tensor(b)),
+        (grouped * per_channel(w) + per_channel(b)).astype(x.dtype),
+        **tolerance,
+    )
+    var = np.abs(b) + numpy_dtype(dtype).type(1)
+    expected = (wide - per_channel(w)) / np.sqrt(per_channel(var) + 1e-5) * per_channel(w) + per_channel(b)
+    same(
+        F.batch_norm(tensor(x), tensor(w), tensor(var), tensor(w), tensor(b)),
+        expected.astype(x.dtype),
+        rtol=40 * EPSILON[dtype],
+        atol=40 * EPSILON[dtype],
+    )
+
+
+def test_local_response_norm(backend):
+    x = np.random.default_rng(3).standard_normal((1, 5, 2))
+    square = np.pad(x**2, [(0, 0), (1, 1), (0, 0)])
+    total = square[:, :-2] + square[:, 1:-1] + square[:, 2:]
+    expected = x / (2.0 + 0.5 / 3 * total) ** 0.75
+    same(F.local_response_norm(tensor(x), 3, 0.5, 0.75, 2.0), expected, rtol=1e-12)
+
+
+def test_lp_normalize_and_mean_variance(backend):
+    x = np.array([[3.0, 4.0], [0.0, 0.0]])
+    same(F.lp_normalize(tensor(x)), np.array([[0.6, 0.8], [0.0, 0.0]]))
+    same(F.lp_normalize(tensor(x), p=1), np.array([[3 / 7, 4 / 7], [0.0, 0.0]]))
+    y = np.random.default_rng(4).standard_normal((2, 3, 2, 2))
+    expected = (y - y.mean((0, 2, 3), keepdims=True)) / (y.std((0, 2, 3), keepdims=True) + 1e-9)
+    same(F.mean_variance_norm(tensor(y)), expected, rtol=1e-10)
+
+
+def test_integers_have_no_softmax_of_their_own(backend):
+    assert F.softmax(emberlet.arange(3)).dtype.name == "float32"

@@ -1,0 +1,230 @@
+"""Matrix products, convolution and pooling against plain loops and NumPy."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.errors import ShapeError
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from support.backends import EPSILON, numpy_dtype, same, tensor
+
+SETTINGS = {"max_examples": 60, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+
+
+def conv_reference(x, w, b, stride, padding, dilation, groups):
+    """Cross-correlation, one output after the other."""
+    n = x.ndim - 2
+    x = np.pad(x, [(0, 0), (0, 0), *padding])
+    out = [(x.shape[i + 2] - dilation[i] * (w.shape[i + 2] - 1) - 1) // stride[i] + 1 for i in range(n)]
+    y = np.zeros((x.shape[0], w.shape[0], *out))
+    each, depth = w.shape[0] // groups, w.shape[1]
+    for image, m in product(range(x.shape[0]), range(w.shape[0])):
+        group = m // each
+        for place in product(*map(range, out)):
+            window = tuple(
+                slice(place[i] * stride[i], place[i] * stride[i] + dilation[i] * (w.shape[i + 2] - 1) + 1, dilation[i])
+                for i in range(n)
+            )
+            seen = x[(image, slice(group * depth, (group + 1) * depth), *window)]
+            y[(image, m, *place)] = (seen * w[m]).sum() + (0 if b is None else b[m])
+    return y
+
+
+@st.composite
+def convolutions(draw, max_rank=3):
+    n = draw(st.integers(1, max_rank))
+    groups = draw(st.sampled_from([1, 1, 2, 3]))
+    depth, each = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    kernel = [draw(st.integers(1, 3)) for _ in range(n)]
+    stride = [draw(st.integers(1, 3)) for _ in range(n)]
+    dilation = [draw(st.integers(1, 2)) for _ in range(n)]
+    padding = [(draw(st.integers(0, 2)), draw(st.integers(0, 2))) for _ in range(n)]
+    spatial = []
+    for i in range(n):
+        least = max(1, dilation[i] * (kernel[i] - 1) + 1 - sum(padding[i]))
+        spatial.append(draw(st.integers(least, least + 4)))
+    x = (draw(st.integers(1, 2)), depth * groups, *spatial)
+    w = (each * groups, depth, *kernel)
+    return x, w, stride, padding, dilation, groups, draw(st.booleans())
+
+
+@settings(**SETTINGS)
+@given(case=convolutions(), seed=st.integers(0, 99))
+def test_convolution_in_any_number_of_dimensions(backend, case, seed):
+    shape, kernel, stride, padding, dilation, groups, biased = case
+    rng = np.random.default_rng(seed)
+    x, w = rng.integers(-5, 5, shape).astype(np.float32), rng.integers(-5, 5, kernel).astype(np.float32)
+    b = rng.integers(-5, 5, kernel[0]).astype(np.float32) if biased else None
+    expected = conv_reference(x, w, b, stride, padding, dilation, groups).astype(np.float32)
+    bias = None if b is None else tensor(b)
+    same(F.conv(tensor(x), tensor(w), bias, stride, padding, dilation, groups), expected)
+
+
+@settings(**SETTINGS)
+@given(case=convolutions(2), extra=st.integers(0, 1), seed=st.integers(0, 99))
+def test_transposed_convolution_is_the_adjoint(backend, case, extra, seed):
+    shape, kernel, stride, padding, dilation, groups, _ = case
+    rng = np.random.default_rng(seed)
+    out = conv_reference(np.zeros(shape), np.zeros(kernel), None, stride, padding, dilation, groups).shape
+    sizes = zip(out[2:], stride, dilation, kernel[2:], padding, strict=True)
+    assume(all((n - 1) * s + d * (k - 1) + 1 > sum(p) for n, s, d, k, p in sizes))
+    y = rng.integers(-3, 3, out).astype(np.float64)
+    w = rng.integers(-3, 3, kernel).astype(np.float64)
+    back = F.conv_transpose(tensor(y), tensor(w), None, stride, padding, 0, dilation, groups)
+    # <conv(x), y> = <x, conv_transpose(y)> for any x of the size that the result has.
+    x = rng.integers(-3, 3, back.shape).astype(np.float64)
+    there = conv_reference(x, w, None, stride, padding, dilation, groups)
+    assert there.shape == y.shape
+    assert np.vdot(there, y) == np.vdot(x, np.asarray(back))
+    longer = F.conv_transpose(tensor(y), tensor(w), None, stride, padding, extra, dilation, groups)
+    assert longer.shape[2:] == tuple(n + extra for n in back.shape[2:])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
+def test_convolution_in_other_precisions(backend, dtype):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, 3, 6, 6)).astype(numpy_dtype(dtype))
+    w = rng.standard_normal((4, 3, 3, 3)).astype(numpy_dtype(dtype))
+    expected = conv_reference(x.astype(np.float64), w.astype(np.float64), None, (1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    same(
+        F.conv2d(tensor(x), tensor(w), padding=1),
+        expected.astype(x.dtype),
+        rtol=8 * EPSILON[dtype],
+        atol=1e-2 if dtype != "float64" else 1e-12,
+    )
+
+
+def test_convolution_names_what_does_not_fit(backend):
+    x, w = emberlet.ones((1, 3, 5, 5)), emberlet.ones((4, 2, 3, 3))
+    with pytest.raises(ShapeError, match=r"3 channels.*wants 2"):
+        F.conv(x, w)
+    with pytest.raises(ShapeError, match="larger than input"):
+        F.conv(emberlet.ones((1, 2, 2, 2)), w)
+    with pytest.raises(ShapeError, match="bias"):
+        F.conv(emberlet.ones((1, 2, 5, 5)), w, emberlet.ones((3,)))
+    with pytest.raises(ShapeError, match="conv1d"):
+        F.conv1d(emberlet.ones((1, 2, 5, 5)), w)
+    assert F.conv2d(emberlet.ones((1, 2, 5, 5)), w, padding="same").shape == (1, 4, 5, 5)
+    assert F.conv2d(emberlet.ones((1, 2, 5, 5)), w, padding="valid").shape == (1, 4, 3, 3)
+
+
+def pool_reference(x, op, kernel, stride, padding, dilation, fill):
+    n = x.ndim - 2
+    x = np.pad(x, [(0, 0), (0, 0), *padding], constant_values=fill)
+    out = [(x.shape[i + 2] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in range(n)]
+    y = np.zeros((*x.shape[:2], *out))
+    for place in product(*map(range, out)):
+        window = tuple(
+            slice(place[i] * stride[i], place[i] * stride[i] + dilation[i] * (kernel[i] - 1) + 1, dilation[i])
+            for i in range(n)
+        )
+        y[(slice(None), slice(None), *place)] = op(x[(slice(None), slice(None), *window)], tuple(range(2, n + 2)))
+    return y
+
+
+@settings(**SETTINGS)
+@given(case=convolutions(), seed=st.integers(0, 99))
+def test_pooling_in_any_number_of_dimensions(backend, case, seed):
+    shape, weight, stride, padding, dilation, _, _ = case
+    kernel = weight[2:]
+    x = np.random.default_rng(seed).integers(-9, 9, shape).astype(np.float32)
+    largest = pool_reference(x, np.max, kernel, stride, padding, dilation, -np.inf).astype(np.float32)
+    same(F.max_pool(tensor(x), kernel, stride, padding, dilation), largest)
+    total = pool_reference(x, np.sum, kernel, stride, padding, dilation, 0)
+    same(
+        F.avg_pool(tensor(x), kernel, stride, padding, dilation),
+        (total / np.prod(kernel)).astype(np.float32),
+        rtol=1e-6,
+    )
+    count = pool_reference(np.ones_like(x), np.sum, kernel, stride, padding, dilation, 0)
+    with np.errstate(all="ignore"):
+        expected = (total / count).astype(np.float32)
+    same(F.avg_pool(tensor(x), kernel, stride, padding, dilation, count_include_pad=False), expected, rtol=1e-6)
+    if all(d == 1 for d in dilation):
+        values, where = F.max_pool_with_indices(tensor(x), kernel, stride, padding)
+        same(values, largest)
+        flat = x.reshape(*x.shape[:2], -1)
+        if np.isfinite(largest).all():
+            found = np.take_along_axis(flat, np.asarray(where).reshape(*x.shape[:2], -1), 2)
+            np.testing.assert_array_equal(found, largest.reshape(*x.shape[:2], -1))
+
+
+def test_max_pool_keeps_nan_and_integers(backend):
+    a = np.array([[[1, np.nan, 3, -np.inf, np.inf, 0]]], np.float32)
+    same(F.max_pool1d(tensor(a), 2, 1), np.array([[[np.nan, np.nan, 3, np.inf, np.inf]]], np.float32))
+    b = np.array([[[-5, -100, 3, 4]]], np.int8)
+    same(F.max_pool1d(tensor(b), 2, padding=1), np.array([[[-5, 3, 4]]], np.int8))
+
+
+def test_ceil_mode_adds_a_window_that_starts_inside(backend):
+    x = emberlet.arange(5, dtype="float32").reshape((1, 1, 5))
+    assert F.max_pool1d(x, 2, 2, ceil_mode=True).tolist() == [[[1, 3, 4]]]
+    assert F.avg_pool1d(x, 2, 2, ceil_mode=True).tolist() == [[[0.5, 2.5, 4]]]
+    assert F.max_pool1d(x, 2, 2).shape == (1, 1, 2)
+    # The window that would start in the right padding does not count.
+    assert F.avg_pool1d(x, 1, 3, padding=((0, 1),), ceil_mode=True).shape == (1, 1, 2)
+
+
+def test_adaptive_pooling(backend):
+    x = emberlet.arange(7, dtype="float32").reshape((1, 1, 7))
+    assert F.adaptive_avg_pool1d(x, 3).tolist() == [[[1, 3, 5]]]
+    assert F.adaptive_max_pool1d(x, 3).tolist() == [[[2, 4, 6]]]
+    assert F.adaptive_avg_pool2d(emberlet.ones((1, 2, 5, 4)), (2, 3)).tolist() == np.ones((1, 2, 2, 3)).tolist()
+    assert F.global_avg_pool(emberlet.ones((1, 2, 5, 4))).shape == (1, 2, 1, 1)
+
+
+@settings(**SETTINGS)
+@given(data=st.data(), seed=st.integers(0, 99))
+def test_matmul_follows_numpy(backend, data, seed):
+    m, k, n = (data.draw(st.integers(0, 4)) for _ in range(3))
+    lead = data.draw(st.sampled_from([((), ()), ((2,), ()), ((), (3,)), ((2, 1), (3,)), ((2,), (2,)), ((0,), (1,))]))
+    rng = np.random.default_rng(seed)
+    dtype = data.draw(st.sampled_from(["float32", "float64", "int32", "int8", "float16"]))
+    a, b = rng.integers(-4, 4, (*lead[0], m, k)).astype(dtype), rng.integers(-4, 4, (*lead[1], k, n)).astype(dtype)
+    same(tensor(a) @ tensor(b), np.matmul(a, b))
+    turned = np.ascontiguousarray(b.swapaxes(-1, -2))
+    same(tensor(a) @ tensor(turned).mT if turned.ndim > 1 else tensor(a) @ tensor(b), np.matmul(a, b))
+    if k:
+        same(tensor(a) @ tensor(b[..., 0].reshape(-1)[:k]), np.matmul(a, b[..., 0].reshape(-1)[:k])) if n else None
+        same(emberlet.vecdot(tensor(a), tensor(a)), np.vecdot(a, a))
+
+
+def test_products_of_vectors_and_more_axes(backend):
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(3.0)
+    same(tensor(b) @ tensor(b), np.asarray(b @ b))
+    same(tensor(b) @ tensor(a.T), b @ a.T)
+    same(emberlet.functional.outer(tensor(b), tensor(b)), np.outer(b, b))
+    c = np.arange(24.0).reshape(3, 2, 4)
+    same(emberlet.tensordot(tensor(a), tensor(c), axes=([0, 1], [1, 0])), np.tensordot(a, c, ([0, 1], [1, 0])))
+    same(emberlet.tensordot(tensor(a), tensor(c), axes=1), np.tensordot(a, c, 1))
+    same(emberlet.tensordot(tensor(a), tensor(b), axes=0), np.tensordot(a, b, 0))
+    with pytest.raises(ShapeError, match="3 columns meet 2 rows"):
+        tensor(a) @ tensor(a)
+    with pytest.raises(ShapeError, match="at least one axis"):
+        tensor(a) @ tensor(np.float64(2))
+
+
+def test_int8_products_wrap_at_the_end_only(backend):
+    a = np.full((1, 300), 100, np.int8)
+    expected = np.array([[300 * 100 * 100]]).astype(np.int8)
+    same(tensor(a) @ tensor(a).mT, expected)
+
+
+def test_linear_and_gemm(backend):
+    rng = np.random.default_rng(0)
+    x, w, b = (rng.standard_normal(s).astype(np.float32) for s in ((2, 3, 4), (4, 5), (5,)))
+    same(F.linear(tensor(x), tensor(w), tensor(b)), x @ w + b, rtol=1e-5, atol=1e-6)
+    same(F.linear(tensor(x[0, 0]), tensor(w)), x[0, 0] @ w, rtol=1e-5, atol=1e-6)
+    same(
+        F.gemm(tensor(w), tensor(w), tensor(b[:4]), 0.5, 2.0, trans_b=True),
+        0.5 * w @ w.T + 2 * b[:4],
+        rtol=1e-5,
+        atol=1e-5,
+    )
+    with pytest.raises(ShapeError, match="d_input"):
+        F.linear(tensor(x), tensor(w.T))
