@@ -10,12 +10,37 @@ from .program import Program
 
 DIALECTS = ("viper", "bytecode", "float32")
 
+_PREPARE = {
+    "viper": """\
+def prepare(W, T):
+    import uctypes
+
+    return W, T if uctypes.addressof(T) & 3 == 0 else bytearray(T)
+""",
+    "bytecode": """\
+def prepare(W, T):
+    from array import array
+
+    return W, array("I", bytes(T))
+""",
+    "float32": """\
+def prepare(W, T):
+    import uctypes
+
+    address = uctypes.addressof(W)
+    order = uctypes.LITTLE_ENDIAN if address & 3 else uctypes.NATIVE
+    floats = {"w": (uctypes.ARRAY | 0, uctypes.FLOAT32 | len(W) // 4)}
+    return uctypes.struct(address, floats, order).w, T
+""",
+}
+
 
 def kernels_source(program: Program, dialect: str) -> str:
     """The source of `run(A, W, T)` and of the kernels it needs; layers with equal kernels share one.
 
     A: the arena, bytearray (float32: array of floats); W: weights; T: words (viper: aligned bytes; else array 'I').
-    `reset(A)` sets what the model remembers to zero.
+    `reset(A)` sets what the model remembers to zero. `prepare(W, T)` turns the bytes of both into what `run` takes, in
+    place where they are aligned.
     """
     names: dict[str, str] = {}
     functions: list[str] = []
@@ -31,7 +56,7 @@ def kernels_source(program: Program, dialect: str) -> str:
         calls.append(f"    {name}({', '.join([*writer.arguments(), *places])})")
     text = "\n\n".join(functions)
     run = "def run(A, W, T):\n" + ("\n".join(calls) or "    pass") + "\n"
-    return "\n\n".join([_imports(text, dialect), text, run, _reset(program)]).lstrip("\n")
+    return "\n\n".join([_imports(text, dialect), text, run, _reset(program), _PREPARE[dialect]]).lstrip("\n")
 
 
 def _imports(text: str, dialect: str) -> str:

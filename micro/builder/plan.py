@@ -74,8 +74,16 @@ def _fit(buffer: Buffer, others: Sequence[Buffer]) -> int:
 
 def lower_bound(buffers: Sequence[Buffer]) -> int:
     """What lives at the fullest step: no plan needs less."""
-    steps = {b.first for b in buffers}
-    return max((sum(b.size for b in buffers if b.first <= s <= b.last) for s in steps), default=0)
+    return _living(buffers, fullest_step(buffers))
+
+
+def fullest_step(buffers: Sequence[Buffer]) -> int:
+    """The step at which most lives."""
+    return max({max(0, b.first) for b in buffers}, key=lambda step: (_living(buffers, step), -step), default=0)
+
+
+def _living(buffers: Sequence[Buffer], step: int) -> int:
+    return sum(b.size for b in buffers if b.first <= step <= b.last)
 
 
 def plan(graph: Graph) -> Program:
@@ -243,6 +251,7 @@ class _Planner:
             arena,
             constants.weights,
             tuple(constants.words),
+            self.layers[fullest_step(everything)].name if self.layers else "",
             tuple(states),
         )
 

@@ -41,8 +41,8 @@ class Port:
 
 @dataclass(frozen=True)
 class Program:
-    """weights: uint8, or float32 where `is_float`; words: of T; arena: elements; states: (place, hidden units) of what
-    is remembered, in int8, or (place, elements) in float32."""
+    """weights: uint8, or float32 where `is_float`; words: of T; arena: elements; peak: the layer at which most of it is
+    needed; states: (place, hidden units) of what is remembered, in int8, or (place, elements) in float32."""
 
     name: str
     is_float: bool
@@ -52,6 +52,7 @@ class Program:
     arena: int
     weights: Array
     words: tuple[int, ...]
+    peak: str = ""
     states: tuple[tuple[int, int], ...] = ()
 
     @property

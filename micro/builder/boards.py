@@ -1,0 +1,60 @@
+"""Facts about boards: what a model must fit into, and how fast it may run there.
+
+Memory and clock are those of the chip and of MicroPython's stock firmware for the named board, rounded down. Cycles are
+estimates from counting the instructions of the kernels; no board has confirmed them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from emberlet.errors import UnsupportedError
+
+KB = 1024
+
+
+@dataclass(frozen=True)
+class Board:
+    """arch: mpy-cross's name of the instruction set; ram: of the chip; heap: what MicroPython leaves of it to a
+    program; flash: of the file system; cycles: for one multiply-accumulate of a dense layer, estimated.
+
+    chip: whose flash partitions are readable ("rp2", "esp32" or ""); mapped: whether such a partition is read in place.
+    """
+
+    name: str
+    title: str
+    arch: str
+    mhz: int
+    ram: int
+    heap: int
+    flash: int
+    cycles: float
+    chip: str = ""
+    mapped: bool = False
+
+
+BOARDS = {
+    board.name: board
+    for board in (
+        Board("rp2", "Raspberry Pi Pico, RP2040", "armv6m", 125, 264 * KB, 190 * KB, 1408 * KB, 14, "rp2", True),
+        Board(
+            "rp2350", "Raspberry Pi Pico 2, RP2350", "armv7emsp", 150, 520 * KB, 440 * KB, 2560 * KB, 12, "rp2", True
+        ),
+        Board("esp32", "ESP32, no PSRAM", "xtensawin", 160, 520 * KB, 100 * KB, 2048 * KB, 13, "esp32"),
+        Board("esp32s3", "ESP32-S3, no PSRAM", "xtensawin", 160, 512 * KB, 180 * KB, 2048 * KB, 13, "esp32"),
+        Board("esp32c3", "ESP32-C3", "rv32imc", 160, 400 * KB, 120 * KB, 2048 * KB, 14, "esp32"),
+        Board("esp8266", "ESP8266", "xtensa", 80, 80 * KB, 36 * KB, 2048 * KB, 15),
+        Board("stm32f4", "pyboard v1.1, STM32F405", "armv7emsp", 168, 192 * KB, 100 * KB, 112 * KB, 12),
+        Board("stm32h7", "NUCLEO-H743ZI", "armv7emdp", 400, 1024 * KB, 400 * KB, 128 * KB, 8),
+        Board("nrf52840", "nRF52840", "armv7emsp", 64, 256 * KB, 128 * KB, 64 * KB, 12),
+        Board("samd51", "SAMD51", "armv7emsp", 120, 192 * KB, 120 * KB, 64 * KB, 12),
+        Board("teensy41", "Teensy 4.1, i.MX RT1062", "armv7emdp", 600, 1024 * KB, 500 * KB, 7168 * KB, 8),
+    )
+}
+
+
+def board(name: str) -> Board:
+    """Raises UnsupportedError for a name that no board has."""
+    if name not in BOARDS:
+        raise UnsupportedError(f"no board {name!r}; there are: {', '.join(BOARDS)}")
+    return BOARDS[name]

@@ -1,0 +1,256 @@
+"""From a float32 graph to the files of a model, and what they need."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from emberlet import dtypes
+from emberlet.burnpack import Burnpack
+from emberlet.errors import UnsupportedError
+from emberlet.host.burnpack_writer import Source, dumps
+
+from .boards import Board
+from .calibrate import Range, check_samples, each, ranges_of, tallies
+from .compile import compile_mpy
+from .cost import Cost, cost
+from .emit_kernels import kernels_source
+from .emit_model import Pack, Partition, model_source, weights_source
+from .fuse import fuse
+from .graph import Graph
+from .kernels.layer import Array
+from .plan import plan
+from .program import Program
+from .quantise import quantise_graph
+from .reference import dequantise, quantise
+from .romfs import romfs_image
+
+WEIGHTS = ("module", "file", "romfs", "frozen", "partition")
+
+METHODS = ("auto", "minmax", "percentile")
+
+MOST_COMPARED = 64
+"""Samples on which calibration methods, and int8 with float32, are compared."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """weights: where they lie ("module": bytes of a module; "file": a burnpack read into memory, or in place where it
+    lies in a ROMFS; "romfs": the same with an image; "frozen": a module for the firmware; "partition": a burnpack in a
+    flash partition). method: of calibration. release: the oldest MicroPython that the .mpy files must load on.
+    """
+
+    name: str
+    weights: str = "file"
+    boards: Sequence[Board] = ()
+    method: str = "auto"
+    percentile: float = 99.99
+    partition: Partition | None = None
+    release: str | None = None
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """int8 beside float32 on the calibration samples, first output: samples compared, the part of them with the same
+    greatest element, root mean square and greatest difference in proportion to the output's range."""
+
+    samples: int
+    same_best: float
+    rms: float
+    worst: float
+
+    def __str__(self) -> str:
+        return (
+            f"int8 beside float32 on {self.samples} samples: the same greatest output in {self.same_best:.1%}, "
+            f"difference {self.rms:.2%} of the output's range (root mean square), {self.worst:.2%} at most"
+        )
+
+
+@dataclass
+class Built:
+    """sources: the files as text; extra: files beside them; by instruction set ("" for bytecode alone): deployed, what
+    goes onto a board; images, its ROMFS image; costs.
+    """
+
+    program: Program
+    graph: Graph
+    sources: dict[str, str] = field(default_factory=dict)
+    deployed: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    extra: dict[str, bytes] = field(default_factory=dict)
+    images: dict[str, bytes] = field(default_factory=dict)
+    costs: dict[str, Cost] = field(default_factory=dict)
+    agreement: Agreement | None = None
+
+
+def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = None) -> Built:
+    """The files of a model: in int8 where there are samples (or the graph came quantised), else in float32.
+
+    Raises UnsupportedError for what kernels cannot do, ShapeError for samples that do not fit.
+    """
+    if options.weights not in WEIGHTS:
+        raise UnsupportedError(f"weights {options.weights!r}: expected one of {', '.join(WEIGHTS)}")
+    graph = fuse(replace(graph, name=options.name))
+    agreement = None
+    if samples is not None:
+        graph, agreement = calibrated(graph, samples, options)
+    elif graph.grids:
+        graph = quantise_graph(graph, dict.fromkeys(graph.shapes, (0.0, 0.0)) | _known(graph))
+    built = Built(plan(graph), graph, agreement=agreement)
+    _write_sources(built, options)
+    _compile(built, options)
+    return built
+
+
+def _known(graph: Graph) -> dict[str, Range]:
+    """The ranges that the grids of a quantised model stand for. Raises UnsupportedError for tensors without one."""
+    shared = {layer.output for layer in graph.layers if layer.kind in ("reshape", "move", "maxpool")}
+    missing = [n for n in graph.shapes if n not in graph.grids and n not in shared]
+    if missing:
+        raise UnsupportedError(
+            f"{graph.name}: quantised only in part: no scale for {', '.join(missing[:5])}; calibrate it with samples"
+        )
+    return {n: (g.scale * -g.zero, g.scale * (255 - g.zero)) for n, g in graph.grids.items()}
+
+
+def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> tuple[Graph, Agreement]:
+    """The graph in int8, by the method that keeps closest to float32 where that is left open."""
+    checked = check_samples(samples, graph)
+    seen = tallies(graph, checked)
+    methods = ("minmax", "percentile") if options.method == "auto" else (options.method,)
+    some = {name: x[:: max(1, len(x) // MOST_COMPARED)][:MOST_COMPARED] for name, x in checked.items()}
+    best: tuple[Graph, Agreement] | None = None
+    for method in methods:
+        quantised = quantise_graph(graph, ranges_of(seen, method, options.percentile))
+        agreement = agree(graph, quantised, some)
+        if best is None or agreement.rms < best[1].rms:
+            best = quantised, agreement
+    assert best is not None
+    return best
+
+
+def agree(graph: Graph, quantised: Graph, samples: Mapping[str, Array]) -> Agreement:
+    """How far int8 is from float32."""
+    name = graph.outputs[0]
+    grid = quantised.grids[name]
+    expected, found = [], []
+    for sample in each(samples):
+        expected.append(graph.run(sample)[name].reshape(-1))
+        inputs = {n: quantise(x, quantised.grids[n].scale, quantised.grids[n].zero) for n, x in sample.items()}
+        found.append(dequantise(quantised.run(inputs)[name], grid.scale, grid.zero).reshape(-1))
+    a, b = np.stack(expected), np.stack(found)
+    span = float(a.max() - a.min()) or 1.0
+    off = np.abs(a - b) / span
+    same = float(np.mean(a.argmax(1) == b.argmax(1)))
+    return Agreement(len(a), same, float(np.sqrt(np.mean(off**2))), float(off.max()))
+
+
+def pack(program: Program) -> Pack:
+    """Both blobs as a burnpack: tensors "weights" and "tables", and a mark that tells this build from others."""
+    weights, tables = program.weight_bytes, program.word_bytes
+    mark = hashlib.sha256(weights + tables + repr(program.arena).encode()).hexdigest()[:8]
+    dtype = dtypes.float32 if program.is_float else dtypes.uint8
+    data = dumps(
+        {
+            "weights": Source(dtype, program.weights.shape, lambda: weights),
+            "tables": Source(dtypes.uint32, (len(program.words),), lambda: tables),
+        },
+        metadata={"generator": "emberlet micro", "model": program.name, "build": mark},
+    )
+    entries = Burnpack(data).tensors
+    return Pack(data, entries["weights"].start, entries["tables"].start, data.index(mark.encode()), mark.encode())
+
+
+def _write_sources(built: Built, options: Options) -> None:
+    program, name = built.program, options.name
+    packed = None if options.weights in ("module", "frozen") else pack(program)
+    partition = options.partition if options.weights == "partition" else None
+    built.sources[f"{name}.py"] = model_source(program, packed, partition)
+    if program.is_float:
+        built.sources[f"{name}_kernels.py"] = kernels_source(program, "float32")
+    else:
+        built.sources[f"{name}_kernels.py"] = kernels_source(program, "viper")
+        built.sources[f"{name}_bytecode.py"] = kernels_source(program, "bytecode")
+    if packed is None:
+        built.sources[f"{name}_weights.py"] = weights_source(program)
+    else:
+        built.extra[f"{name}.bpk"] = packed.data
+    if options.weights == "frozen":
+        modules = [f'module("{file}")' for file in built.sources if not file.endswith("_bytecode.py")]
+        built.extra["manifest.py"] = ("\n".join(modules) + "\n").encode()
+
+
+def _compile(built: Built, options: Options) -> None:
+    """The .mpy files for each instruction set of the boards; portable bytecode where no board is named."""
+    name, release = options.name, options.release
+    portable = {
+        file.replace(".py", ".mpy"): compile_mpy(text, file[:-3], None, release)
+        for file, text in built.sources.items()
+        if not file.endswith("_kernels.py") or built.program.is_float
+    }
+    native = "" if built.program.is_float else f"{name}_kernels"
+    archs = sorted({b.arch for b in options.boards}) if native else []
+    for arch in archs or [""]:
+        files = dict(portable)
+        if arch:
+            files.pop(f"{name}_bytecode.mpy", None)
+            files[f"{native}.mpy"] = compile_mpy(built.sources[f"{native}.py"], native, arch, release)
+        blob = {f"{name}.bpk": built.extra[f"{name}.bpk"]} if f"{name}.bpk" in built.extra else {}
+        built.deployed[arch] = {**files, **blob}
+        how = options.weights
+        if how == "partition":
+            mapped = options.partition is not None and options.partition.chip == "rp2"
+            how = "partition-mapped" if mapped else "partition-copied"
+        flash = sum(map(len, built.deployed[arch].values()))
+        if how == "romfs":
+            built.images[arch] = romfs_image(built.deployed[arch])
+            flash = len(built.images[arch])
+        built.costs[arch] = cost(built.program, built.deployed[arch], how, flash)
+
+
+def write(built: Built, options: Options, out: Path) -> list[Path]:
+    """Write everything under `out` (made if missing): sources, and a folder for each instruction set. The paths.
+
+    Raises OSError.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+
+    def put(path: Path, data: bytes) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        written.append(path)
+
+    for file, text in built.sources.items():
+        put(out / file, text.encode())
+    for file, data in built.extra.items():
+        put(out / file, data)
+    plans: dict[str, dict[str, list[str]]] = {}
+    for arch, files in built.deployed.items():
+        folder = out / (arch or "bytecode")
+        for file, data in files.items():
+            put(folder / file, data)
+        urls = [[file, file] for file in files]
+        put(folder / "package.json", (json.dumps({"urls": urls, "version": "1.0"}, indent=1) + "\n").encode())
+        if arch in built.images:
+            put(folder / f"{options.name}.romfs", built.images[arch])
+        plans[arch or "bytecode"] = {"files": list(files)}
+    about = {
+        "name": options.name,
+        "weights": options.weights,
+        "targets": plans,
+        "boards": {board.name: board.arch for board in options.boards},
+        "partition": None if options.partition is None else vars(options.partition),
+    }
+    put(out / "build.json", (json.dumps(about, indent=1) + "\n").encode())
+    return written
+
+
+def module_name(text: str) -> str:
+    """A name for the modules, from that of a file."""
+    name = re.sub(r"\W", "_", text, flags=re.ASCII).strip("_").lower() or "model"
+    return f"m_{name}" if name[0].isdigit() else name

@@ -1,0 +1,107 @@
+"""`emberlet micro build` and `emberlet micro deploy`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from emberlet.errors import EmberletError
+
+from .boards import BOARDS, board
+from .build import METHODS, WEIGHTS, Built, Options, build, module_name, write
+from .calibrate import samples_from
+from .cost import report, shortfalls
+from .deploy import commands, deploy
+from .emit_model import Partition
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; its exit status: 0, or 1 where it failed or the model does not fit the board."""
+    parser = argparse.ArgumentParser(prog="emberlet micro", description="Models for microcontrollers.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    _add_build(verbs.add_parser("build", help="MicroPython files from a model"))
+    _add_deploy(verbs.add_parser("deploy", help="bring built files onto a board"))
+    arguments = parser.parse_args(argv)
+    try:
+        return _build(arguments) if arguments.verb == "build" else _deploy(arguments)
+    except (EmberletError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _add_build(p: argparse.ArgumentParser) -> None:
+    p.add_argument("model", type=Path, help="an ONNX file, float32 or quantised (QDQ)")
+    p.add_argument(
+        "--calibration", type=Path, metavar="NPZ", help="samples of the inputs: int8 is calibrated with them"
+    )
+    p.add_argument("--float", action="store_true", help="stay float32 (so it does without --calibration too)")
+    p.add_argument("--out", type=Path, default=Path("dist"), help="folder to write to (default: dist)")
+    p.add_argument("--name", help="of the modules; the model's file name unless given")
+    p.add_argument(
+        "--board", action="append", default=[], metavar="NAME", help=f"one of {', '.join(BOARDS)}; repeatable"
+    )
+    p.add_argument("--weights", choices=WEIGHTS, default="file", help="where weights lie on the board (default: file)")
+    p.add_argument("--method", choices=METHODS, default="auto", help="how ranges are calibrated (default: auto)")
+    p.add_argument("--percentile", type=float, default=99.99, help="of values a range holds (default: 99.99)")
+    p.add_argument("--partition", default="", metavar="WHERE", help="rp2: its start in bytes; esp32: its label")
+    p.add_argument("--micropython", metavar="RELEASE", help="the oldest release that .mpy files must load on, as 1.22")
+
+
+def _add_deploy(p: argparse.ArgumentParser) -> None:
+    p.add_argument("out", type=Path, help="the folder that `micro build` wrote")
+    p.add_argument("--board", help="which of the boards it was built for")
+    p.add_argument("--port", help="the board's port, as mpremote's connect takes it")
+    p.add_argument("--to", default="/", help="folder on the board (default: /)")
+    p.add_argument("--dry-run", action="store_true", help="only print the mpremote commands")
+
+
+def _build(a: argparse.Namespace) -> int:
+    from .from_ir import read_graph
+
+    name = module_name(a.name or a.model.stem)
+    boards = [board(b) for b in a.board]
+    graph = read_graph(a.model, name)
+    samples = samples_from(a.calibration, graph) if a.calibration and not a.float else None
+    options = Options(
+        name=name,
+        weights=a.weights,
+        boards=boards,
+        method=a.method,
+        percentile=a.percentile,
+        partition=_partition(a.weights, a.partition, boards[0].chip if boards else ""),
+        release=a.micropython,
+    )
+    built = build(graph, options, samples)
+    written = write(built, options, a.out)
+    print_report(built, options)
+    print(f"  written to {a.out}: {len(written)} files")
+    return 0 if all(not shortfalls(built.costs.get(b.arch, built.costs.get("")), b, a.weights) for b in boards) else 1
+
+
+def _partition(weights: str, where: str, chip: str) -> Partition | None:
+    if weights != "partition":
+        return None
+    chip = chip or ("rp2" if where[:1].isdigit() else "esp32")
+    return Partition("rp2", start=int(where or "0", 0)) if chip == "rp2" else Partition("esp32", label=where or "model")
+
+
+def print_report(built: Built, options: Options) -> None:
+    """What the model needs, and whether it fits."""
+    shared = sorted(built.costs)
+    for arch in shared:
+        boards = [b for b in options.boards if b.arch == arch or not arch]
+        lines = report(options.name, built.costs[arch], boards, options.weights)
+        print("\n".join(lines if arch == shared[0] else lines[4:]))
+    if built.agreement:
+        print(f"  {built.agreement}")
+
+
+def _deploy(a: argparse.Namespace) -> int:
+    steps = commands(a.out, a.board, a.port, a.to)
+    if a.dry_run:
+        for step in steps:
+            print("mpremote", *step)
+        return 0
+    return deploy(steps)

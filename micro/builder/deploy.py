@@ -1,0 +1,106 @@
+"""Bringing a built model onto a board, by mpremote."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from emberlet.errors import FormatError, UnsupportedError
+
+Runner = Callable[[Sequence[str]], int]
+"""Runs mpremote with these arguments; its exit status."""
+
+# Runs on the board, with the built folder mounted: writes the burnpack into the partition, block by block.
+_WRITE = """\
+device = {device}
+with open("/remote/{file}", "rb") as f:
+    block = bytearray(4096)
+    for k in range({blocks}):
+        n = f.readinto(block)
+        for i in range(n, 4096):
+            block[i] = 255
+        device.ioctl(6, k)
+        device.writeblocks(k, block, 0)
+print("{file} written")
+"""
+
+
+def commands(out: Path, board: str | None = None, port: str | None = None, to: str = "/") -> list[list[str]]:
+    """The mpremote commands, argument by argument, that bring what `micro build` wrote to `out` onto a board.
+
+    board: which of the boards it was built for; port: as mpremote's `connect` takes it; to: the folder on the board.
+    Raises FormatError where `out` was not built, UnsupportedError for a board it was not built for and for frozen models.
+    """
+    about = read_about(out)
+    target = _target(about, board)
+    folder, name, weights = out / target, about["name"], about["weights"]
+    first = ["connect", port] if port else []
+    if weights == "frozen":
+        raise UnsupportedError(
+            f"{name} is to be frozen: build the board's firmware with FROZEN_MANIFEST={out / 'manifest.py'}, then flash it"
+        )
+    if weights == "romfs":
+        return [[*first, "romfs", "deploy", str(folder / f"{name}.romfs")]]
+    files: list[str] = about["targets"][target]["files"]
+    steps: list[list[str]] = []
+    if weights == "partition":
+        pack = f"{name}.bpk"
+        files = [f for f in files if f != pack]
+        steps.append([*first, "mount", str(folder), "exec", _writer(about, folder, pack)])
+    to = to.rstrip("/") + "/"
+    made = [*first, "fs", "cp", *(str(folder / f) for f in files), f":{to}"]
+    if to != "/":
+        steps.append([*first, "exec", f"import os\ntry:\n os.mkdir({to.rstrip('/')!r})\nexcept OSError:\n pass"])
+    return [*steps, made]
+
+
+def read_about(out: Path) -> dict[str, Any]:
+    """What `micro build` wrote about itself. Raises FormatError."""
+    try:
+        about = json.loads((out / "build.json").read_text())
+    except (OSError, ValueError) as error:
+        raise FormatError(f"{out}: expected what `emberlet micro build` wrote there: {error}") from None
+    if not isinstance(about, dict) or not {"name", "weights", "targets", "boards"} <= set(about):
+        raise FormatError(f"{out / 'build.json'}: not written by `emberlet micro build`")
+    return about
+
+
+def _target(about: dict[str, Any], board: str | None) -> str:
+    boards, targets = about["boards"], list(about["targets"])
+    if board is not None:
+        if board not in boards:
+            raise UnsupportedError(f"not built for {board!r} but for {', '.join(boards) or 'no board'}; build it again")
+        return str(boards[board])
+    if len(targets) > 1:
+        raise UnsupportedError(f"built for {', '.join(boards)}: say which with --board")
+    return str(targets[0])
+
+
+def _writer(about: dict[str, Any], folder: Path, pack: str) -> str:
+    from .emit_model import Partition
+
+    size = (folder / pack).stat().st_size
+    device = Partition(**about["partition"]).device(size)
+    return _WRITE.format(device=device, file=pack, blocks=-(-size // 4096))
+
+
+def run_mpremote(arguments: Sequence[str]) -> int:
+    """Run mpremote in a process of its own. Raises UnsupportedError where it is not installed."""
+    try:
+        import mpremote  # type: ignore[import-untyped]  # noqa: F401
+    except ImportError as error:
+        raise UnsupportedError(f"deploying needs mpremote: pip install mpremote ({error})") from None
+    return subprocess.run([sys.executable, "-m", "mpremote", *arguments], check=False).returncode
+
+
+def deploy(steps: Sequence[Sequence[str]], run: Runner = run_mpremote) -> int:
+    """Run the commands one after the other, until one fails; its exit status, or 0."""
+    for step in steps:
+        status = run(step)
+        if status:
+            return status
+    return 0

@@ -1,0 +1,263 @@
+"""The module a user imports: it finds the weights, holds the arena, and gives `run`, `put`, `get` and `predict`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .program import Port, Program
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A burnpack of both blobs: its size, where they begin in it, and 8 bytes of it that no other model's has."""
+
+    data: bytes
+    weights: int
+    tables: int
+    mark_at: int
+    mark: bytes
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Where in flash the burnpack lies. chip: "rp2" (start: counted from the file system's first byte) or "esp32"."""
+
+    chip: str
+    start: int = 0
+    label: str = "model"
+
+    def device(self, size: int) -> str:
+        """MicroPython for the block device."""
+        if self.chip == "rp2":
+            return f"__import__('rp2').Flash(start={self.start}, len={-(-size // 4096) * 4096})"
+        found = "Partition.find(Partition.TYPE_DATA, label={!r})[0]".format(self.label)
+        return f"(lambda Partition: {found})(__import__('esp32').Partition)"
+
+
+def model_source(program: Program, pack: Pack | None = None, partition: Partition | None = None) -> str:
+    """The module's source. pack: the file the weights lie in; None where they are a module of their own.
+
+    partition: where the file lies in flash, where it is not a file.
+    """
+    name = program.name
+    if pack is None:
+        load = f"from {name}_weights import T as _t, W as _w\n"
+    elif partition is None:
+        load = _from_file(program, pack)
+    else:
+        load = _from_partition(program, pack, partition)
+    parts = [_docstring(program), _kernels(program), load, _state(program), _functions(program)]
+    return "\n".join(parts)
+
+
+def weights_source(program: Program) -> str:
+    """The module that holds both blobs as bytes."""
+    return f"W = {program.weight_bytes!r}\nT = {program.word_bytes!r}\n"
+
+
+def _docstring(program: Program) -> str:
+    kind = "float32" if program.is_float else "int8"
+    lines = [f'"""{program.name}: {kind}, {program.macs:,} multiply-accumulates. Made by emberlet.', ""]
+    lines += [
+        "run() infers what lies in `input` and leaves the result in `output`; predict(numbers) gives numbers.",
+        "",
+    ]
+    ports = [("input", p) for p in program.inputs] + [("output", p) for p in program.outputs]
+    for kind_of_port, port in ports:
+        meaning = "" if program.is_float else f", number = {port.scale:.9g} * (byte - {port.zero})"
+        lines.append(f"{kind_of_port} {_plain(port.name)}: {' × '.join(map(str, port.shape)) or 'one number'}{meaning}")
+    return "\n".join(lines) + '\n"""\n'
+
+
+def _plain(name: str) -> str:
+    """A name from the model's file, so that it can stand in a docstring."""
+    return "".join(c if c.isalnum() or c in "_./:- " else "?" for c in name)
+
+
+def _kernels(program: Program) -> str:
+    if program.is_float:
+        return f"import {program.name}_kernels as _kernels\n"
+    return (
+        "try:\n"
+        f"    import {program.name}_kernels as _kernels  # machine code\n"
+        "except (ImportError, SyntaxError, ValueError):\n"
+        f"    import {program.name}_bytecode as _kernels  # for ports that have none\n"
+    )
+
+
+def _from_file(program: Program, pack: Pack) -> str:
+    weights, tables = len(program.weight_bytes), len(program.word_bytes)
+    return f'''\
+def _open():
+    import sys
+
+    for folder in sys.path:
+        try:
+            return open((folder + "/" if folder else "") + "{program.name}.bpk", "rb")
+        except OSError:
+            pass
+    raise OSError("{program.name}.bpk is in no folder of sys.path; copy it beside {program.name}.py")
+
+
+def _read(f, start, size):
+    f.seek(start)
+    data = bytearray(size)
+    if f.readinto(data) != size:
+        raise ValueError("{program.name}.bpk is shorter than {len(pack.data)} bytes; copy it again")
+    return data
+
+
+def _load():
+    with _open() as f:
+        try:
+            data = memoryview(f)  # ROMFS: the flash itself
+        except TypeError:
+            mark = _read(f, {pack.mark_at}, 8)
+            w, t = _read(f, {pack.weights}, {weights}), _read(f, {pack.tables}, {tables})
+        else:
+            mark = data[{pack.mark_at}:{pack.mark_at + 8}]
+            w, t = data[{pack.weights}:{pack.weights + weights}], data[{pack.tables}:{pack.tables + tables}]
+    if bytes(mark) != {pack.mark!r}:
+        raise ValueError("{program.name}.bpk belongs to another build; copy the one that came with {program.name}.py")
+    return w, t
+
+
+_w, _t = _load()
+'''
+
+
+def _from_partition(program: Program, pack: Pack, partition: Partition) -> str:
+    weights, tables = len(program.weight_bytes), len(program.word_bytes)
+    return f"""\
+def _load():
+    device = {partition.device(len(pack.data))}
+    try:
+        data = memoryview(device)  # the flash itself
+    except TypeError:
+        data = memoryview(bytearray({-(-len(pack.data) // 4096) * 4096}))
+        device.readblocks(0, data)
+    if bytes(data[{pack.mark_at}:{pack.mark_at + 8}]) != {pack.mark!r}:
+        raise ValueError("the flash partition does not hold {program.name}.bpk; write it there: emberlet micro deploy")
+    return data[{pack.weights}:{pack.weights + weights}], data[{pack.tables}:{pack.tables + tables}]
+
+
+_w, _t = _load()
+"""
+
+
+def _state(program: Program) -> str:
+    if program.is_float:
+        arena = f"from array import array\n\nA = array('f', bytes({4 * program.arena}))\n_all = A\n"
+    else:
+        arena = f"A = bytearray({program.arena})\n_all = memoryview(A)\n"
+    lines = ["W, T = _kernels.prepare(_w, _t)", arena]
+    for which, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
+        if program.is_float:
+            lines.append(f"{which} = {_tuple([f'({p.place}, {p.size})' for p in ports])}")
+            continue
+        views = [f"_all[{p.place}:{p.place + p.size}]" for p in ports]
+        lines.append(f"{which} = {_tuple(views)}")
+        lines.append(f"{which[:-1]}_grids = {_tuple([_grid(p) for p in ports])}  # (scale, zero)")
+    if not program.is_float:
+        lines.append("input, output = inputs[0], outputs[0]")
+    if program.states:
+        lines.append("_kernels.reset(A)")
+    return "\n".join(lines) + "\n"
+
+
+def _grid(port: Port) -> str:
+    return f"({port.scale!r}, {port.zero})"
+
+
+def _tuple(items: list[str]) -> str:
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+
+_RUN = '''
+def run():
+    """Infer what lies in the inputs; nothing is allocated. The inputs may be overwritten."""
+    _kernels.run(A, W, T)
+'''
+
+_RUN_FLOAT = '''
+def run():
+    """Infer what lies in the inputs, which may be overwritten."""
+    _kernels.run(A, W, T)
+'''
+
+_RESET = '''
+def reset():
+    """Forget what came before."""
+    _kernels.reset(A)
+'''
+
+_PREDICT = '''
+def predict(*inputs):
+    """The numbers of the first output, from the numbers of each input."""
+    for which in range(len(inputs)):
+        put(inputs[which], which)
+    run()
+    return get()
+'''
+
+_INT8 = '''
+def put(numbers, which=0):
+    """Write numbers, row by row and channels last, into an input."""
+    to = inputs[which]
+    scale, zero = input_grids[which]
+    i = 0
+    for v in numbers:
+        q = round(v / scale) + zero
+        to[i] = 0 if q < 0 else 255 if q > 255 else q
+        i += 1
+    if i != len(to):
+        raise ValueError("input {} takes {} numbers, found {}".format(which, len(to), i))
+
+
+def get(which=0):
+    """The numbers of an output, as a list."""
+    scale, zero = output_grids[which]
+    return [scale * (q - zero) for q in outputs[which]]
+
+
+def best(which=0):
+    """The index of an output's greatest element."""
+    values = outputs[which]
+    k = 0
+    for i in range(1, len(values)):
+        if values[i] > values[k]:
+            k = i
+    return k
+'''
+
+_FLOAT = '''
+def put(numbers, which=0):
+    """Write numbers, row by row and channels last, into an input."""
+    at, size = inputs[which]
+    i = 0
+    for v in numbers:
+        if i < size:
+            A[at + i] = v
+        i += 1
+    if i != size:
+        raise ValueError("input {} takes {} numbers, found {}".format(which, size, i))
+
+
+def get(which=0):
+    """The numbers of an output, as a list."""
+    at, size = outputs[which]
+    return [A[i] for i in range(at, at + size)]
+
+
+def best(which=0):
+    """The index of an output's greatest element."""
+    values = get(which)
+    return values.index(max(values))
+'''
+
+
+def _functions(program: Program) -> str:
+    parts = [_RUN_FLOAT if program.is_float else _RUN]
+    if program.states:
+        parts.append(_RESET)
+    return "\n".join([*parts, _FLOAT if program.is_float else _INT8, _PREDICT])
