@@ -76,7 +76,14 @@ FAMILIES = {
     ),
     "inspection": ("", "finfo iinfo isdtype can_cast result_type"),
     "quantization": ("quantize dequantize", "quantize_linear dequantize_linear dynamic_quantize_linear"),
+    "integer_products": (
+        "",
+        "matmul_integer conv_integer qlinear_matmul qlinear_conv qlinear requantize qgemm matmul_integer_to_float"
+        " dynamic_quantize_matmul",
+    ),
+    "few_bits": ("", "unpack_bits dequantize_nbits matmul_nbits gather_block_quantized"),
     "recurrent": ("", "rnn gru lstm"),
+    "recurrent_activations": ("", "activation"),
     "dot_product_attention": ("", "attention attention_outputs flex_attention"),
     "rotary": ("", "rotary_embedding"),
     "einstein": ("", "einsum"),
@@ -98,6 +105,8 @@ FAMILIES = {
     ),
     "trees": ("", "tree_ensemble"),
     "optimizers": ("", "adagrad adam momentum"),
+    "sequences": ("", "sequence_insert sequence_erase split_to_sequence decode_image"),
+    "dropping": ("", "dropout_with_mask multinomial"),
 }
 
 _family_of = {}

@@ -20,8 +20,14 @@ from . import (
     movement,
     normalization,
     pooling,
+    quantization,
+    random,
+    recurrent,
     reduction,
+    resizing,
     sampling,
+    sequence,
+    sets,
     signal,
     text,
     training,
@@ -39,8 +45,14 @@ AnyNode = (
     | movement.Family
     | normalization.Family
     | pooling.Family
+    | quantization.Family
+    | random.Family
+    | recurrent.Family
     | reduction.Family
+    | resizing.Family
     | sampling.Family
+    | sequence.Family
+    | sets.Family
     | signal.Family
     | text.Family
     | training.Family

@@ -1,0 +1,226 @@
+"""Quantisation: to integers and back, and products of what is quantised."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass
+from typing import ClassVar
+
+from emberlet import dtypes
+from emberlet.dtypes import DType
+
+from ..emit.emitter import Emission, Emitter, default
+from ..emit.expression import Expr
+from ..ir.node import Node
+from ..ir.problem import Problem
+from ..ir.types import TensorType, Type, broadcast
+from .attributes import Attributes
+from .base import Plain, one_channel_or
+from .windows import Window, spatial_of
+
+
+@dataclass(frozen=True)
+class QuantizeConfig:
+    """axis: of the scales, where they have rank 1, or of the blocks; dtype: of the result, None for the usual one."""
+
+    axis: int
+    block_size: int
+    dtype: DType | None
+    saturate: bool
+
+
+def _quantize_config(a: Attributes) -> QuantizeConfig:
+    dtype = None
+    if a.has("output_dtype") and a.int("output_dtype"):
+        dtype = a.dtype("output_dtype")
+    if a.has("precision"):
+        a.int("precision")  # the quotient is taken in float32 or better in any case
+    return QuantizeConfig(a.int("axis", 1), a.int("block_size", 0), dtype, a.flag("saturate", True))
+
+
+class QuantizeLinear(Node[QuantizeConfig]):
+    """x / scale + zero point, rounded and cut to the range of the zero point's dtype."""
+
+    since, static = (10, 13, 19, 21, 23, 24, 25), (1, 2)
+
+    @classmethod
+    def read(cls, a: Attributes) -> QuantizeConfig:
+        return _quantize_config(a)
+
+    def result(self) -> DType:
+        return self.dtype(2) if self.has(2) else self.config.dtype or dtypes.uint8
+
+    def infer(self) -> tuple[Type, ...]:
+        return (TensorType(self.result(), self.shape(0)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c = self.config
+        return e.call(
+            "quantize_linear",
+            e.x(0),
+            e.x(1),
+            *([e.x(2)] if self.has(2) else []),
+            axis=default(c.axis, 1),
+            block_size=default(c.block_size, 0),
+            dtype=default(None if self.has(2) or self.result() is dtypes.uint8 else self.result(), None),
+            saturate=default(c.saturate, True),
+        )
+
+
+class DequantizeLinear(Node[QuantizeConfig]):
+    """(x - zero point) * scale."""
+
+    since, static = (10, 13, 19, 21, 23, 24, 25), (1, 2)
+
+    @classmethod
+    def read(cls, a: Attributes) -> QuantizeConfig:
+        return _quantize_config(a)
+
+    def infer(self) -> tuple[Type, ...]:
+        return (TensorType(self.config.dtype or self.dtype(1), self.shape(0)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c = self.config
+        return e.call(
+            "dequantize_linear",
+            e.x(0),
+            e.x(1),
+            *([e.x(2)] if self.has(2) else []),
+            axis=default(c.axis, 1),
+            block_size=default(c.block_size, 0),
+            dtype=default(c.dtype, None),
+        )
+
+
+class DynamicQuantizeLinear(Plain):
+    """uint8 values, with the scale and zero point that suit the input's range."""
+
+    since = (11,)
+
+    def infer(self) -> tuple[Type, ...]:
+        return (
+            TensorType(dtypes.uint8, self.shape(0)),
+            TensorType(dtypes.float32, ()),
+            TensorType(dtypes.uint8, ()),
+        )
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call("dynamic_quantize_linear", e.x(0))
+
+
+def _product_shape(a: tuple[object, ...] | None, b: tuple[object, ...] | None) -> tuple[int | str | None, ...] | None:
+    """The shape of a matrix product by NumPy's rule, as far as it is known."""
+    if a is None or b is None or not a or not b:
+        return None
+    lead = broadcast(a[:-2], b[:-2])  # type: ignore[arg-type]
+    if lead is None:
+        return None
+    rows = () if len(a) == 1 else (a[-2],)
+    columns = () if len(b) == 1 else (b[-1],)
+    return (*lead, *rows, *columns)  # type: ignore[return-value]
+
+
+class MatMulInteger(Plain):
+    """The product of two integer matrices in int32: inputs a, b and their zero points."""
+
+    since = (10,)
+
+    def infer(self) -> tuple[Type, ...]:
+        return (TensorType(dtypes.int32, _product_shape(self.shape(0), self.shape(1))),)
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call("matmul_integer", e.x(0), e.x(1), *_trailing(e, 2, 4))
+
+
+def _trailing(e: Emitter, first: int, stop: int) -> list[Expr | None]:
+    """Optional inputs as positional arguments, those left out at the end dropped."""
+    out = [e.optional(i) for i in range(first, stop)]
+    while out and out[-1] is None:
+        out.pop()
+    return out
+
+
+class QLinearMatMul(Plain):
+    """The product of two quantised matrices, quantised: a, its scale and zero point, b's, and those of the result."""
+
+    since = (10, 21)
+
+    def infer(self) -> tuple[Type, ...]:
+        return (TensorType(self.dtype(7), _product_shape(self.shape(0), self.shape(3))),)
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call("qlinear_matmul", *(e.x(i) for i in range(8)))
+
+
+@dataclass(frozen=True)
+class QConvConfig:
+    window: Window
+    groups: int
+
+
+@dataclass(frozen=True)
+class QuantizedConvolution(Node[QConvConfig], ABC):
+    weight_input: ClassVar[int]
+
+    @classmethod
+    def read(cls, a: Attributes) -> QConvConfig:
+        return QConvConfig(Window.read(a), a.int("group", 1))
+
+    def window(self) -> Window:
+        weight = self.shape(self.weight_input)
+        rank = len(weight) if weight is not None else self.rank(0)
+        kernel = tuple(d for d in weight[2:] if isinstance(d, int)) if weight is not None else ()
+        if not kernel and not self.config.window.kernel:
+            raise Problem("the size of the kernel is not known")
+        return self.config.window.of(rank - 2, kernel)
+
+    def result(self) -> DType:
+        raise NotImplementedError
+
+    def infer(self) -> tuple[Type, ...]:
+        shape, window = self.shape(0), self.window()
+        sizes = window.sizes(spatial_of(shape, len(window.kernel) + 2))
+        return (
+            TensorType(
+                self.result(), (one_channel_or(shape, 0), one_channel_or(self.shape(self.weight_input), 0), *sizes)
+            ),
+        )
+
+    def arguments(self, e: Emitter) -> list[Expr | None]:
+        raise NotImplementedError
+
+    def emit(self, e: Emitter) -> Emission:
+        window, shape = self.window(), self.shape(0)
+        padding = window.padding(None if shape is None else shape[2:])
+        function = "conv_integer" if self.op() == "ConvInteger" else "qlinear_conv"
+        return e.call(function, *self.arguments(e), **window.keywords(padding), groups=default(self.config.groups, 1))
+
+
+class ConvInteger(QuantizedConvolution):
+    """Convolution of integers in int32: x, weight and their zero points."""
+
+    since, weight_input = (10,), 1
+
+    def result(self) -> DType:
+        return dtypes.int32
+
+    def arguments(self, e: Emitter) -> list[Expr | None]:
+        return [e.x(0), e.x(1), *_trailing(e, 2, 4)]
+
+
+class QLinearConv(QuantizedConvolution):
+    """Convolution of what is quantised: x and weight with scales and zero points, those of the result, int32 bias."""
+
+    since, weight_input = (10,), 3
+
+    def result(self) -> DType:
+        return self.dtype(7)
+
+    def arguments(self, e: Emitter) -> list[Expr | None]:
+        return [*(e.x(i) for i in range(8)), *_trailing(e, 8, 9)]
+
+
+Family = (
+    ConvInteger | DequantizeLinear | DynamicQuantizeLinear | MatMulInteger | QLinearConv | QLinearMatMul
+    | QuantizeLinear
+)  # fmt: skip

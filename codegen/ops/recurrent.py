@@ -1,0 +1,128 @@
+"""Recurrent layers over whole sequences, in ONNX's layout of weights."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from ..emit.emitter import Default, Emission, Emitter, default
+from ..emit.expression import Liftable
+from ..ir.argument import ABSENT, Argument
+from ..ir.node import Node
+from ..ir.problem import Problem
+from ..ir.types import Dim, TensorType, Type
+from .attributes import Attributes
+from .base import one_channel_or
+
+USUAL = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
+
+
+@dataclass(frozen=True)
+class RecurrentConfig:
+    """switch: linear_before_reset of a GRU, input_forget of an LSTM."""
+
+    direction: str
+    activations: tuple[str, ...]
+    alphas: tuple[float, ...]
+    betas: tuple[float, ...]
+    clip: float
+    batch_first: bool
+    switch: bool
+
+
+@dataclass(frozen=True)
+class Recurrent(Node[RecurrentConfig], ABC):
+    """Inputs x, w, r, b, sequence_lens, initial_h, and an LSTM's initial_c and peepholes; outputs y and the states."""
+
+    function: ClassVar[str]
+    gates: ClassVar[int]
+    states: ClassVar[int] = 1
+    switch: ClassVar[str] = ""
+
+    @classmethod
+    def make(cls, name: str, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...], a: Attributes) -> Self:
+        # The function returns y and all states, asked for or not.
+        missing = 1 + cls.states - len(outputs)
+        return super().make(name, inputs, (*outputs, *(ABSENT,) * missing), a)
+
+    @classmethod
+    def read(cls, a: Attributes) -> RecurrentConfig:
+        a.has("hidden_size")
+        if a.opset < 7:
+            a.has("output_sequence")
+        return RecurrentConfig(
+            a.string("direction", "forward", ("forward", "reverse", "bidirectional")),
+            a.strings("activations", ()),
+            a.floats("activation_alpha", ()),
+            a.floats("activation_beta", ()),
+            a.float("clip", 0.0),
+            a.flag("layout") if a.opset >= 14 else False,
+            a.flag(cls.switch) if cls.switch else False,
+        )
+
+    def directions(self) -> int:
+        return 2 if self.config.direction == "bidirectional" else 1
+
+    def infer(self) -> tuple[Type, ...]:
+        x, r = self.tensor(0), self.shape(2)
+        if x.shape is not None and len(x.shape) != 3:
+            raise Problem(f"the input has rank {len(x.shape)}, expected (steps, batch, features)")
+        hidden: Dim = one_channel_or(r, 2)
+        found = one_channel_or(r, 1)
+        if isinstance(hidden, int) and isinstance(found, int) and found != self.gates * hidden:
+            raise Problem(f"the recurrence weights {r} do not hold {self.gates} gates of {hidden}")
+        n = self.directions()
+        steps, batch = one_channel_or(x.shape, 0), one_channel_or(x.shape, 1)
+        if self.config.batch_first:
+            steps, batch = batch, steps
+            state = TensorType(x.dtype, (batch, n, hidden))
+            return (TensorType(x.dtype, (batch, steps, n, hidden)), *(state,) * self.states)
+        state = TensorType(x.dtype, (n, batch, hidden))
+        return (TensorType(x.dtype, (steps, n, batch, hidden)), *(state,) * self.states)
+
+    def options(self, e: Emitter) -> dict[str, Liftable | Default]:
+        c = self.config
+        activations = c.activations if c.activations != USUAL[self.op()] * self.directions() else ()
+        given: dict[str, Liftable | Default] = {
+            "initial_h": default(e.optional(5), None),
+            "sequence_lens": default(e.optional(4), None),
+            "direction": default(c.direction, "forward"),
+            "activations": default(activations or None, None),
+            "alphas": default(c.alphas, ()),
+            "betas": default(c.betas, ()),
+            "clip": default(c.clip, 0.0),
+            "batch_first": default(c.batch_first, False),
+        }
+        if self.switch:
+            given[self.switch] = default(c.switch, False)
+        return given
+
+    def emit(self, e: Emitter) -> Emission:
+        bias = [e.x(3)] if self.has(3) else []
+        return e.call(self.function, e.x(0), e.x(1), e.x(2), *bias, **self.options(e))
+
+
+class RNN(Recurrent):
+    since, static = (1, 7, 14, 22), (1, 2, 3)
+    function, gates = "rnn", 1
+
+
+class GRU(Recurrent):
+    since, static = (1, 3, 7, 14, 22), (1, 2, 3)
+    function, gates, switch = "gru", 3, "linear_before_reset"
+
+
+class LSTM(Recurrent):
+    since, static = (1, 7, 14, 22), (1, 2, 3, 7)
+    function, gates, states, switch = "lstm", 4, 2, "input_forget"
+
+    def options(self, e: Emitter) -> dict[str, Liftable | Default]:
+        return {
+            **super().options(e),
+            "initial_c": default(e.optional(6), None),
+            "peepholes": default(e.optional(7), None),
+        }
+
+
+Family = GRU | LSTM | RNN

@@ -1,0 +1,148 @@
+"""Resize, and Upsample, which was its name before opset 10."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor
+
+from ..emit.emitter import Emission, Emitter, default
+from ..emit.expression import Expr
+from ..ir.node import Node
+from ..ir.problem import Problem
+from ..ir.types import Dim, TensorType, Type
+from .attributes import Attributes
+from .base import axes_of
+
+COORDINATES = (
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
+    "tf_half_pixel_for_nn",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ResizeConfig:
+    """scales: those that opset 7 and older hold as an attribute."""
+
+    mode: str
+    coordinates: str
+    nearest_mode: str
+    cubic_coeff_a: float
+    exclude_outside: bool
+    extrapolation_value: float
+    antialias: bool
+    keep_aspect_ratio_policy: str
+    axes: tuple[int, ...] | None
+    scales: tuple[float, ...] | None = None
+
+
+class Resize(Node[ResizeConfig]):
+    """Inputs x, roi, scales, sizes (x and scales before opset 11)."""
+
+    since, static = (10, 11, 13, 18, 19), (1, 2, 3)
+
+    @classmethod
+    def read(cls, a: Attributes) -> ResizeConfig:
+        mode = a.string("mode", "nearest", ("nearest", "linear", "cubic"))
+        if a.opset < 11:
+            return ResizeConfig(mode, "asymmetric", "floor", -0.75, False, 0.0, False, "stretch", None)
+        return ResizeConfig(
+            mode,
+            a.string("coordinate_transformation_mode", "half_pixel", COORDINATES),
+            a.string(
+                "nearest_mode",
+                "round_prefer_floor",
+                ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
+            ),
+            a.float("cubic_coeff_a", -0.75),
+            a.flag("exclude_outside"),
+            a.float("extrapolation_value", 0.0),
+            a.flag("antialias"),
+            a.string("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller")),
+            a.ints("axes") if a.has("axes") else None,
+        )
+
+    def _scales(self) -> int | None:
+        """Which input holds the scales."""
+        old = len(self.inputs) == 2
+        i = 1 if old else 2
+        return i if self.has(i) and self._nonempty(i) else None
+
+    def _sizes(self) -> int | None:
+        return 3 if self.has(3) and self._nonempty(3) else None
+
+    def _nonempty(self, i: int) -> bool:
+        shape = self.shape(i)
+        return shape is None or shape != (0,)
+
+    def infer(self) -> tuple[Type, ...]:
+        x = self.tensor(0)
+        if x.shape is None:
+            return (TensorType(x.dtype),)
+        shape: list[Dim] = list(x.shape)
+        axes = axes_of(self.config.axes, len(shape)) if self.config.axes is not None else tuple(range(len(shape)))
+        scales, sizes = self._scales(), self._sizes()
+        stretched = self.config.keep_aspect_ratio_policy == "stretch"
+        wanted = self.dims(sizes) if sizes is not None and stretched else None
+        factors = self.config.scales
+        if scales is not None and (value := self.value(scales)) is not None:
+            factors = tuple(float(v) for v in value.list())
+        for i, axis in enumerate(axes):
+            size = shape[axis]
+            if wanted is not None and i < len(wanted):
+                shape[axis] = wanted[i]
+            elif factors is not None and i < len(factors):
+                grown = floor(size * factors[i]) if isinstance(size, int) else None
+                shape[axis] = size if factors[i] == 1 else grown
+            else:
+                shape[axis] = None
+        return (TensorType(x.dtype, tuple(shape)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c = self.config
+        given, sizes = self._scales(), self._sizes()
+        scales: Expr | tuple[float, ...] | None = c.scales
+        if given is not None and sizes is None:
+            value = self.value(given)
+            scales = tuple(float(v) for v in value.list()) if value is not None else e.method(e.x(given), "tolist")
+        if scales is None and sizes is None:
+            raise Problem("neither scales nor sizes are given")
+        roi: Expr | tuple[float, ...] | None = None
+        if c.coordinates == "tf_crop_and_resize":
+            value = self.value(1)
+            roi = tuple(float(v) for v in value.list()) if value is not None else e.method(e.x(1), "tolist")
+        return e.call(
+            "resize",
+            e.x(0),
+            scales=default(scales, None),
+            sizes=default(e.ints(sizes) if sizes is not None else None, None),
+            axes=default(c.axes, None),
+            mode=default(c.mode, "nearest"),
+            coordinates=default(c.coordinates, "half_pixel"),
+            nearest_mode=default(c.nearest_mode, "round_prefer_floor"),
+            cubic_coeff_a=default(c.cubic_coeff_a, -0.75),
+            exclude_outside=default(c.exclude_outside, False),
+            antialias=default(c.antialias, False),
+            roi=default(roi, None),
+            extrapolation_value=default(c.extrapolation_value, 0.0),
+            keep_aspect_ratio_policy=default(c.keep_aspect_ratio_policy, "stretch"),
+        )
+
+
+class Upsample(Resize):
+    """Resize as it was: inputs x and, from opset 9 on, scales."""
+
+    since, static = (1, 7, 9, 10), (1,)
+
+    @classmethod
+    def read(cls, a: Attributes) -> ResizeConfig:
+        mode = a.string("mode", "nearest", ("nearest", "linear", "bilinear"))
+        scales: tuple[float, ...] | None = None
+        if a.opset < 7:
+            scales = (1.0, 1.0, a.float("height_scale"), a.float("width_scale"))
+        elif a.opset < 9:
+            scales = a.floats("scales")
+        linear = "linear" if mode != "nearest" else mode
+        return ResizeConfig(linear, "asymmetric", "floor", -0.75, False, 0.0, False, "stretch", None, scales)
+
+
+Family = Resize | Upsample

@@ -1,0 +1,28 @@
+"""Pictures, by Pillow."""
+
+from __future__ import annotations
+
+import io
+
+from PIL import Image, UnidentifiedImageError
+
+from ..errors import FormatError
+
+
+def decode(data: bytes, pixel_format: str) -> tuple[bytes, tuple[int, int, int]]:
+    """(bytes, (height, width, channels)) of a picture file in "RGB", "BGR" or "Grayscale".
+
+    Raises FormatError where Pillow cannot read it.
+    """
+    try:
+        image = Image.open(io.BytesIO(data))
+        image = image.convert("L" if pixel_format == "Grayscale" else "RGB")
+    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
+        raise FormatError(f"Pillow cannot read the picture: {error}") from error
+    width, height = image.size
+    if pixel_format == "Grayscale":
+        return image.tobytes(), (height, width, 1)
+    raw = bytearray(image.tobytes())
+    if pixel_format == "BGR":
+        raw[0::3], raw[2::3] = raw[2::3], raw[0::3]
+    return bytes(raw), (height, width, 3)
