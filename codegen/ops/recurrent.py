@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from ..emit.emitter import Default, Emission, Emitter, default
-from ..emit.expression import Liftable
-from ..ir.argument import ABSENT, Argument
+from ..emit.expression import Index, Liftable, SliceKey, lift
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
@@ -39,12 +38,6 @@ class Recurrent(Node[RecurrentConfig], ABC):
     gates: ClassVar[int]
     states: ClassVar[int] = 1
     switch: ClassVar[str] = ""
-
-    @classmethod
-    def make(cls, name: str, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...], a: Attributes) -> Self:
-        # The function returns y and all states, asked for or not.
-        missing = 1 + cls.states - len(outputs)
-        return super().make(name, inputs, (*outputs, *(ABSENT,) * missing), a)
 
     @classmethod
     def read(cls, a: Attributes) -> RecurrentConfig:
@@ -100,7 +93,11 @@ class Recurrent(Node[RecurrentConfig], ABC):
 
     def emit(self, e: Emitter) -> Emission:
         bias = [e.x(3)] if self.has(3) else []
-        return e.call(self.function, e.x(0), e.x(1), e.x(2), *bias, **self.options(e))
+        out = e.call(self.function, e.x(0), e.x(1), e.x(2), *bias, **self.options(e))
+        asked = len(self.outputs)
+        if asked == 1:
+            return e.index(out, 0)
+        return out if asked > self.states else Index(out, SliceKey(None, lift(asked)))
 
 
 class RNN(Recurrent):
