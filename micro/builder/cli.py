@@ -9,10 +9,10 @@ from pathlib import Path
 
 from emberlet.errors import EmberletError
 
-from .boards import BOARDS, board
+from .boards import BOARDS, Board, board
 from .build import METHODS, WEIGHTS, Built, Options, build, module_name, write
 from .calibrate import samples_from
-from .cost import report, shortfalls
+from .cost import Cost, report, shortfalls
 from .deploy import commands, deploy
 from .emit_model import Partition
 
@@ -77,7 +77,7 @@ def _build(a: argparse.Namespace) -> int:
     written = write(built, options, a.out)
     print_report(built, options)
     print(f"  written to {a.out}: {len(written)} files")
-    return 0 if all(not shortfalls(built.costs.get(b.arch, built.costs.get("")), b, a.weights) for b in boards) else 1
+    return 0 if all(not shortfalls(_cost(built, b), b, a.weights) for b in boards) else 1
 
 
 def _partition(weights: str, where: str, chip: str) -> Partition | None:
@@ -85,6 +85,10 @@ def _partition(weights: str, where: str, chip: str) -> Partition | None:
         return None
     chip = chip or ("rp2" if where[:1].isdigit() else "esp32")
     return Partition("rp2", start=int(where or "0", 0)) if chip == "rp2" else Partition("esp32", label=where or "model")
+
+
+def _cost(built: Built, board: Board) -> Cost:
+    return built.costs[board.arch] if board.arch in built.costs else built.costs[""]
 
 
 def print_report(built: Built, options: Options) -> None:

@@ -121,8 +121,9 @@ def report(name: str, c: Cost, boards: list[Board], weights: str) -> list[str]:
         problems = shortfalls(c, board, weights)
         verdict = "fits" if not problems else "does not fit: " + "; ".join(problems)
         time = f"about {c.milliseconds(board):.3g} ms at {board.mhz} MHz (an estimate that no board has confirmed)"
-        room = f"memory {size_text(c.ram)} of {size_text(board.heap)}, flash {size_text(c.flash)} of {size_text(board.flash)}"
-        lines.append(f"  {board.name} ({board.title}): {verdict}. {room}, {time}")
+        memory = f"memory {size_text(c.ram)} of {size_text(board.heap)}"
+        flash = f"flash {size_text(c.flash)} of {size_text(board.flash)}"
+        lines.append(f"  {board.name} ({board.title}): {verdict}. {memory}, {flash}, {time}")
     return lines
 
 

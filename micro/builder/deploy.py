@@ -33,7 +33,8 @@ def commands(out: Path, board: str | None = None, port: str | None = None, to: s
     """The mpremote commands, argument by argument, that bring what `micro build` wrote to `out` onto a board.
 
     board: which of the boards it was built for; port: as mpremote's `connect` takes it; to: the folder on the board.
-    Raises FormatError where `out` was not built, UnsupportedError for a board it was not built for and for frozen models.
+    Raises FormatError where `out` was not built, UnsupportedError for a board it was not built for and for what is
+    frozen.
     """
     about = read_about(out)
     target = _target(about, board)
@@ -41,7 +42,7 @@ def commands(out: Path, board: str | None = None, port: str | None = None, to: s
     first = ["connect", port] if port else []
     if weights == "frozen":
         raise UnsupportedError(
-            f"{name} is to be frozen: build the board's firmware with FROZEN_MANIFEST={out / 'manifest.py'}, then flash it"
+            f"{name} is to be frozen: build the board's firmware with FROZEN_MANIFEST={out / 'manifest.py'} and flash it"
         )
     if weights == "romfs":
         return [[*first, "romfs", "deploy", str(folder / f"{name}.romfs")]]
