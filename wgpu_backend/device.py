@@ -21,6 +21,9 @@ STORAGE = 0x0080
 COPY_SRC = 0x0004
 COPY_DST = 0x0008
 
+MAP_READ = 0x0001
+READABLE = MAP_READ | COPY_DST  # of a buffer whose bytes come back to the host
+
 _POOL_BYTES = 256 << 20
 _FINALIZERS = sys.implementation.name != "micropython"  # which never calls __del__
 
@@ -100,7 +103,7 @@ class Device:
 
     async def read_async(self, allocation, nbytes):
         """`read`, awaited."""
-        if _must_await():
+        if must_await():
             return (await self.queue.read_buffer_async(allocation.gpu, 0, (nbytes + 3) // 4 * 4))[:nbytes]
         return self.read(allocation, nbytes)
 
@@ -120,6 +123,24 @@ class Device:
             found = self.pipelines[source] = (pipeline, pipeline.get_bind_group_layout(0))
         return found
 
+    async def pipelines_async(self, kernels):
+        """(pipeline, bind group layout) for each (name, source): started together, then awaited."""
+        started = {}
+        for name, source in kernels:
+            if source not in self.pipelines and source not in started:
+                module = self.raw.create_shader_module(label=name, code=source)
+                started[source] = self.raw.create_compute_pipeline_async(
+                    label=name, layout="auto", compute={"module": module, "entry_point": "main"}
+                )
+        for name, source in kernels:
+            if source in started and source not in self.pipelines:
+                try:
+                    pipeline = await started[source]
+                except Exception as error:
+                    raise BackendError("kernel {} does not compile: {}\n{}".format(name, error, _numbered(source)))
+                self.pipelines[source] = (pipeline, pipeline.get_bind_group_layout(0))
+        return [self.pipelines[source] for _, source in kernels]
+
     def bind(self, layout, buffers):
         """A bind group over GPU buffers, in binding order."""
         entries = [
@@ -132,6 +153,24 @@ class Device:
 def _numbered(source):
     lines = source.split("\n")
     return "\n".join(["{:4d}  {}".format(i + 1, lines[i]) for i in range(len(lines))])
+
+
+class _NoLock:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+
+def lock():
+    """A reentrant lock, or what stands in for one on a port without threads."""
+    try:
+        from threading import RLock
+
+        return RLock()
+    except ImportError:
+        return _NoLock()
 
 
 _devices = {}
@@ -147,7 +186,7 @@ def open_device(index=0):
 
 async def open_device_async(index=0):
     """`open_device`, awaited. MicroPython in a browser must do so before anything is computed on the GPU."""
-    if not _must_await():
+    if not must_await():
         return open_device(index)
     found = _devices.get(index)
     if found is None:
@@ -160,7 +199,7 @@ async def open_device_async(index=0):
     return found
 
 
-def _must_await():
+def must_await():
     """Whether the GPU can only be awaited: MicroPython cannot be suspended."""
     import sys
 
@@ -168,7 +207,7 @@ def _must_await():
 
 
 def _open(index):
-    if _must_await():
+    if must_await():
         raise BackendError(
             "no GPU is open, and MicroPython cannot wait for one here: "
             "`await emberlet.wgpu_backend.device.open_device_async()` first"
@@ -181,14 +220,19 @@ def _open(index):
         import wgpu
     except ImportError as error:
         raise BackendError("backend 'wgpu' needs wgpu-py: pip install emberlet[wgpu] ({})".format(error))
-    adapters = list(wgpu.gpu.enumerate_adapters_sync())
-    # Software and OpenGL adapters come last, so that index 0 is the best GPU there is.
-    rank = {"DiscreteGPU": 0, "IntegratedGPU": 1, "VirtualGPU": 2}
-    adapters.sort(key=lambda a: (rank.get(a.info["adapter_type"], 3), 1 if a.info["backend_type"] == "OpenGL" else 0))
-    if index >= len(adapters):
-        raise BackendError("there is no GPU adapter {}; the machine has {}".format(index, len(adapters)))
-    adapter = adapters[index]
+    found = adapters(wgpu)
+    if index >= len(found):
+        raise BackendError("there is no GPU adapter {}; the machine has {}".format(index, len(found)))
+    adapter = found[index]
     return adapter.request_device_sync(required_features=_features(adapter), required_limits=_limits(adapter))
+
+
+def adapters(wgpu):
+    """wgpu-py's adapters by their index: software and OpenGL ones come last, so that 0 is the best GPU there is."""
+    rank = {"DiscreteGPU": 0, "IntegratedGPU": 1, "VirtualGPU": 2}
+    found = list(wgpu.gpu.enumerate_adapters_sync())
+    found.sort(key=lambda a: (rank.get(a.info["adapter_type"], 3), 1 if a.info["backend_type"] == "OpenGL" else 0))
+    return found
 
 
 def _features(adapter):

@@ -166,13 +166,23 @@ def _to_small_float(array: Array, dtype: DType, saturate: bool) -> Array:
     target = numpy_dtype(dtype)
     wide = array.astype(np.float32) if array.dtype != np.float64 else array
     if dtype is dtypes.float8_e8m0fnu:
-        return wide.astype(target)
+        return _to_power_of_two(wide.astype(np.float32), saturate).view(target)
     import ml_dtypes
 
     largest = float(ml_dtypes.finfo(target).max)
     if saturate or dtype is dtypes.float4_e2m1fn:
         wide = np.clip(wide, -largest, largest)  # NaN passes through
     return wide.astype(target)
+
+
+def _to_power_of_two(array: Array, saturate: bool) -> Array:
+    """Codes of float8_e8m0fnu: the exponent of the nearest power of two, halfway up; zero becomes the smallest."""
+    bits = array.view(np.uint32)
+    code = (bits >> 23) + ((bits >> 22) & 1)
+    largest = 254 if saturate else 255
+    code = np.where(code >= 255, largest, code)
+    special = ~(np.isfinite(array) & (array >= 0))
+    return np.where(special, 255, code).astype(np.uint8)
 
 
 def _from_strings(array: Array, dtype: DType) -> Array:
@@ -188,7 +198,7 @@ def _to_strings(array: Array) -> Array:
     out = np.empty(array.shape, object)
     flat = array.reshape(-1)
     if array.dtype.kind == "f" and array.dtype != np.float64:
-        texts = [np.format_float_positional(v, trim="-") if np.isfinite(v) else str(v) for v in flat]
+        texts = [str(float(str(v))) for v in flat.astype(np.float32)]
     else:
         texts = [str(v) for v in flat.tolist()]
     out.reshape(-1)[:] = texts

@@ -1,0 +1,75 @@
+"""emberlet devices"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from typing import Any
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    found = [_python(), _numpy(), *_adapters()]
+    if arguments.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    for device in found:
+        missing = device.get("missing")
+        print(f"{device['backend']}: {missing or device['description']}")
+        for key in ("type", "driver", "features", "limits"):
+            value = device.get(key)
+            if isinstance(value, dict):
+                print(f"  {key}:")
+                for name in sorted(value):
+                    print(f"    {name}: {value[name]}")
+            elif value:
+                print(f"  {key}: {', '.join(value) if isinstance(value, list) else value}")
+    return 0
+
+
+def _python() -> dict[str, Any]:
+    return {"backend": "python", "description": f"{platform.python_implementation()} {platform.python_version()}"}
+
+
+def _numpy() -> dict[str, Any]:
+    try:
+        import numpy as np
+    except ImportError as error:
+        return {"backend": "numpy", "missing": f"not installed: pip install emberlet[numpy] ({error})"}
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"backend": "numpy", "description": f"NumPy {np.__version__} on {platform.machine()}, {cores} cores"}
+
+
+def _adapters() -> list[dict[str, Any]]:
+    """The GPU adapters, in the order of their index."""
+    try:
+        import wgpu
+    except ImportError as error:
+        return [{"backend": "wgpu", "missing": f"not installed: pip install emberlet[wgpu] ({error})"}]
+    try:
+        from emberlet.wgpu_backend.device import adapters
+
+        found = adapters(wgpu)
+    except Exception as error:  # wgpu-py's errors have no common base
+        return [{"backend": "wgpu", "missing": f"wgpu {wgpu.__version__} found no adapter: {error}"}]
+    if not found:
+        return [{"backend": "wgpu", "missing": f"wgpu {wgpu.__version__} found no adapter"}]
+    return [_adapter(i, adapter) for i, adapter in enumerate(found)]
+
+
+def _adapter(index: int, adapter: Any) -> dict[str, Any]:
+    info = dict(adapter.info)
+    limits = adapter.limits
+    return {
+        "backend": f"wgpu:{index}" if index else "wgpu",
+        "description": f"{info.get('device') or info.get('description') or 'unnamed adapter'}",
+        "type": f"{info.get('adapter_type', '?')} through {info.get('backend_type', '?')}",
+        "driver": " ".join(str(info[k]) for k in ("vendor", "description") if info.get(k)),
+        "features": sorted(str(f) for f in adapter.features),
+        "limits": {str(k): int(limits[k]) for k in limits},
+    }
