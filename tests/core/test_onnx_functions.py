@@ -42,7 +42,7 @@ def check(node: onnx.NodeProto, inputs: dict[str, Any], outputs: dict[str, Any],
     for i, name in enumerate(node.output):
         if name and name in outputs:
             assert found[i] is not None, f"output {i} is missing"
-            close(found[i], outputs[name], more["rtol"], more["atol"])
+            close(found[i], outputs[name], more["rtol"], more["atol"], more.get("levels", 0))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -76,4 +76,5 @@ def test_single_node_model(case: Case, backend: str) -> None:
         opset=model.opset_import[0].version,
         rtol=case.rtol,
         atol=case.atol,
+        levels=int(case.literal),
     )

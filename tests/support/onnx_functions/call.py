@@ -121,8 +121,8 @@ def backend_of(name: str) -> Backend:
     return el.backend.get_backend(name)
 
 
-def close(found: Array, expected: Array, rtol: float, atol: float) -> None:
-    """Raise AssertionError unless shape, dtype and elements agree."""
+def close(found: Array, expected: Array, rtol: float, atol: float, levels: int = 0) -> None:
+    """Raise AssertionError unless shape, dtype and elements agree; integers may differ by `levels`."""
     assert found.shape == expected.shape, f"shape {found.shape}, expected {expected.shape}"
     if expected.dtype.kind in "OUS":
         assert found.reshape(-1).tolist() == [str(v) for v in expected.reshape(-1)]
@@ -134,4 +134,4 @@ def close(found: Array, expected: Array, rtol: float, atol: float) -> None:
             rtol = max(rtol, 2 * float(ml_dtypes.finfo(expected.dtype).eps))  # two units in the last place
         np.testing.assert_allclose(found.astype(wide), expected.astype(wide), rtol=rtol, atol=atol)
     else:
-        np.testing.assert_array_equal(found.astype(np.int64), expected.astype(np.int64))
+        np.testing.assert_allclose(found.astype(np.int64), expected.astype(np.int64), rtol=0, atol=levels)
