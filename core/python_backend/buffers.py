@@ -46,7 +46,7 @@ def wrapper(dtype):
 def fit(dtype):
     """A function from any number to what the buffer of a narrow `dtype` may hold."""
     if dtype.is_float:
-        from ..narrow import rounder
+        from ..narrow_dtypes import rounder
 
         return rounder(dtype)
     return wrapper(dtype)
@@ -122,7 +122,7 @@ def borrow(data, dtype, shape):
             "{} of shape {} takes {} bytes, found {}".format(dtype, tuple(shape), dtype.nbytes(count), len(view))
         )
     if dtype.bits <= 16 and (dtype.is_float or dtype.bits < 8):
-        from ..narrow import unpack
+        from ..narrow_dtypes import unpack
 
         code = code_of(dtype)
         return array(code, unpack(view, dtype, count))

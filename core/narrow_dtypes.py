@@ -28,7 +28,7 @@ def encode(dtype, value, saturate=True):
     """
     name = dtype.name
     if name == "float8_e8m0fnu":
-        return _encode_exponent(value)
+        return _encode_exponent(value, saturate)
     exponent_bits, mantissa_bits, bias, largest, nan, has_inf = _FORMATS[name]
     top = 1 << (exponent_bits + mantissa_bits)
     if value != value:
@@ -54,18 +54,16 @@ def encode(dtype, value, saturate=True):
     return code | sign
 
 
-def _encode_exponent(value):
-    # A power of two without sign: 2**(code - 127); 255 is NaN, and there is no zero.
+def _encode_exponent(value, saturate):
+    # A power of two without sign: 2**(code - 127); 255 is NaN, and zero becomes the smallest.
     if value != value or value < 0 or value == INF:
         return 255
-    if value == 0:
-        return 0
     mantissa, exponent = frexp(value)
-    code = exponent - 1 + 127
-    # Halfway (1.5 times a power) goes to the even code; mantissa lies in [0.5, 1).
-    if mantissa > 0.75 or (mantissa == 0.75 and code & 1):
-        code += 1
-    return 0 if code < 0 else 255 if code > 254 else code
+    # Halfway between two powers goes up, in ONNX and ml_dtypes alike; mantissa lies in [0.5, 1).
+    code = exponent + 126 + (mantissa >= 0.75)
+    if not value or code < 0:
+        return 0
+    return code if code < 255 else 254 if saturate else 255
 
 
 def decode(dtype, code):

@@ -1,0 +1,98 @@
+"""Sorting, searching and sets against NumPy."""
+
+from __future__ import annotations
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.errors import ShapeError
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from support.backends import same, tensor
+
+SETTINGS = {"max_examples": 60, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+numbers = st.sampled_from([0.0, 1.0, 2.0, -1.0, 3.5, np.inf, -np.inf, np.nan])
+float_arrays = hnp.arrays(
+    np.float32, hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5), elements=numbers
+)
+
+
+@settings(**SETTINGS)
+@given(a=float_arrays, data=st.data())
+def test_sorting_is_stable_with_nan_last(backend, a, data):
+    axis = data.draw(st.integers(-a.ndim, a.ndim - 1))
+    order = np.argsort(a, axis=axis, kind="stable")
+    same(emberlet.sort(tensor(a), axis=axis), np.sort(a, axis))
+    same(emberlet.argsort(tensor(a), axis=axis), order)
+    back = np.flip(a, axis)
+    falling = a.shape[axis] - 1 - np.flip(np.argsort(back, axis=axis, kind="stable"), axis)
+    same(emberlet.argsort(tensor(a), axis=axis, descending=True), falling)
+    same(emberlet.sort(tensor(a), axis=axis, descending=True), np.take_along_axis(a, falling, axis))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "bool", "float16"])
+def test_other_dtypes_sort(backend, dtype):
+    a = np.array([[3, 1, 2, 1], [0, 1, 1, 0]]).astype(dtype)
+    same(emberlet.sort(tensor(a)), np.sort(a))
+    same(emberlet.argsort(tensor(a)), np.argsort(a, kind="stable"))
+
+
+def test_the_largest_few(backend):
+    x = emberlet.asarray([[3.0, 1.0, 3.0, 2.0]])
+    values, indices = x.topk_with_indices(3)
+    assert (values.tolist(), indices.tolist()) == ([[3, 3, 2]], [[0, 2, 3]])
+    assert x.topk(2, largest=False).tolist() == [[1, 2]]
+    assert x.topk(0).shape == (1, 0)
+    with pytest.raises(ShapeError, match="5 of the 4"):
+        x.topk(5)
+    assert [v.tolist() for v in x.max_with_indices(1)] == [[[3.0]], [[0]]]
+
+
+@settings(**SETTINGS)
+@given(
+    a=hnp.arrays(np.int32, st.integers(0, 8), elements=st.integers(-3, 3)),
+    v=hnp.arrays(np.int32, (2, 3), elements=st.integers(-4, 4)),
+)
+def test_places_in_a_sorted_tensor(backend, a, v):
+    a = np.sort(a)
+    for side in ("left", "right"):
+        same(emberlet.searchsorted(tensor(a), tensor(v), side=side), np.searchsorted(a, v, side))
+    same(
+        emberlet.searchsorted(tensor(a[::-1].copy()), tensor(v), sorter=tensor(np.arange(a.size)[::-1].copy())),
+        np.searchsorted(a, v),
+    )
+
+
+@settings(**SETTINGS)
+@given(a=float_arrays)
+def test_unique_elements(backend, a):
+    values, indices, inverse, counts = np.unique(
+        a, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    found = emberlet.unique_all(tensor(a))
+    same(found.values, values)
+    same(found.indices, indices)
+    same(found.inverse_indices, inverse.reshape(a.shape))
+    same(found.counts, counts)
+    same(emberlet.unique_values(tensor(a)), values)
+    same(emberlet.unique_counts(tensor(a)).counts, counts)
+    same(emberlet.unique_inverse(tensor(a)).values, values)
+
+
+def test_unique_slices_in_order_of_appearance(backend):
+    a = np.array([[2, 1], [1, 3], [2, 1], [0, 5]])
+    values, indices, inverse, counts = F.unique(tensor(a), axis=0)
+    expected = np.unique(a, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    for x, y in zip((values, indices, inverse, counts), expected, strict=True):
+        same(x, np.asarray(y).reshape(x.shape))
+    values, indices, inverse, counts = F.unique(tensor(a), axis=0, sorted=False)
+    assert values.tolist() == [[2, 1], [1, 3], [0, 5]]
+    assert (indices.tolist(), inverse.tolist(), counts.tolist()) == ([0, 1, 3], [0, 1, 0, 2], [2, 1, 1])
+
+
+def test_membership(backend):
+    a = np.array([[1, 2], [3, 4]])
+    same(F.isin(tensor(a), tensor(np.array([2, 3, 9]))), np.isin(a, [2, 3, 9]))
+    same(F.isin(tensor(a), tensor(np.array([2])), invert=True), ~np.isin(a, [2]))
