@@ -29,6 +29,9 @@ DELEGATED = {
     "micro": ("emberlet.micro.build.cli", "build a model for a microcontroller"),
 }
 
+# module -> the extra that brings it
+_EXTRAS = {"numpy": "numpy", "ml_dtypes": "numpy", "cbor2": "store", "wgpu": "wgpu", "onnx": "onnx"}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
@@ -40,6 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         print(f"emberlet: {_text(error)}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        print(f"emberlet: this needs {error.name}: pip install emberlet[{extra}]", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("emberlet: interrupted", file=sys.stderr)

@@ -75,7 +75,8 @@ def compare(got: Any, expected: Any, atol: float, rtol: float) -> dict[str, Any]
     with np.errstate(invalid="ignore", divide="ignore"):
         absolute = np.where(same, 0.0, np.abs(a - b))
         relative = np.where(same, 0.0, absolute / np.abs(b))
-        within = bool(np.all(same | (absolute <= atol + rtol * np.abs(b))))
+        near = np.isfinite(b) & (absolute <= atol + rtol * np.abs(b))
+    within = bool(np.all(same | near))
     largest = float(absolute.max(initial=0.0))
     ratio = float(relative.max(initial=0.0))
     note = f"{got.dtype} {got.shape} differs by at most {largest:.3g} absolute, {ratio:.3g} relative"
