@@ -6,9 +6,12 @@ from emberlet.errors import UnsupportedError
 from emberlet.tensor import Tensor
 
 from . import storage
+from .device import lock
 from .kernels import Options
-from .node import Node, is_leaf
+from .node import Node, is_leaf, refuse_values, signature, topological
 from .plan import make_plan
+
+MAX_PLANS = 256  # plans kept for graphs that were realised before
 
 
 class WgpuBackend(Backend):
@@ -26,8 +29,10 @@ class WgpuBackend(Backend):
         self._host = None
         self.strict = strict
         self.fallbacks = {}
+        self.tracing = False
         self.options = Options()
-        self._lock = _lock()
+        self._lock = lock()
+        self._plans = {}
 
     @property
     def device(self):
@@ -112,6 +117,8 @@ class WgpuBackend(Backend):
             return node.arg
         if x.size == 0:
             return b""
+        if self.tracing:
+            refuse_values(node)
         self.realize(x)
         return self.device.read(node.buffer, node.count * 4)
 
@@ -143,17 +150,30 @@ class WgpuBackend(Backend):
                 if not is_leaf(x.data) and x.data.count and x.data not in roots:
                     roots.append(x.data)
                 elif x.data.op == "data" and x.data.count:
-                    self._upload(x.data)
+                    self.upload(x.data)
             if not roots:
                 return
-            plan, externals = make_plan(roots, self.options)
-            from . import runtime
+            from .runtime import run_once
 
-            outputs = runtime.run(self.device, plan, [self._upload(n) for n in externals])
+            plan, externals = self._plan(roots)
+            outputs = run_once(self.device, plan, [self.upload(n) for n in externals])
             for i in range(len(roots)):
                 roots[i].become_buffer(outputs[i])
 
-    def _upload(self, node):
+    def _plan(self, roots):
+        """(plan, external nodes) for roots; the same graph over other values gets the same plan."""
+        order = topological(roots)
+        key = signature(order, roots)
+        found = self._plans.get(key)
+        if found is None:
+            plan, externals = make_plan(roots, self.options)
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.clear()
+            found = self._plans[key] = (plan, [order.index(n) for n in externals])
+        plan, places = found
+        return plan, [order[i] for i in places]
+
+    def upload(self, node):
         """The Allocation of a leaf, its data uploaded first where it still lies on the host."""
         if node.op == "data":
             allocation = self.device.allocate(node.count * 4)
@@ -310,20 +330,3 @@ class WgpuBackend(Backend):
         shape = list(tensors[0].shape)
         shape[axis] = sum([t.shape[axis] for t in tensors])
         return self._record("concat", tuple(tensors), (tensors, axis), "concat", axis, tensors[0].dtype, shape)
-
-
-class _NoLock:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        return False
-
-
-def _lock():
-    try:
-        import threading
-
-        return threading.RLock()
-    except ImportError:
-        return _NoLock()

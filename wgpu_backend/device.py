@@ -23,6 +23,7 @@ COPY_DST = 0x0008
 
 MAP_READ = 0x0001
 READABLE = MAP_READ | COPY_DST  # of a buffer whose bytes come back to the host
+COPIED = COPY_SRC | COPY_DST
 
 _POOL_BYTES = 256 << 20
 _FINALIZERS = sys.implementation.name != "micropython"  # which never calls __del__
@@ -38,8 +39,14 @@ class Allocation:
         self.gpu = gpu
         self.nbytes = nbytes
 
+    def free(self):
+        """Give the buffer back to the pool now."""
+        if self.gpu is not None:
+            self.device.recycle(self.gpu, self.nbytes)
+            self.gpu = None
+
     def __del__(self):
-        self.device.recycle(self.gpu, self.nbytes)
+        self.free()
 
 
 def size_class(nbytes):

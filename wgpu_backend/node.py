@@ -1,5 +1,6 @@
 """The recorded graph: one Node per tensor, holding how to compute it until it is realised into a buffer."""
 
+from emberlet.errors import BackendError
 from emberlet.shapes import size
 
 LEAVES = ("data", "buffer", "input", "host")
@@ -70,3 +71,36 @@ def topological(roots):
                 state[key] = 2
                 order.append(node)
     return order
+
+
+def signature(order, roots):
+    """A key that two graphs share when one plan serves both: their structure, without the values of leaves."""
+    number = {}
+    out = []
+    for i in range(len(order)):
+        node = order[i]
+        number[id(node)] = i
+        if node.op in LEAVES:
+            out.append((node.dtype.name, node.shape))
+        else:
+            # Numbers by their text: 0, 0.0, -0.0 and False are equal, and NaN is not equal to itself.
+            arg = repr(node.arg) if node.op in ("full", "pad", "arange", "random") else node.arg
+            out.append((node.op, arg, node.dtype.name, node.shape, tuple([number[id(s)] for s in node.srcs])))
+    out.append(tuple([number[id(r)] for r in roots]))
+    return tuple(out)
+
+
+class ValueNeeded(BackendError):
+    """While a plan is traced, Python asked for a value that depends on the inputs."""
+
+
+def refuse_values(node):
+    """Raise ValueNeeded where `node` depends on an input of the plan being traced."""
+    for n in topological([node]):
+        if n.op == "input":
+            what = node.arg if node.op in ("unary", "binary") else node.op
+            raise ValueNeeded(
+                "the model's way depends on the value of {} {}{}, which depends on input {!r}".format(
+                    what, node.dtype, node.shape, n.arg
+                )
+            )

@@ -79,7 +79,7 @@ def _grow(order, at, consumers, roots, found):
     if not [n for n in ordered if n.shape == full]:
         return None
     reductions = [n for n in ordered if n.op == "reduce"]
-    scalars = [n for n in ordered if n.op != "reduce" and n.shape == row]
+    scalars = [n for n in ordered if n.op != "reduce" and n.shape == row and n is not exit]
     return Region(reductions, scalars, full, axes, exit, {id(n): n for n in ordered})
 
 

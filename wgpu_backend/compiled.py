@@ -1,0 +1,154 @@
+"""`compile`: a model with its plan kept, so that a call writes the inputs, submits once and reads the outputs."""
+
+from emberlet.errors import BackendError
+from emberlet.tensor import Tensor
+
+from . import storage
+from .device import lock
+from .node import Node, ValueNeeded
+from .plan import make_plan
+from .runtime import Program
+from .tracing import constants, put_together, trace
+
+MAX_SHAPES = 8  # plans of one model, one per set of input shapes; the one unused for longest goes first
+
+
+def compile(model, *examples, backend=None):
+    """A `Compiled` of a module or function, planned for the dtypes and shapes of `examples`.
+
+    backend: a WgpuBackend or its name ("wgpu"). A module's parameters move there. Other shapes get plans of their own
+    when they are first met. Where the model's way depends on values the plan is cut: the pieces run one after the
+    other, with Python between them, and `Compiled.cut` says where.
+    """
+    return Compiled(model, examples, backend)
+
+
+class Compiled:
+    """A compiled model: call it like the model. cut: None, or the ValueNeeded that keeps it from being one plan."""
+
+    def __init__(self, model, examples, backend=None):
+        from emberlet.backend import get_backend
+
+        self.backend = get_backend("wgpu" if backend is None else backend)
+        if self.backend.name != "wgpu":
+            raise BackendError("plans are made for the wgpu backend, not for {!r}".format(self.backend))
+        self.model = model
+        if hasattr(model, "to") and hasattr(model, "named_params"):
+            model.to(self.backend)
+        self.cut = None
+        self._programs = {}
+        self._used = []
+        self._lock = lock()
+        if examples:
+            self._find([self._tensor(x) for x in examples])
+
+    def _tensor(self, x):
+        if isinstance(x, Tensor) or not hasattr(x, "shape"):
+            return x
+        from emberlet.functional.creation import asarray
+
+        return asarray(x, device=self.backend)
+
+    def _find(self, arguments):
+        """The _Planned for these arguments' shapes, made if need be; None where the model is cut."""
+        key = []
+        for x in arguments:
+            key.append((x.dtype.name, x.shape) if isinstance(x, Tensor) else repr(x))
+        key = tuple(key)
+        with self._lock:
+            found = self._programs.get(key)
+            if found is None and self.cut is None:
+                try:
+                    found = _Planned(self.model, arguments, self.backend)
+                except ValueNeeded as error:
+                    self.cut = error
+                    return None
+                self._programs[key] = found
+            if found is not None:
+                if key in self._used:
+                    self._used.remove(key)
+                self._used.append(key)
+                if len(self._used) > MAX_SHAPES:
+                    self._programs.pop(self._used.pop(0)).program.release()
+            return found
+
+    def __call__(self, *arguments):
+        """The model's results, their values on the host already."""
+        arguments = [self._tensor(x) for x in arguments]
+        planned = self._find(arguments)
+        if planned is None:
+            return self.model(*[self._moved(x) for x in arguments])
+        return planned.finish(planned.program.run(planned.words(arguments)))
+
+    async def call_async(self, *arguments):
+        """`__call__`, awaited: the only way where the GPU can only be awaited. One call at a time."""
+        arguments = [self._tensor(x) for x in arguments]
+        planned = self._find(arguments)
+        if planned is None:
+            return self.model(*[self._moved(x) for x in arguments])
+        return planned.finish(await planned.program.run_async(planned.words(arguments)))
+
+    def _moved(self, x):
+        if not isinstance(x, Tensor) or x.backend is self.backend:
+            return x
+        return self.backend.from_bytes(x.backend.to_bytes(x), x.dtype, x.shape)
+
+    def plan(self, *examples):
+        """The Plan for the shapes of `examples`, or of the last call. Raises ValueNeeded where the model is cut."""
+        if examples:
+            self._find([self._tensor(x) for x in examples])
+        if self.cut is not None:
+            raise self.cut
+        return self._programs[self._used[-1]].plan
+
+
+class _Planned:
+    """A plan with its program, and how to get Tensors in and out."""
+
+    def __init__(self, model, arguments, backend):
+        self.backend = backend
+        traced = trace(model, arguments, backend)
+        fixed = constants(traced.roots)
+        if fixed:
+            backend.realize(*[Tensor(n, n.dtype, n.shape, backend) for n in fixed])
+        computed = [r for r in traced.roots if r.count]
+        self.plan, externals = make_plan(computed, backend.options)
+        self.structure = traced.structure
+        self.roots = traced.roots
+        given = {}
+        kept = {}
+        for i in range(len(externals)):
+            if externals[i].op == "input":
+                given[externals[i].arg] = self.plan.externals[i]
+            else:
+                kept[self.plan.externals[i]] = backend.upload(externals[i])
+        # (position of the argument, its number of elements), for inputs that the results depend on
+        self.arguments = [n for n in traced.inputs if n.arg in given]
+        inputs = [(given[n.arg], n.count * 4) for n in self.arguments]
+        results = [(self.plan.outputs[i], computed[i].count * 4) for i in range(len(computed))]
+        self.program = Program(backend.device, self.plan, kept, inputs, results)
+
+    def words(self, arguments):
+        """The inputs' elements as bytes of words."""
+        out = []
+        for node in self.arguments:
+            x = arguments[node.arg]
+            words = storage.widen(x.backend.to_bytes(x), x.dtype, x.size)
+            if words is None:
+                raise BackendError(
+                    "input {} holds 64-bit integers beyond 32 bits, which a plan does not take".format(node.arg)
+                )
+            out.append(words)
+        return out
+
+    def finish(self, data):
+        """The model's results from the bytes of the roots that have any."""
+        tensors = []
+        at = 0
+        for r in self.roots:
+            words = b""
+            if r.count:
+                words = data[at]
+                at += 1
+            tensors.append(Tensor(Node("data", (), words, r.dtype, r.shape), r.dtype, r.shape, self.backend))
+        return put_together(self.structure, tensors)

@@ -1,0 +1,93 @@
+"""Tracing: running a model's Python once, with placeholders for inputs, to record what it computes."""
+
+from emberlet.tensor import Tensor
+
+from .node import CONSTANTS, Node, is_leaf, topological
+
+
+class Trace:
+    """roots: the nodes to compute; inputs: the placeholder nodes, in order; structure: how the results are put
+    together from the roots: ("tensor", number of the root), ("value", anything), or (list | tuple | dict, parts)."""
+
+    def __init__(self, roots, inputs, structure):
+        self.roots = roots
+        self.inputs = inputs
+        self.structure = structure
+
+
+def trace(function, arguments, backend):
+    """Trace function(*arguments), whose Tensors are taken for their dtypes and shapes.
+
+    Raises ValueNeeded (node.py) where the function's way depends on values of its inputs.
+    """
+    inputs = []
+    given = []
+    for i in range(len(arguments)):
+        x = arguments[i]
+        if isinstance(x, Tensor):
+            node = Node("input", (), i, x.dtype, x.shape)
+            inputs.append(node)
+            x = Tensor(node, x.dtype, x.shape, backend)
+        given.append(x)
+    backend.tracing = True
+    try:
+        result = function(*given)
+    finally:
+        backend.tracing = False
+    roots = []
+    return Trace(roots, inputs, _take_apart(result, roots))
+
+
+def _take_apart(value, roots):
+    if isinstance(value, Tensor):
+        if value.data.op == "host":
+            return ("value", value)
+        for i in range(len(roots)):
+            if roots[i] is value.data:
+                return ("tensor", i)
+        roots.append(value.data)
+        return ("tensor", len(roots) - 1)
+    if isinstance(value, (list, tuple)):
+        return (type(value), [_take_apart(v, roots) for v in value])
+    if isinstance(value, dict):
+        return (dict, [(k, _take_apart(value[k], roots)) for k in value])
+    return ("value", value)
+
+
+def put_together(structure, tensors):
+    """The result that `structure` describes, with these tensors for the roots."""
+    kind, parts = structure
+    if kind == "tensor":
+        return tensors[parts]
+    if kind == "value":
+        return parts
+    if kind is dict:
+        return {k: put_together(v, tensors) for k, v in parts}
+    whole = [put_together(v, tensors) for v in parts]
+    return whole if kind is list else tuple(whole)
+
+
+def constants(roots):
+    """Nodes that depend on no input and are worth computing once: read by one that does, and more than a view."""
+    order = topological(roots)
+    depends = {}
+    for node in order:
+        depends[id(node)] = node.op == "input" or any([depends[id(s)] for s in node.srcs])
+    out = []
+    seen = {}
+    frontier = [r for r in roots if not depends[id(r)]]
+    for node in order:
+        if depends[id(node)]:
+            frontier.extend([s for s in node.srcs if not depends[id(s)]])
+    while frontier:
+        node = frontier.pop()
+        if id(node) in seen:
+            continue
+        seen[id(node)] = True
+        if is_leaf(node) or node.op in CONSTANTS:
+            continue
+        if node.op in ("reshape", "expand"):
+            frontier.extend(node.srcs)
+        else:
+            out.append(node)
+    return out
