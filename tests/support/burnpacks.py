@@ -39,7 +39,7 @@ def malformed() -> dict[str, bytes]:
     """name -> bytes that every reader must refuse."""
     good = one("F32", [2, 3], FLOATS)
     text = cbor2.dumps
-    empty = {"tensors": {}}
+    empty: dict[str, Any] = {"tensors": {}}
 
     def descriptor(**changes: Any) -> bytes:
         entry = tensor("F32", [2, 3], 0, 24)
