@@ -13,6 +13,7 @@ from .. import dtypes
 from ..backend import Backend, get_backend
 from ..dtypes import DType
 from ..errors import DTypeError, UnsupportedError
+from ..python_backend import PythonBackend
 from ..shapes import strides as row_major
 from ..tensor import Tensor
 
@@ -39,17 +40,21 @@ def _layout(x: Tensor) -> tuple[Any, int, tuple[int, ...]]:
 
     Raises UnsupportedError where the elements are not in this process's memory in their own dtype.
     """
-    if x.backend.name == "numpy" and x.dtype.name in _CODES:
+    if _is_numpy(x.data) and x.dtype.name in _CODES:
         array = x.data
         width = x.dtype.itemsize
         if all(s % width == 0 for s in array.strides):
             return array, array.ctypes.data, tuple(s // width for s in array.strides)
-    if x.backend.name == "python" and (x.dtype.code not in (None, "e")):
+    if isinstance(x.backend, PythonBackend) and x.dtype.code not in (None, "e"):
         buffer, offset, strides = x.data
         keeper = memoryview(buffer)
         address = _address(keeper) + offset * x.dtype.itemsize
         return keeper, address, row_major(x.shape) if strides is None else strides
     raise UnsupportedError(f"{x.dtype} on backend {x.backend!r} cannot be shared; copy it with numpy.asarray")
+
+
+def _is_numpy(data: Any) -> bool:
+    return type(data).__module__ == "numpy"
 
 
 class _PyBuffer(ctypes.Structure):
@@ -106,7 +111,7 @@ def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
     from .numpy_backend.storage import from_bytes
 
-    if x.backend.name == "numpy":
+    if _is_numpy(x.data):
         array = x.data
     elif x.dtype.kind == "string":
         array = np.array(x.backend.to_list(x), dtype=object).reshape(x.shape)
@@ -142,7 +147,7 @@ def to_buffer(x: Tensor, flags: int = 0) -> memoryview:
         keeper, _, strides = _layout(x)
     except UnsupportedError as error:
         raise BufferError(str(error)) from None
-    if x.backend.name == "numpy":
+    if _is_numpy(keeper):
         return memoryview(keeper)
     if strides != row_major(x.shape) or len(keeper) != x.size:
         raise BufferError("the tensor is a view; make it contiguous with emberlet.asarray(x, copy=True)")
@@ -219,7 +224,7 @@ def _forget(capsule: int) -> None:
 
 def dlpack_device(x: Tensor) -> tuple[int, int]:
     """`__dlpack_device__`: (1, 0), the CPU. Raises BufferError where the elements are elsewhere."""
-    if x.backend.name not in ("numpy", "python"):
+    if not (_is_numpy(x.data) or isinstance(x.backend, PythonBackend)):
         raise BufferError(f"backend {x.backend!r} keeps its elements where DLPack cannot see them; use .to('numpy')")
     return (_CPU, 0)
 
@@ -315,7 +320,6 @@ def _over_memory(
     count = high - low + 1
     memory = (ctypes.c_char * (count * width)).from_address(address + byte_offset + low * width)
     memory._keeper = keeper  # the view below keeps `memory`, and so its owner
-    python = get_backend("python")
     if dtype.code in (None, "e"):
         import numpy as np
 
@@ -326,7 +330,8 @@ def _over_memory(
         x = Tensor(array, dtype, shape, get_backend("numpy"))
     else:
         buffer = memoryview(memory).cast("B").cast(dtype.code)
-        x = Tensor((buffer, -low, None if strides == row_major(shape) else strides), dtype, shape, python)
+        home = backend if isinstance(backend, PythonBackend) else get_backend("python")
+        x = Tensor((buffer, -low, None if strides == row_major(shape) else strides), dtype, shape, home)
         if backend.name == "numpy":
             import numpy as np
 
@@ -398,6 +403,9 @@ def _from_numpy(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
     found = emberlet_dtype(array.dtype)
     if found is dtypes.string and array.dtype.kind != "O":
         array = array.astype(object)
+    if found is dtypes.string and not all(isinstance(v, str) for v in array.flat):
+        kinds = sorted({type(v).__name__ for v in array.flat})
+        raise DTypeError(f"an array of objects must hold str only, found {', '.join(kinds)}")
     if found is None:
         raise DTypeError(f"NumPy dtype {array.dtype} has no emberlet counterpart")
     if backend.name == "numpy":
