@@ -85,6 +85,7 @@ FAMILIES = {
     "recurrent": ("", "rnn gru lstm"),
     "recurrent_activations": ("", "activation"),
     "dot_product_attention": ("", "attention attention_outputs flex_attention"),
+    "packed_attention": ("", "self_attention multi_head_attention group_query_attention"),
     "rotary": ("", "rotary_embedding"),
     "einstein": ("", "einsum"),
     "interpolation": ("", "resize interpolate"),

@@ -59,3 +59,50 @@ def rotary_embedding_contrib(c: Call) -> Any:
         rotary_dim=c.get("rotary_embedding_dim", 0),
         num_heads=c.get("num_heads"),
     )
+
+
+@handles("com.microsoft.Attention")
+def self_attention(c: Call) -> Any:
+    x, weight, bias, mask, past, score_bias = (c.tensor(i) for i in range(6))
+    return F.self_attention(
+        x,
+        weight,
+        bias,
+        mask,
+        past,
+        score_bias,
+        num_heads=c.get("num_heads"),
+        qkv_sizes=c.get("qkv_hidden_sizes"),
+        is_causal=c.get("unidirectional", 0),
+        scale=c.get("scale"),
+        mask_filter_value=c.get("mask_filter_value", -10000.0),
+    )
+
+
+@handles("com.microsoft.MultiHeadAttention")
+def multi_head_attention(c: Call) -> Any:
+    return F.multi_head_attention(
+        *(c.tensor(i) for i in range(8)),
+        num_heads=c.get("num_heads"),
+        scale=c.get("scale"),
+        is_causal=c.get("unidirectional", 0),
+        mask_filter_value=c.get("mask_filter_value", -10000.0),
+    )
+
+
+@handles("com.microsoft.GroupQueryAttention")
+def group_query_attention(c: Call) -> Any:
+    rotary = c.get("do_rotary", 0)
+    return F.group_query_attention(
+        *(c.tensor(i) for i in range(6)),
+        c.value(6),
+        c.tensor(7) if rotary else None,
+        c.tensor(8) if rotary else None,
+        *(c.tensor(i) for i in range(9, 12)),
+        num_heads=c.get("num_heads"),
+        kv_num_heads=c.get("kv_num_heads"),
+        scale=c.get("scale"),
+        softcap=c.get("softcap", 0.0),
+        window=c.get("local_window_size", -1),
+        interleaved=c.get("rotary_interleaved", 0),
+    )
