@@ -22,7 +22,7 @@ _HOMES = {
     "__array_namespace_info__": "functional.inspection",
     "Module": "module",
     "Param": "param",
-    "ParamId": "param",
+    "ParamId": "param_id",
     "Config": "config",
 }
 

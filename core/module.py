@@ -109,7 +109,7 @@ class Module:
         shapes or kinds of number differ and, unless strict is False, where names are missing or left over. Then
         nothing is loaded.
         """
-        from .record import load
+        from .loading import load
 
         return load(self, record, strict)
 

@@ -12,53 +12,12 @@ try:
 except ImportError:  # a port without threads
     _thread = None
 
-_BASE32 = "0123456789abcdefghijklmnopqrstuv"
-
 
 def _new_lock():
     return _thread.allocate_lock() if _thread else None
 
 
 _id_lock = _new_lock()
-
-
-class ParamId:
-    """The 64-bit identity of a parameter, which survives cloning, mapping, saving and loading.
-
-    value: int. Written, as Burn does, as its little-endian bytes in base 32 (13 characters). Random unless given.
-    """
-
-    __slots__ = ("value",)
-
-    def __init__(self, value=None):
-        self.value = _random_64() if value is None else int(value)
-
-    def __eq__(self, other):
-        return isinstance(other, ParamId) and other.value == self.value
-
-    def __hash__(self):
-        return hash(self.value)
-
-    def __str__(self):
-        text = ""
-        bits = int.from_bytes(self.value.to_bytes(8, "little"), "big") << 1
-        for i in range(12, -1, -1):
-            text += _BASE32[(bits >> (5 * i)) & 31]
-        return text
-
-    def __repr__(self):
-        return "ParamId({!r})".format(str(self))
-
-
-def _random_64():
-    try:
-        from os import urandom
-
-        return int.from_bytes(urandom(8), "little")
-    except ImportError:
-        from random import getrandbits
-
-        return getrandbits(32) << 32 | getrandbits(32)
 
 
 def _zeros(shape, dtype, backend):
@@ -80,7 +39,7 @@ class Param:
 
     def __init__(self, value, id=None, require_grad=None):
         self._value = value
-        self._id = ParamId(id) if isinstance(id, int) else id
+        self._id = id
         self._init = self._on_load = self._on_save = self._lock = self._owner = None
         self.require_grad = value.dtype.is_float if require_grad is None else require_grad
 
@@ -95,7 +54,7 @@ class Param:
         p._shape = tuple(shape)
         p._dtype = dtypes.float32 if dtype is None else dtypes.dtype(dtype)
         p._backend = backend
-        p._id = ParamId(id) if isinstance(id, int) else id
+        p._id = id
         p._lock = _new_lock()
         p.require_grad = p._dtype.is_float if require_grad is None else require_grad
         return p
@@ -154,14 +113,20 @@ class Param:
 
     @property
     def id(self):
-        if self._id is None:
+        """The ParamId, made when first asked for."""
+        found = self._id
+        if found is None or isinstance(found, int):
+            from .param_id import ParamId
+
             if _id_lock:
                 _id_lock.acquire()
-            if self._id is None:
-                self._id = ParamId()
+            if found is None:
+                found = self._id
+            if not isinstance(found, ParamId):
+                found = self._id = ParamId(found)
             if _id_lock:
                 _id_lock.release()
-        return self._id
+        return found
 
     @property
     def shape(self):

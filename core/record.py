@@ -1,12 +1,12 @@
-"""Records: a module's values by name, apart from the module, and the loading of them.
+"""Records: a module's values by name, apart from the module, and the saving of them (loading.py loads).
 
 A burnpack is a record in a file. What is stored has its own precision, independent of the one computed in.
 """
 
 from . import dtypes
-from .errors import DTypeError, EmberletError, LoadError, ShapeError
+from .errors import DTypeError, EmberletError
 from .module import leaves
-from .param import Param, ParamId
+from .param import Param
 
 # precision -> dtype of floats, dtype of signed integers of 16 bits and more; narrower and unsigned ones stay
 PRECISIONS = {
@@ -77,20 +77,6 @@ class Record:
         return save(path, sources, metadata, param_ids=ids)
 
 
-class LoadReport:
-    """What loading did: the names loaded, those the record lacks, and those of the record that the module lacks."""
-
-    def __init__(self, loaded, missing, unexpected):
-        self.loaded = loaded
-        self.missing = missing
-        self.unexpected = unexpected
-
-    def __repr__(self):
-        return "LoadReport({} loaded, {} missing, {} unexpected)".format(
-            len(self.loaded), len(self.missing), len(self.unexpected)
-        )
-
-
 def stored_dtype(dtype, precision):
     """The dtype in which values of `dtype` are stored at `precision` (None: as they are)."""
     if precision is None:
@@ -135,49 +121,3 @@ def record_of(module):
         tensors[name] = done[id(param)]
         ids[name] = param.id
     return Record(tensors, ids)
-
-
-def load(module, record, strict):
-    """See Module.load_record."""
-    burnpack = hasattr(record, "raw")
-    names = record.tensors if burnpack else record
-    found = {}  # id of a Param -> (Param, value, identity or None)
-    loaded = []
-    absent = []
-    wrong = []
-    wanted = {}
-    for name, _, _, param in leaves(module, Param):
-        wanted[name] = True
-        if name not in names:
-            absent.append((name, param))
-            continue
-        try:
-            value = param.loaded(record.tensor(name, param.backend) if burnpack else record[name])
-        except (ShapeError, DTypeError) as error:
-            wrong.append("{}: {}".format(name, error))
-            continue
-        identity = None
-        if burnpack:
-            if names[name].param_id is not None:
-                identity = ParamId(names[name].param_id)
-        elif isinstance(record, Record):
-            identity = record.param_ids.get(name)
-        found[id(param)] = (param, value, identity)
-        loaded.append(name)
-    # A parameter that the module holds under several names needs only one of them.
-    missing = [name for name, param in absent if id(param) not in found]
-    unexpected = [name for name in names if name not in wanted]
-    if wrong or (strict and (missing or unexpected)):
-        _refuse(module, wrong, missing if strict else [], unexpected if strict else [])
-    for param, value, identity in found.values():
-        param.set(value, identity)
-    return LoadReport(loaded, missing, unexpected)
-
-
-def _refuse(module, wrong, missing, unexpected):
-    lines = ["the weights do not fit {}; nothing was loaded".format(type(module).__name__)]
-    if missing:
-        lines.append("  missing: " + ", ".join(sorted(missing)))
-    if unexpected:
-        lines.append("  unexpected: " + ", ".join(sorted(unexpected)))
-    raise LoadError("\n".join(lines + ["  " + w for w in wrong]))

@@ -7,7 +7,8 @@ import time
 import emberlet as el
 import pytest
 from emberlet.errors import DTypeError, EmberletError, ShapeError
-from emberlet.param import Param, ParamId
+from emberlet.param import Param
+from emberlet.param_id import ParamId
 
 
 def zeros(shape, dtype, backend):
