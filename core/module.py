@@ -94,6 +94,15 @@ class Module:
         """A copy on another backend; this module stays where it is."""
         return self.clone().to(backend)
 
+    def compile(self, *examples, backend="wgpu"):
+        """A callable that runs this module as one plan on a GPU, planned for the dtypes and shapes of `examples`.
+
+        The parameters move to `backend`. Other shapes get plans of their own when first met. See docs/wgpu.md.
+        """
+        from .wgpu_backend.compiled import compile
+
+        return compile(self, *examples, backend=backend)
+
     # -- records -----------------------------------------------------------------------------------------------------
 
     def to_record(self):

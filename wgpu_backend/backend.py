@@ -2,7 +2,7 @@
 
 from emberlet import dtypes, shapes
 from emberlet.backend import BOOLEAN_RESULT, Backend
-from emberlet.errors import UnsupportedError
+from emberlet.errors import BackendError, UnsupportedError
 from emberlet.tensor import Tensor
 
 from . import storage
@@ -17,20 +17,22 @@ MAX_PLANS = 256  # plans kept for graphs that were realised before
 class WgpuBackend(Backend):
     """Tensors on GPU number `index`. strict: an operation that would be computed on the host raises instead.
 
+    planning: the backend records for plans that are saved, and never opens a device.
     fallbacks: how often each operation was computed on the host. The device is opened when it is first needed, so
     recording and planning need none.
     """
 
     name = "wgpu"
 
-    def __init__(self, index=0, device=None, strict=False):
+    def __init__(self, index=0, device=None, strict=False, planning=False):
         Backend.__init__(self, index)
         self._device = device
         self._host = None
         self.strict = strict
         self.fallbacks = {}
         self.tracing = False
-        self.options = Options()
+        self.planning = planning
+        self._options = None
         self._lock = lock()
         self._plans = {}
 
@@ -38,10 +40,19 @@ class WgpuBackend(Backend):
     def device(self):
         """The Device (device.py), opened on first use. Raises BackendError where the machine has none."""
         if self._device is None:
+            if self.planning:
+                raise BackendError("this wgpu backend only makes plans; it has no device to compute values on")
             from .device import open_device
 
             self._device = open_device(self.index)
         return self._device
+
+    @property
+    def options(self):
+        """The kernels.Options of the device; WebGPU's baseline where the backend only plans."""
+        if self._options is None:
+            self._options = Options() if self.planning else Options.of(self.device)
+        return self._options
 
     @property
     def host(self):

@@ -58,12 +58,22 @@ def size_class(nbytes):
     return (nbytes + step - 1) // step * step if nbytes > size else size
 
 
+def device_class(info):
+    """ "cpu" where the adapter computes in software, else "gpu"; info: the adapter's."""
+    names = (str(info["device"]) + str(info["description"]) + str(info["architecture"])).lower()
+    software = info["adapter_type"] == "CPU"
+    for name in ("llvmpipe", "lavapipe", "swiftshader", "basic render"):
+        software = software or name in names
+    return "cpu" if software else "gpu"
+
+
 class Device:
     """One GPU device with its pool of buffers and its cache of pipelines. raw: the wgpu-py (or browser) device."""
 
     def __init__(self, raw):
         self.raw = raw
         self.queue = raw.queue
+        self.device_class = device_class(raw.adapter_info)
         self.free = {}
         self.lent = {}
         self.free_bytes = 0

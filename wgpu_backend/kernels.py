@@ -6,15 +6,18 @@ from .reductions import specification
 
 
 class Options:
-    """What kernels are made for: limits of the device, optional features, tile sizes by kernel and size."""
+    """What kernels are made for. device_class: "gpu", or "cpu" for a device in software; max_bindings: storage buffers
+    of a kernel; tile: a tiles.Tile for every contraction, or None to choose."""
 
-    def __init__(self, max_bindings=8, workgroup_bytes=16384, max_invocations=256, f16=False, device_class="cpu"):
-        self.max_bindings = max_bindings
-        self.workgroup_bytes = workgroup_bytes
-        self.max_invocations = max_invocations
-        self.f16 = f16
+    def __init__(self, device_class="gpu", max_bindings=8):
         self.device_class = device_class
+        self.max_bindings = max_bindings
         self.tile = None
+
+    @staticmethod
+    def of(device):
+        """The Options for a Device."""
+        return Options(device.device_class)
 
 
 def describe(item):

@@ -1,52 +1,12 @@
-"""A Plan: everything that has to happen on the device, as plain data; and how one is made from recorded nodes.
+"""Planning: from recorded nodes to a Plan, which knows no device and no object of the graph.
 
-A plan knows no device and no Python object of the graph, so it can be cached, run with other inputs, and saved
-(plan_file.py).
+So it can be cached, run with other inputs, and saved (plan_file.py).
 """
 
 from . import kernels
 from .fusion import Fusion
 from .node import is_leaf
-
-
-class Buffer:
-    """kind: "external" (given by the caller: inputs and weights), "output" or "temporary"; nbytes: its size."""
-
-    def __init__(self, kind, nbytes):
-        self.kind = kind
-        self.nbytes = max(4, nbytes)
-
-
-class Step:
-    """One dispatch: number of the kernel, numbers of the buffers bound (inputs, then the output), workgroups."""
-
-    def __init__(self, kernel, buffers, groups):
-        self.kernel = kernel
-        self.buffers = buffers
-        self.groups = groups
-
-
-class Plan:
-    """kernels: list of (name, WGSL source), each distinct source once; buffers: list of Buffer; steps: list of Step.
-
-    externals: buffer numbers the caller provides; outputs: per root the buffer number that holds it (an external one
-    where the root is just another shape of it).
-    """
-
-    def __init__(self):
-        self.kernels = []
-        self.buffers = []
-        self.steps = []
-        self.externals = []
-        self.outputs = []
-
-    def summary(self):
-        """Dispatches, distinct kernels, bytes of temporaries."""
-        temporary = 0
-        for b in self.buffers:
-            if b.kind == "temporary":
-                temporary += b.nbytes
-        return {"dispatches": len(self.steps), "kernels": len(self.kernels), "temporary_bytes": temporary}
+from .plan_data import Buffer, Plan, Step
 
 
 def make_plan(roots, options):
@@ -68,6 +28,10 @@ def make_plan(roots, options):
             externals.append(node)
         return number[key]
 
+    # Numbered before any kernel is built, so that plans for other classes of device number their buffers alike.
+    for node in fusion.order:
+        if is_leaf(node) and node.count:
+            external(node)
     alias = {}
     for node, source in fusion.aliases:
         alias[id(node)] = source
@@ -94,11 +58,11 @@ def make_plan(roots, options):
     sources = {}
     for item in fusion.items:
         kernel = kernels.build(item, fusion.stored, options)
-        target = item.region[0] if item.region else item.node
+        target = buffer_of(item.region[0] if item.region else item.node)
         if kernel.source not in sources:
             sources[kernel.source] = len(plan.kernels)
             plan.kernels.append((kernel.name, kernel.source))
-        bound = [buffer_of(n) for n in kernel.inputs] + [buffer_of(target)]
+        bound = [buffer_of(n) for n in kernel.inputs] + [target]
         plan.steps.append(Step(sources[kernel.source], bound, kernel.groups))
     plan.outputs = [buffer_of(r) for r in roots]
     _share_temporaries(plan)
@@ -123,7 +87,7 @@ def _share_temporaries(plan):
             renumber[b] = len(new_buffers)
             new_buffers.append(plan.buffers[b])
     for at in range(len(plan.steps)):
-        bound = plan.steps[at].buffers
+        bound = sorted(plan.steps[at].buffers)
         for b in bound:
             if b in first and first[b] == at and b not in renumber:
                 renumber[b] = _take(free, new_buffers, plan.buffers[b].nbytes)

@@ -72,7 +72,7 @@ def constants(roots):
     order = topological(roots)
     depends = {}
     for node in order:
-        depends[id(node)] = node.op == "input" or any([depends[id(s)] for s in node.srcs])
+        depends[id(node)] = node.op == "input" or any(depends[id(s)] for s in node.srcs)
     out = []
     seen = {}
     frontier = [r for r in roots if not depends[id(r)]]

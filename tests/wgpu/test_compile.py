@@ -1,0 +1,144 @@
+"""Compiled models and saved plans: the same results as the model, in one submission, for every shape."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from emberlet import dtypes, nn
+from emberlet import functional as F
+from emberlet.backend import get_backend
+from emberlet.burnpack import Burnpack
+from emberlet.errors import FormatError, ModelError
+from emberlet.host import burnpack_writer
+from emberlet.wgpu_backend import plan_file
+from emberlet.wgpu_backend.compiled import MAX_SHAPES, compile
+
+
+class Net(nn.Module):
+    def __init__(self, backend=None):
+        self.conv = nn.Conv2d(1, 4, kernel_size=(3, 3), padding=((1, 1), (1, 1)), backend=backend)
+        self.dense = nn.Linear(64, 5, backend=backend)
+
+    def forward(self, x):
+        x = F.relu(self.conv(x))
+        x = F.max_pool2d(x, kernel_size=(2, 2), stride=(2, 2))
+        x = F.reshape(x, (x.shape[0], -1))
+        return self.dense(x)
+
+
+@pytest.fixture
+def net():
+    return Net(get_backend("numpy"))
+
+
+def _array(x):
+    return np.array(x.backend.to_list(x)).reshape(x.shape)
+
+
+def test_a_compiled_model_agrees_with_the_model_also_for_new_inputs_and_shapes(gpu, make, net):
+    first, second, wider = make((1, 1, 8, 8)), make((1, 1, 8, 8)), make((3, 1, 8, 8))
+    wants = [_array(net(x)) for x in (first, second, wider)]
+    compiled = net.compile(first, backend=gpu)
+    for x, want in zip((first, second, wider), wants, strict=True):
+        np.testing.assert_allclose(_array(compiled(x)), want, atol=1e-4)
+    assert len(compiled.plan(first).steps) == 3
+
+
+def test_plans_of_many_shapes_are_bounded(gpu, make):
+    compiled = compile(lambda x: F.exp(x), make((2,)), backend=gpu)
+    for n in range(1, MAX_SHAPES + 5):
+        assert compiled(make((n,))).shape == (n,)
+    assert len(compiled._programs) == MAX_SHAPES
+
+
+def test_results_keep_their_structure_dtypes_and_constants(gpu, make):
+    def function(x, flag, n):
+        return {"sum": F.sum(x), "all": (F.logical_not(flag), x.shape, n), "twice": [x, x]}
+
+    flag = make((3,), dtypes.bool)
+    x = make((2, 3), dtypes.int64)
+    out = compile(function, x, flag, 5, backend=gpu)(x, flag, 5)
+    assert out["sum"].item() == _array(x).sum()
+    np.testing.assert_array_equal(_array(out["all"][0]), ~_array(flag))
+    assert out["all"][1:] == ((2, 3), 5)
+    np.testing.assert_array_equal(_array(out["twice"][1]), _array(x))
+
+
+def test_what_does_not_depend_on_the_inputs_is_computed_once(gpu, make):
+    w = make((6, 6))
+    fixed = gpu.from_bytes(w.backend.to_bytes(w), w.dtype, w.shape)
+    compiled = compile(lambda x: F.add(F.matmul(x, F.exp(F.permute_dims(fixed, (1, 0)))), 1), make((4, 6)), backend=gpu)
+    assert len(compiled.plan().steps) == 1
+
+
+def test_a_way_that_depends_on_values_cuts_the_plan(gpu, make, tmp_path):
+    def function(x):
+        if F.sum(x).item() > 0:
+            return F.exp(x)
+        return F.negative(x)
+
+    x = make.of([1.0, 2.0], dtypes.float32)
+    compiled = compile(function, x, backend=gpu)
+    np.testing.assert_allclose(_array(compiled(x)), np.exp([1.0, 2.0]), rtol=1e-5)
+    np.testing.assert_allclose(_array(compiled(make.of([-1.0, 0.5], dtypes.float32))), [1.0, -0.5])
+    assert "depends on the value of reduce float32()" in str(compiled.cut)
+    with pytest.raises(ModelError, match=r"cannot be saved as a plan.*reduce"):
+        plan_file.save(str(tmp_path / "x.plan"), function, x)
+
+
+def test_a_saved_plan_runs_without_the_model(gpu, make, net, tmp_path):
+    x = make((2, 1, 8, 8))
+    path = str(tmp_path / "net.plan")
+    plan_file.save(path, net, x, outputs=["logits"])
+    loaded = plan_file.load(path, gpu.device)
+    assert [str(p) for p in loaded.inputs + loaded.outputs] == [
+        "x: float32 (2, 1, 8, 8)",
+        "logits: float32 (2, 5)",
+    ]
+    for image in (x, make((2, 1, 8, 8))):
+        (out,) = loaded.run(image)
+        np.testing.assert_allclose(np.array(out.to_vec()).reshape(2, 5), _array(net(image)), atol=1e-4)
+
+
+def test_a_saved_plan_holds_kernels_for_both_classes_of_device_over_the_same_buffers(make, net, tmp_path):
+    path = str(tmp_path / "net.plan")
+    plan_file.save(path, net, make((1, 1, 8, 8)))
+    pack = Burnpack.from_file(path)
+    cpu, gpu = (json.loads(pack.metadata["emberlet.plan." + c])["steps"] for c in ("cpu", "gpu"))
+    assert [sorted(s[2]) for s in cpu] == [sorted(s[2]) for s in gpu]
+    assert [s[2][-1] for s in cpu] == [s[2][-1] for s in gpu]
+
+
+def test_a_saved_plan_takes_inputs_its_results_do_not_depend_on_and_narrow_dtypes(gpu, make, tmp_path):
+    path = str(tmp_path / "f.plan")
+    x, unused = make((3, 4), dtypes.uint8), make((2,))
+    plan_file.save(path, lambda x, unused: (F.add(x, x), F.greater(x, 3)), x, unused)
+    total, flags = plan_file.load(path, gpu.device).run(x, unused)
+    np.testing.assert_array_equal(np.frombuffer(total.bytes, np.uint8).reshape(3, 4), _array(x) * 2)
+    np.testing.assert_array_equal(np.frombuffer(flags.bytes, np.bool_).reshape(3, 4), _array(x) > 3)
+
+
+@pytest.mark.parametrize("damage", ["steps", "buffers", "version", "json", "kind"])
+def test_a_damaged_plan_is_refused(gpu, make, net, tmp_path, damage):
+    path = str(tmp_path / "net.plan")
+    plan_file.save(path, net, make((1, 1, 8, 8)))
+    pack = Burnpack.from_file(path)
+    metadata = dict(pack.metadata)
+    content = json.loads(metadata["emberlet.plan"])
+    kernels = json.loads(metadata["emberlet.plan.cpu"])
+    if damage == "steps":
+        kernels["steps"][0][2][0] = 99
+    elif damage == "buffers":
+        content["buffers"] = content["buffers"][:1]
+    elif damage == "version":
+        content["version"] = 2
+    metadata["emberlet.plan"] = json.dumps(content) if damage != "json" else "{"
+    metadata["emberlet.plan.cpu"] = metadata["emberlet.plan.gpu"] = json.dumps(kernels)
+    if damage == "kind":
+        metadata = {}
+    tensors = {name: pack.tensor(name, "numpy") for name in pack.tensors}
+    data = burnpack_writer.dumps(tensors, metadata)
+    with pytest.raises(FormatError, match="as a plan it"):
+        plan_file.load(data, gpu.device)

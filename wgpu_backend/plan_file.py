@@ -1,0 +1,169 @@
+"""A saved plan: a burnpack with the WGSL and the dispatches as metadata and the weights as tensors.
+
+`load` is what a target needs: with runtime.py, device.py and storage.py it runs under CPython, Pyodide and MicroPython.
+`save` traces a model on the host, without a GPU (plan_writer.py).
+
+The metadata entry "emberlet.plan" is JSON: {"version": 1, "inputs" and "outputs": [[name, dtype, shape, buffer]],
+"buffers": [[kind, bytes]], "constants": [[buffer, tensor]]}. For each class of device ("cpu", "gpu") an entry
+"emberlet.plan.CLASS" holds {"kernels": [[name, WGSL]], "steps": [[kernel, [x, y, z], [buffer, …]]]}.
+"""
+
+import json
+
+from emberlet import dtypes
+from emberlet.errors import FormatError
+
+from . import storage
+from .plan_data import Buffer, Plan, Step
+
+VERSION = 1
+KEY = "emberlet.plan"
+_MAX_BYTES = 1 << 31
+
+
+def save(path, model, *examples, **options):
+    """Trace model(*examples) and write its plan to `path`; see plan_writer.save."""
+    from .plan_writer import save
+
+    return save(path, model, *examples, **options)
+
+
+def load(source, device=None):
+    """The `SavedPlan` in a file (a path) or in bytes. device: a Device; opened where it is None.
+
+    Raises FormatError where it is no plan. Under MicroPython open the device first: `await open_device_async()`.
+    """
+    from emberlet.burnpack import Burnpack
+
+    pack = Burnpack.from_file(source) if isinstance(source, str) else Burnpack.from_bytes(source, "plan")
+    if device is None:
+        from .device import open_device
+
+        device = open_device()
+    return SavedPlan(pack, device)
+
+
+class Port:
+    """An input or output: name, dtype, shape, number of its buffer."""
+
+    def __init__(self, name, dtype, shape, buffer):
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.buffer = buffer
+        self.count = 1
+        for d in shape:
+            self.count *= d
+
+    def __repr__(self):
+        return "{}: {} {}".format(self.name, self.dtype, self.shape)
+
+
+class SavedPlan:
+    """A plan ready to run. inputs, outputs: lists of Port; plan: the Plan for this device's class."""
+
+    def __init__(self, pack, device):
+        from .runtime import Program
+
+        self.origin = pack.origin
+        content = self._json(pack, KEY)
+        if content.get("version") != VERSION:
+            self._bad("is of version {!r}; this release reads {}".format(content.get("version"), VERSION))
+        own = KEY + "." + device.device_class
+        kernels = self._json(pack, own if own in pack.metadata else KEY + ".gpu")
+        try:
+            self.plan = _plan(content, kernels)
+            self.inputs = [_port(p, self.plan) for p in content["inputs"]]
+            self.outputs = [_port(p, self.plan) for p in content["outputs"]]
+            constants = [(int(number), str(name)) for number, name in content["constants"]]
+        except (KeyError, ValueError, TypeError, IndexError) as error:
+            self._bad("does not hold together: {!r}".format(error))
+        allocations = {}
+        for number, name in constants:
+            data = pack.raw(name)
+            if not 0 <= number < len(self.plan.buffers) or len(data) > self.plan.buffers[number].nbytes:
+                self._bad("its tensor {!r} does not fit buffer {}".format(name, number))
+            allocations[number] = device.allocate(self.plan.buffers[number].nbytes)
+            device.write(allocations[number], data)
+        self.program = Program(
+            device,
+            self.plan,
+            allocations,
+            [(p.buffer, p.count * 4) for p in self.inputs],
+            [(p.buffer, p.count * 4) for p in self.outputs],
+        )
+
+    def _bad(self, message):
+        raise FormatError("{}: as a plan it {}".format(self.origin, message))
+
+    def _json(self, pack, key):
+        text = pack.metadata.get(key)
+        if text is None:
+            self._bad("has no metadata {!r}; it may be a plain burnpack".format(key))
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            self._bad("has metadata {!r} that is not JSON: {}".format(key, error))
+        if not isinstance(found, dict):
+            self._bad("has metadata {!r} that is not an object".format(key))
+        return found
+
+    def _words(self, inputs):
+        if len(inputs) != len(self.inputs):
+            self._bad("takes {} inputs, {} were given".format(len(self.inputs), len(inputs)))
+        out = []
+        for i in range(len(inputs)):
+            port = self.inputs[i]
+            data = inputs[i]
+            if hasattr(data, "backend"):
+                data = data.backend.to_bytes(data)
+            elif hasattr(data, "tobytes") and not isinstance(data, memoryview):
+                data = data.tobytes()
+            if len(memoryview(data)) != port.dtype.nbytes(port.count):
+                self._bad("takes {} bytes for {}".format(port.dtype.nbytes(port.count), port))
+            words = storage.widen(data, port.dtype, port.count)
+            if words is None:
+                self._bad("takes no integers beyond 32 bits for {}".format(port))
+            out.append(words)
+        return out
+
+    def _results(self, data):
+        from emberlet.data import TensorData
+
+        out = []
+        for i in range(len(data)):
+            port = self.outputs[i]
+            out.append(TensorData(storage.narrow(data[i], port.dtype, port.count), port.shape, port.dtype))
+        return out
+
+    def run(self, *inputs):
+        """TensorData of every output. inputs, in order: Tensors, or row-major bytes (or arrays) of their dtypes."""
+        return self._results(self.program.run(self._words(inputs)))
+
+    async def run_async(self, *inputs):
+        """`run`, awaited: the only way under MicroPython. One call at a time."""
+        return self._results(await self.program.run_async(self._words(inputs)))
+
+
+def _plan(content, kernels):
+    plan = Plan()
+    for kind, nbytes in content["buffers"]:
+        if not 0 <= nbytes <= _MAX_BYTES:
+            raise ValueError("a buffer of {} bytes".format(nbytes))
+        plan.buffers.append(Buffer(str(kind), int(nbytes)))
+    plan.kernels = [(str(name), str(source)) for name, source in kernels["kernels"]]
+    for kernel, groups, buffers in kernels["steps"]:
+        x, y, z = groups
+        bound = [int(b) for b in buffers]
+        if not 0 <= kernel < len(plan.kernels) or min(bound) < 0 or max(bound) >= len(plan.buffers):
+            raise ValueError("dispatch {} names what is not there".format(len(plan.steps)))
+        plan.steps.append(Step(int(kernel), bound, (int(x), int(y), int(z))))
+    return plan
+
+
+def _port(found, plan):
+    name, dtype, shape, buffer = found
+    port = Port(str(name), dtypes.BY_NAME[dtype], tuple([int(d) for d in shape]), int(buffer))
+    if not 0 <= port.buffer < len(plan.buffers) or port.count * 4 > plan.buffers[port.buffer].nbytes:
+        raise ValueError("{} does not fit its buffer".format(port))
+    return port
