@@ -17,7 +17,7 @@ from ..ir.problem import Problem
 from ..ir.types import ScalarType, ShapeType, TensorType, as_tensor, describe_shape
 from .emitter import Emitter
 from .expression import Expr, Literal, Name
-from .names import identifier, informative, module_path, snake
+from .names import MAX_LOCAL, identifier, informative, module_path, snake
 from .statement import Assign, Delete, Statement
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Block:
     def _choose(self, output: Argument, node: Node[Any]) -> str:
         free = lambda v: v not in self.busy or v in self._dying  # noqa: E731
         if informative(output.name, node.op()):
-            name = identifier(output.name)
+            name = identifier(output.name, limit=MAX_LOCAL)
             if free(name):
                 return name
         pool = (

@@ -155,7 +155,8 @@ def lift(value: Liftable) -> Expr:
 def float_literal(value: float) -> Expr:
     if value != value or value in (float("inf"), float("-inf")):
         return Call(Name("float"), (Literal(string_literal(repr(value))),))
-    return Unary("-", Literal(repr(-value))) if repr(value).startswith("-") else Literal(repr(value))
+    text = repr(value).replace("e+", "e")  # as a formatter writes it
+    return Unary("-", Literal(text[1:])) if text.startswith("-") else Literal(text)
 
 
 def string_literal(text: str) -> str:
@@ -200,8 +201,12 @@ def flat(e: Expr) -> str:
                 return f"{_inside(base, POSTFIX)}[{inner}]"
             return f"{_inside(base, POSTFIX)}[{flat(key)}]"
         case SliceKey(start, stop, step):
-            text = ("" if start is None else flat(start)) + ":" + ("" if stop is None else flat(stop))
-            return text if step is None else text + ":" + flat(step)
+            # A formatter treats the colon as an operator where something around it is more than a name or a number.
+            space = "" if all(p is None or _plain(p) for p in (start, stop, step)) else " "
+            text = ("" if start is None else flat(start) + space) + ":" + ("" if stop is None else space + flat(stop))
+            if step is None:
+                return text
+            return text + (space if stop is not None else "") + ":" + space + flat(step)
         case Call(function, args, kwargs):
             inner = [flat(a) for a in args] + [f"{k}={flat(v)}" for k, v in kwargs]
             return f"{_inside(function, POSTFIX)}({', '.join(inner)})"
@@ -230,6 +235,10 @@ def flat(e: Expr) -> str:
             assert_never(other)
 
 
+def _plain(e: Expr) -> bool:
+    return _plain(e.operand) if isinstance(e, Unary) and e.op != "not" else isinstance(e, Name | Literal)
+
+
 def _simple(e: Expr) -> bool:
     if isinstance(e, Unary):
         return isinstance(e.operand, Literal)
@@ -249,16 +258,24 @@ def spread(e: Expr, indent: int, before: int = 0, after: int = 0) -> str:
         return text
     inner, outer = " " * (indent + 4), " " * indent
     match e:
-        case Call(function, args, kwargs) if args or kwargs:
+        case Call(function, args, kwargs) if (args or kwargs) and dotted(function):
             lines = [inner + spread(a, indent + 4, after=1) + ",\n" for a in args]
             lines += [inner + f"{k}=" + spread(v, indent + 4, len(k) + 1, 1) + ",\n" for k, v in kwargs]
             return f"{_inside(function, POSTFIX)}(\n{''.join(lines)}{outer})"
+        case Index(base, Tuple(keys)) if dotted(base) and len(keys) > 1:
+            lines = [inner + spread(k, indent + 4, after=1) + ",\n" for k in keys]
+            return f"{flat(base)}[\n{''.join(lines)}{outer}]"
         case Tuple(items) | List(items) if items:
             opening, closing = "()" if isinstance(e, Tuple) else "[]"
             lines = [inner + spread(i, indent + 4, after=1) + ",\n" for i in items]
             return f"{opening}\n{''.join(lines)}{outer}{closing}"
         case _:
             return text
+
+
+def dotted(e: Expr) -> bool:
+    """Whether `e` is a name, or attributes of one."""
+    return isinstance(e, Name) or (isinstance(e, Attribute) and dotted(e.object))
 
 
 def names_in(e: Expr) -> set[str]:

@@ -15,6 +15,7 @@ from ..ir.types import TensorType, Type, describe
 from ..ir.value import Fill, Value
 from .block import Block
 from .expression import WIDTH, Attribute, Call, Expr, Name, lift, string_literal
+from .layout import laid_out
 from .names import Names, class_name, identifier, module_path, snake
 from .statement import Assign, Return, Statement, render
 
@@ -85,7 +86,7 @@ class ModuleWriter:
             )
         lines += ["    def __init__(self, backend=None):", *render(self.fields, 8)]
         lines += ["", *_signature(inputs), *_docstring(self._contract(inputs), 8)]
-        lines += render(body, 8)
+        lines += render(laid_out(body, 8), 8)
         source = "\n".join(lines) + "\n"
         source = _used_imports(source)
         return Written(name, source, self.record, inputs, self._outputs(), self.problems)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 MAX_LENGTH = 28
+MAX_LOCAL = 22  # two of them, an operator and a third fit a line
 
 # What the generated code itself refers to; no variable, field or class may take these names.
 RESERVED = frozenset(
@@ -25,12 +26,12 @@ _UNINFORMATIVE = frozenset(
 )
 
 
-def identifier(text: str, fallback: str = "value") -> str:
+def identifier(text: str, fallback: str = "value", limit: int = MAX_LENGTH) -> str:
     """A Python identifier made from `text`: ASCII, no keyword, no leading underscore, of bounded length."""
     name = re.sub(r"[^A-Za-z0-9_]+", "_", text)
     name = re.sub(r"__+", "_", name).strip("_")
-    if len(name) > MAX_LENGTH:
-        cut = name[-MAX_LENGTH:]
+    if len(name) > limit:
+        cut = name[-limit:]
         name = cut.partition("_")[2] if "_" in cut[:12] else cut
         name = name.strip("_")
     if not name:

@@ -82,19 +82,31 @@ def _render(s: Statement, indent: int) -> list[str]:
             if len(targets) == 1 and value == Name(targets[0]):
                 return []
             head = ", ".join(targets) + " = "
-            text = pad + head + spread(_bare(value) if len(targets) > 1 else value, indent, len(head))
+            if indent + len(head) > WIDTH - 4:  # the targets themselves do not fit a line
+                pad, head = "", "".join([" " * indent, "(\n", *(f"{' ' * indent}    {t},\n" for t in targets)])
+                text = head + " " * indent + ") = " + spread(value, indent, 4)
+            else:
+                bare = _bare(value) if len(targets) > 1 else None
+                if bare is not None and indent + len(head) + len(bare) <= WIDTH:
+                    text = pad + head + bare
+                else:
+                    text = pad + head + spread(value, indent, len(head))
             tail = "  # " + comment if comment else ""
             room = WIDTH - len(text.splitlines()[-1])
             return (text + (tail if len(tail) <= room else "")).splitlines()
         case Do(value):
             return (pad + spread(value, indent)).splitlines()
         case If(test, then, otherwise):
-            lines = [f"{pad}if {flat(test)}:", *render(then, indent + 4)]
+            lines = [*f"{pad}if {spread(test, indent, 3, 1)}:".splitlines(), *render(then, indent + 4)]
             if otherwise:
                 lines += [f"{pad}else:", *render(otherwise, indent + 4)]
             return lines
         case For(target, iterable, body):
-            return [f"{pad}for {target} in {flat(iterable)}:", *render(body, indent + 4)]
+            head = f"{pad}for {target} in "
+            return [
+                *(f"{head}{spread(iterable, indent, len(head) - indent, 1)}:").splitlines(),
+                *render(body, indent + 4),
+            ]
         case While(test, body):
             return [f"{pad}while {flat(test)}:", *render(body, indent + 4)]
         case Break():
@@ -114,9 +126,8 @@ def _render(s: Statement, indent: int) -> list[str]:
             assert_never(other)
 
 
-def _bare(value: Expr) -> Expr:
-    """A tuple on the right of `a, b =` goes without parentheses where it fits on the line."""
+def _bare(value: Expr) -> str | None:
+    """A tuple on the right of `a, b =`, which goes without parentheses where it fits on the line."""
     if isinstance(value, Tuple) and len(value.items) > 1:
-        text = ", ".join(flat(i) for i in value.items)
-        return Name(text)
-    return value
+        return ", ".join(flat(i) for i in value.items)
+    return None

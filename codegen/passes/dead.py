@@ -19,9 +19,9 @@ def without_dead(graph: Graph) -> Graph:
     wanted = {a.name for a in graph.outputs}
     kept = []
     for node in reversed(graph.nodes):
-        if any(o.present and o.name in wanted for o in node.outputs):
+        if any(o.present and o.value is None and o.name in wanted for o in node.outputs):
             kept.append(node)
-            wanted |= {a.name for a in node.uses() if a.present}
+            wanted |= {a.name for a in node.uses() if a.present and a.value is None}
     return replace(graph, nodes=tuple(reversed(kept)))
 
 

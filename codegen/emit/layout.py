@@ -1,0 +1,185 @@
+"""Layout: statements made to fit the line, so that a formatter leaves every one of them as it is.
+
+A call, a tuple or a list too long for its line is spread over several. For any other form, an operand is given a name
+on a line of its own before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from .expression import (
+    WIDTH,
+    Attribute,
+    Binary,
+    Call,
+    Comprehension,
+    Conditional,
+    Expr,
+    Index,
+    List,
+    Literal,
+    Name,
+    SliceKey,
+    Starred,
+    Tuple,
+    Unary,
+    dotted,
+    names_in,
+    spread,
+)
+from .statement import Assign, Delete, Do, For, If, Return, Statement, While
+
+
+def laid_out(statements: list[Statement], indent: int) -> list[Statement]:
+    """The statements of a function's body, each of which fits its line."""
+    taken = set(_names(statements))
+    return [made for s in statements for made in _Layout(taken).statement(s, indent)]
+
+
+def _names(statements: Iterable[Statement]) -> Iterable[str]:
+    for s in statements:
+        match s:
+            case Assign(targets, value):
+                yield from targets
+                yield from names_in(value)
+            case Do(value):
+                yield from names_in(value)
+            case If(test, then, otherwise):
+                yield from names_in(test)
+                yield from _names((*then, *otherwise))
+            case For(target, iterable, body):
+                yield from target.split(", ")
+                yield from names_in(iterable)
+                yield from _names(body)
+            case While(test, body):
+                yield from names_in(test)
+                yield from _names(body)
+            case Return(values):
+                for value in values:
+                    yield from names_in(value)
+            case Delete(names):
+                yield from names
+            case _:
+                pass
+
+
+class _Layout:
+    """Works on one statement; `before` are the lines that give its operands names."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self.taken = taken
+        self.mine: set[str] = set()
+        self.before: list[Statement] = []
+
+    def statement(self, s: Statement, indent: int) -> list[Statement]:
+        match s:
+            case Assign(targets, Conditional(test, then, otherwise) as value, _) if not _fits(value, indent, s):
+                return self.statement(If(test, [Assign(targets, then)], [Assign(targets, otherwise)]), indent)
+            case Assign(targets, value):
+                head = len(", ".join(targets)) + 3
+                value = self.fit(value, indent, head if indent + head < WIDTH else 4)
+                return [*self.before, replace(s, value=value)]
+            case Do(value):
+                value = self.fit(value, indent, 0)
+                return [*self.before, Do(value)]
+            case Return(values):
+                if len(values) == 1:
+                    fitted: tuple[Expr, ...] = (self.fit(values[0], indent, 7),)
+                else:
+                    fitted = tuple(self.fit(v, indent + 4, 0) for v in values)
+                return [*self.before, Return(fitted)]
+            case If(test, then, otherwise):
+                test = self.fit(test, indent, 3, 1)
+                return [*self.before, If(test, self.block(then, indent + 4), self.block(otherwise, indent + 4))]
+            case For(target, iterable, body):
+                iterable = self.fit(iterable, indent, len(target) + 8, 1)
+                return [*self.before, For(target, iterable, self.block(body, indent + 4))]
+            case While(test, body):
+                return [While(test, self.block(body, indent + 4))]
+            case _:
+                return [s]
+
+    def block(self, statements: list[Statement], indent: int) -> list[Statement]:
+        return [made for s in statements for made in _Layout(self.taken | self.mine).statement(s, indent)]
+
+    def fit(self, e: Expr, indent: int, before: int, after: int = 0) -> Expr:
+        """`e`, starting in column `indent + before`, with what does not fit moved to `self.before`."""
+        text = spread(e, indent, before, after)
+        first, *rest = text.split("\n")
+        if indent + before + len(first) + (0 if rest else after) <= WIDTH and all(len(r) <= WIDTH for r in rest):
+            return e
+        for smaller in self.steps(e, indent):
+            e = smaller
+            text = spread(e, indent, before, after)
+            first, *rest = text.split("\n")
+            if indent + before + len(first) + (0 if rest else after) <= WIDTH and all(len(r) <= WIDTH for r in rest):
+                break
+        return e
+
+    def steps(self, e: Expr, indent: int) -> Iterable[Expr]:
+        """`e` with one operand after the other given a name."""
+        match e:
+            case Binary(op, left, right):
+                if not _short(left):
+                    left = self.named(left, "left", indent)
+                    yield Binary(op, left, right)
+                if not _short(right):
+                    yield Binary(op, left, self.named(right, "right", indent))
+            case Unary(op, operand):
+                yield Unary(op, self.named(operand, "operand", indent))
+            case Conditional():
+                yield self.named(e, "chosen", indent)
+            case Attribute(base, name):
+                yield Attribute(self.named(base, "base", indent), name)
+            case Index(base, key):
+                if not dotted(base):
+                    base = self.named(base, "base", indent)
+                    yield Index(base, key)
+                if isinstance(key, Tuple):
+                    yield Index(base, Tuple(tuple(self.fit(k, indent + 4, 0, 1) for k in key.items)))
+                else:
+                    yield Index(base, self.fit(key, indent, 8))
+            case SliceKey(start, stop, step):
+                if start is not None and not _short(start):
+                    start = self.named(start, "start", indent)
+                    yield SliceKey(start, stop, step)
+                if stop is not None and not _short(stop):
+                    yield SliceKey(start, self.named(stop, "stop", indent), step)
+            case Call(function, args, kwargs):
+                if isinstance(function, Attribute) and not dotted(function):
+                    function = Attribute(self.named(function.object, "base", indent), function.name)
+                    yield Call(function, args, kwargs)
+                given = tuple((k, self.fit(v, indent + 4, len(k) + 1, 1)) for k, v in kwargs)
+                yield Call(function, tuple(self.fit(a, indent + 4, 0, 1) for a in args), given)
+            case Tuple(items):
+                yield Tuple(tuple(self.fit(i, indent + 4, 0, 1) for i in items))
+            case List(items):
+                yield List(tuple(self.fit(i, indent + 4, 0, 1) for i in items))
+            case Comprehension(item, target, iterable):
+                if not _short(iterable):
+                    yield Comprehension(item, target, self.named(iterable, "items", indent))
+            case Starred(value):
+                yield Starred(self.named(value, "rest", indent))
+            case Name() | Literal():
+                pass
+
+    def named(self, e: Expr, hint: str, indent: int) -> Expr:
+        name, n = hint, 1
+        while name in self.taken or name in self.mine:
+            n += 1
+            name = f"{hint}_{n}"
+        self.mine.add(name)
+        made = _Layout(self.taken | self.mine).statement(Assign((name,), e), indent)
+        self.before += made
+        return Name(name)
+
+
+def _fits(e: Expr, indent: int, s: Assign) -> bool:
+    return "\n" not in (text := spread(e, indent, len(", ".join(s.targets)) + 3)) and len(text) + indent <= WIDTH
+
+
+def _short(e: Expr) -> bool:
+    """Whether giving `e` a name would gain nothing."""
+    return isinstance(e, Literal) or dotted(e) or (isinstance(e, Unary) and _short(e.operand))
