@@ -32,7 +32,7 @@ def encode(dtype, value, saturate=True):
     exponent_bits, mantissa_bits, bias, largest, nan, has_inf = _FORMATS[name]
     top = 1 << (exponent_bits + mantissa_bits)
     if value != value:
-        return largest if nan is None else nan
+        return top if nan is None else nan  # float4 has no NaN: negative zero, as in ml_dtypes
     sign = top if copysign(1.0, value) < 0 else 0
     value = abs(value)
     if value == INF:
@@ -59,8 +59,8 @@ def _encode_exponent(value, saturate):
     if value != value or value < 0 or value == INF:
         return 255
     mantissa, exponent = frexp(value)
-    # Halfway between two powers goes up, in ONNX and ml_dtypes alike; mantissa lies in [0.5, 1).
-    code = exponent + 126 + (mantissa >= 0.75)
+    # Up to the next power, ONNX's default; mantissa lies in [0.5, 1).
+    code = exponent + 126 + (mantissa > 0.5)
     if not value or code < 0:
         return 0
     return code if code < 255 else 254 if saturate else 255

@@ -75,11 +75,23 @@ def astype(x, dtype, *, copy=True, device=None):
     return x
 
 
-def cast(x, dtype, saturate=True):
-    """`astype`; `saturate` False lets floats beyond the range of an 8- or 4-bit float become inf or NaN (ONNX Cast)."""
+def cast(x, dtype, saturate=True, round_mode="up"):
+    """`astype`; `saturate` False lets floats beyond the range of an 8- or 4-bit float become inf or NaN (ONNX Cast).
+
+    round_mode: to which power of two float8_e8m0fnu rounds, "up", "down" or "nearest".
+    """
     x = tensor(x)
     dtype = dtypes.dtype(dtype)
-    return x if dtype is x.dtype else x.backend.cast(x, dtype, saturate)
+    if dtype is x.dtype:
+        return x
+    if round_mode != "up" and dtype is dtypes.float8_e8m0fnu:
+        # Without its mantissa a float32 is a power of two; half a mantissa more carries into the exponent.
+        k = x.backend
+        bits = k.bitcast(k.cast(x, dtypes.float32), dtypes.uint32)
+        if round_mode == "nearest":
+            bits = k.binary("add", bits, k.full((), 0x00400000, dtypes.uint32))
+        x = k.bitcast(k.binary("bitwise_and", bits, k.full((), 0x7F800000, dtypes.uint32)), dtypes.float32)
+    return x.backend.cast(x, dtype, saturate)
 
 
 def bitcast(x, dtype):

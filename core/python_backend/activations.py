@@ -2,7 +2,7 @@
 
 from math import exp
 
-from .buffers import MICRO, allocate, flat, store
+from .buffers import MICRO, allocate, fit, flat, is_narrow, store
 
 
 def relu(backend, x):
@@ -42,10 +42,11 @@ def softmax(backend, x, axis):
         row = flat(backend.permute(x, tuple(order)))
     if not MICRO:
         row = row.tolist()
-    out = []
+    # A narrow dtype rounds after every step, as the composite does.
+    rounded = fit(x.dtype) if is_narrow(x.dtype) else None
+    values = []
     for start in range(0, x.size, n):
-        out.append(_soft_row(row[start : start + n]))
-    values = [v for r in out for v in r]
+        values += _soft_row(row[start : start + n], rounded)
     if last:
         return backend.new(store(x.dtype, values, x.size), x.dtype, x.shape)
     shape = tuple([x.shape[i] for i in order])
@@ -55,12 +56,16 @@ def softmax(backend, x, axis):
     return backend.permute(backend.new(store(x.dtype, values, x.size), x.dtype, shape), tuple(back))
 
 
-def _soft_row(row):
+def _soft_row(row, rounded=None):
     peak = max(row)
     total = 0.0
     try:
-        e = [exp(v - peak) for v in row]
-        total = sum(e)
+        if rounded:
+            e = [rounded(exp(rounded(v - peak))) for v in row]
+            total = rounded(sum(e))
+        else:
+            e = [exp(v - peak) for v in row]
+            total = sum(e)
     except (ValueError, OverflowError):
         total = float("nan")
     # A NaN anywhere, or an infinite peak, makes the whole row NaN, as inf - inf does.

@@ -21,7 +21,7 @@ class NumpyBackend(Backend):
     """Tensors whose data is a NumPy array."""
 
     name = "numpy"
-    OVERRIDES: tuple[str, ...] = ()
+    OVERRIDES: tuple[str, ...] = ("dft",)
 
     def _tensor(self, array: Array, dtype: DType) -> Tensor:
         if not isinstance(array, np.ndarray):  # NumPy's own functions turn arrays without axes into scalars
@@ -73,6 +73,13 @@ class NumpyBackend(Backend):
     def legacy_uniform(self, shape: tuple[int, ...], seed: int) -> Tensor:
         """Uniforms of numpy.random.RandomState(seed), the stream that ONNX's Dropout cases expect."""
         return self._tensor(np.random.RandomState(seed).uniform(0, 1.0, shape), dtypes.float64)
+
+    # -- overridden composites
+
+    def dft(self, x: Tensor, length: int, axis: int, inverse: bool, onesided: bool) -> Tensor:
+        from .fourier import dft
+
+        return self._tensor(dft(x.data, length, axis, inverse, onesided), x.dtype)
 
     # -- elementwise
 

@@ -176,9 +176,9 @@ def _to_small_float(array: Array, dtype: DType, saturate: bool) -> Array:
 
 
 def _to_power_of_two(array: Array, saturate: bool) -> Array:
-    """Codes of float8_e8m0fnu: the exponent of the nearest power of two, halfway up; zero becomes the smallest."""
+    """Codes of float8_e8m0fnu: the exponent of the next power of two upwards; zero becomes the smallest."""
     bits = array.view(np.uint32)
-    code = (bits >> 23) + ((bits >> 22) & 1)
+    code = (bits >> 23) + ((bits & 0x7FFFFF) != 0)
     largest = 254 if saturate else 255
     code = np.where(code >= 255, largest, code)
     special = ~(np.isfinite(array) & (array >= 0))
