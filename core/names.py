@@ -31,7 +31,7 @@ FAMILIES = {
     "activations": (
         "relu relu6 leaky_relu prelu sigmoid hard_sigmoid silu swish hard_swish gelu softplus softsign log_sigmoid"
         " mish elu selu celu thresholded_relu shrink hardtanh softmax softmin quiet_softmax log_softmax hardmax glu",
-        "",
+        "swiglu",
     ),
     "reductions": (
         "sum prod max min any all count_nonzero mean var_mean var std argmax argmin logsumexp norm cumulative_sum"
@@ -86,7 +86,10 @@ FAMILIES = {
     "recurrent_activations": ("", "activation"),
     "dot_product_attention": ("", "attention attention_outputs flex_attention"),
     "packed_attention": ("", "self_attention multi_head_attention group_query_attention"),
+    "recurrent_attention": ("", "linear_attention causal_conv"),
     "rotary": ("", "rotary_embedding"),
+    "determinants": ("", "det"),
+    "losses": ("", "nll_loss cross_entropy"),
     "einstein": ("", "einsum"),
     "interpolation": ("", "resize interpolate"),
     "indexing_nd": ("", "gather_nd scatter_nd tensor_scatter"),

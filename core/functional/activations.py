@@ -234,3 +234,9 @@ def glu(x, axis=-1):
 
     a, b = split(floating(x), 2, axis)
     return x.backend.binary("mul", a, sigmoid(b))
+
+
+def swiglu(gate, x, alpha=1.0):
+    """swish(gate, alpha) * x, for two tensors of one shape."""
+    gate = floating(gate)
+    return gate.backend.binary("mul", swish(gate, alpha), like(x, gate))

@@ -30,7 +30,7 @@ def _terms(text, operands):
         letters = [c for labels in out for c in labels if c[0] != "."]
         result = unseen + sorted([c for c in letters if letters.count(c) == 1])
     for c in result:
-        if result.count(c) > 1 or not any([c in labels for labels in out]):
+        if result.count(c) > 1 or not any(c in labels for labels in out):
             raise ShapeError("einsum {!r}: the result names {!r} twice, or no operand has it".format(text, c))
     return out, result
 

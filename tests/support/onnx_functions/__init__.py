@@ -1,18 +1,10 @@
 """ONNX's operators as calls of emberlet's functions, so that whole nodes can be tested without a compiler."""
 
-from . import attention, indexing, quantization, recurrent, resizing
+from importlib import import_module
+
 from .call import HANDLERS, Call, backend_of, close, key, run
 
-__all__ = [
-    "HANDLERS",
-    "Call",
-    "attention",
-    "backend_of",
-    "close",
-    "indexing",
-    "key",
-    "quantization",
-    "recurrent",
-    "resizing",
-    "run",
-]
+for _family in ("attention", "indexing", "losses", "quantization", "recurrent", "resizing"):
+    import_module("." + _family, __name__)
+
+__all__ = ["HANDLERS", "Call", "backend_of", "close", "key", "run"]

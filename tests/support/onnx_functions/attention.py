@@ -106,3 +106,30 @@ def group_query_attention(c: Call) -> Any:
         window=c.get("local_window_size", -1),
         interleaved=c.get("rotary_interleaved", 0),
     )
+
+
+@handles("LinearAttention")
+def linear_attention(c: Call) -> Any:
+    q, k, v, state, decay, beta = (c.tensor(i) for i in range(6))
+    return F.linear_attention(
+        q,
+        k,
+        v,
+        state,
+        decay,
+        beta,
+        num_heads=c.get("q_num_heads"),
+        kv_num_heads=c.get("kv_num_heads"),
+        scale=c.get("scale", 0.0),
+        update_rule=c.get("update_rule", "gated_delta"),
+    )
+
+
+@handles("CausalConvWithState")
+def causal_conv(c: Call) -> Any:
+    return F.causal_conv(*(c.tensor(i) for i in range(4)), c.get("activation", "none"))
+
+
+@handles("SwiGLU")
+def swiglu(c: Call) -> Any:
+    return F.swiglu(*c.tensors(), alpha=c.get("alpha", 1.0))
