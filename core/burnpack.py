@@ -19,10 +19,9 @@ MAX_TENSORS = 100000
 MAX_TENSOR = (2 if sys.maxsize < 1 << 32 else 10) << 30
 MAX_FILE = 100 << 30
 MAX_RANK = 64
-_MAX_U64 = (1 << 64) - 1
+MAX_U64 = (1 << 64) - 1
 
-# A dtype that Burn has no name for is stored as U8 of shape [bytes], so that every reader can open the file; an entry
-# of the metadata under this prefix and the tensor's name holds its dtype and shape: "int4 3 5".
+# See burnpack_extras.py.
 NARROW = "emberlet.dtype."
 
 
@@ -73,29 +72,29 @@ class Burnpack:
         self.origin = origin
         size = len(data)
         if size < HEADER:
-            self._bad("{} bytes are fewer than the {} of the header".format(size, HEADER))
+            self.bad("{} bytes are fewer than the {} of the header".format(size, HEADER))
         if size > MAX_FILE:
-            self._bad("{} bytes are more than the limit of {}".format(size, MAX_FILE))
+            self.bad("{} bytes are more than the limit of {}".format(size, MAX_FILE))
         magic = int.from_bytes(data[0:4], "little")
         if magic != MAGIC:
-            self._bad("begins with 0x{:08x}, not with the magic 0x{:08x} of a burnpack".format(magic, MAGIC))
+            self.bad("begins with 0x{:08x}, not with the magic 0x{:08x} of a burnpack".format(magic, MAGIC))
         version = int.from_bytes(data[4:6], "little")
         if version != VERSION:
-            self._bad("has version {}; this release reads version {}".format(version, VERSION))
+            self.bad("has version {}; this release reads version {}".format(version, VERSION))
         length = int.from_bytes(data[6:10], "little")
         if length > MAX_METADATA:
-            self._bad("{} bytes of metadata are more than the limit of {}".format(length, MAX_METADATA))
+            self.bad("{} bytes of metadata are more than the limit of {}".format(length, MAX_METADATA))
         if HEADER + length > size:
-            self._bad("is truncated: its metadata ends at byte {}, the file at {}".format(HEADER + length, size))
+            self.bad("is truncated: its metadata ends at byte {}, the file at {}".format(HEADER + length, size))
 
         from . import cbor
 
         contents = cbor.decode(data, HEADER, HEADER + length, origin)
         if not isinstance(contents, dict) or not isinstance(contents.get("tensors"), dict):
-            self._bad("its metadata is not a map that holds a map 'tensors'")
+            self.bad("its metadata is not a map that holds a map 'tensors'")
         tensors = contents["tensors"]
         if len(tensors) > MAX_TENSORS:
-            self._bad("{} tensors are more than the limit of {}".format(len(tensors), MAX_TENSORS))
+            self.bad("{} tensors are more than the limit of {}".format(len(tensors), MAX_TENSORS))
         self.data_start = aligned(HEADER + length)
         for name in tensors:
             tensors[name] = self._entry(name, tensors[name])
@@ -104,14 +103,18 @@ class Burnpack:
         texts = self._map(contents, "metadata")
         for key in texts:
             if not isinstance(texts[key], str):
-                self._bad("metadata {!r} is not a text".format(key))
+                self.bad("metadata {!r} is not a text".format(key))
             if key.startswith(NARROW):
-                self._narrow(key[len(NARROW) :], texts[key])
+                from .burnpack_extras import narrow
+
+                narrow(self, key, texts[key])
             else:
                 self.metadata[key] = texts[key]
         self.scalars = self._map(contents, "scalars")
         for key in self.scalars:
-            self.scalars[key] = self._scalar(key, self.scalars[key])
+            from .burnpack_extras import scalar
+
+            self.scalars[key] = scalar(self, key, self.scalars[key])
 
     @staticmethod
     def from_bytes(data, origin="burnpack"):
@@ -168,7 +171,7 @@ class Burnpack:
 
     # -- checks -----------------------------------------------------------------------------------------------------
 
-    def _bad(self, message):
+    def bad(self, message):
         raise FormatError("{}: {}".format(self.origin, message))
 
     def _where(self, name):
@@ -177,7 +180,7 @@ class Burnpack:
     def _find(self, name):
         entry = self.tensors.get(name)
         if entry is None:
-            self._bad("holds no tensor {!r}; it holds {}".format(name, ", ".join(sorted(self.tensors)[:8]) or "none"))
+            self.bad("holds no tensor {!r}; it holds {}".format(name, ", ".join(sorted(self.tensors)[:8]) or "none"))
         return entry
 
     def _map(self, contents, key):
@@ -185,52 +188,52 @@ class Burnpack:
         if found is None:
             return {}
         if not isinstance(found, dict):
-            self._bad("{!r} is not a map".format(key))
+            self.bad("{!r} is not a map".format(key))
         return found
 
-    def _unsigned(self, value, name, what):
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_U64:
-            self._bad("tensor {!r}: {} is {!r}, not an unsigned integer of 64 bits".format(name, what, value))
+    def unsigned(self, value, name, what):
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_U64:
+            self.bad("tensor {!r}: {} is {!r}, not an unsigned integer of 64 bits".format(name, what, value))
         return value
 
     def _entry(self, name, found):
         if not isinstance(found, dict):
-            self._bad("tensor {!r}: its descriptor is not a map".format(name))
+            self.bad("tensor {!r}: its descriptor is not a map".format(name))
         shape = found.get("shape")
         offsets = found.get("data_offsets")
         if not isinstance(shape, list):
-            self._bad("tensor {!r}: its shape is not an array".format(name))
+            self.bad("tensor {!r}: its shape is not an array".format(name))
         if len(shape) > MAX_RANK:
-            self._bad("tensor {!r}: {} dimensions are more than the limit of {}".format(name, len(shape), MAX_RANK))
+            self.bad("tensor {!r}: {} dimensions are more than the limit of {}".format(name, len(shape), MAX_RANK))
         if not isinstance(offsets, list) or len(offsets) != 2:
-            self._bad("tensor {!r}: its data_offsets are not an array of two".format(name))
-        start = self._unsigned(offsets[0], name, "the start")
-        end = self._unsigned(offsets[1], name, "the end")
+            self.bad("tensor {!r}: its data_offsets are not an array of two".format(name))
+        start = self.unsigned(offsets[0], name, "the start")
+        end = self.unsigned(offsets[1], name, "the end")
         if end < start:
-            self._bad("tensor {!r} ends at {}, before it starts at {}".format(name, end, start))
+            self.bad("tensor {!r} ends at {}, before it starts at {}".format(name, end, start))
         if end - start > MAX_TENSOR:
-            self._bad("tensor {!r}: {} bytes are more than the limit of {}".format(name, end - start, MAX_TENSOR))
+            self.bad("tensor {!r}: {} bytes are more than the limit of {}".format(name, end - start, MAX_TENSOR))
         if self.data_start + end > len(self.data) and end:
-            self._bad(
+            self.bad(
                 "is truncated: tensor {!r} ends at byte {}, the file at {}".format(
                     name, self.data_start + end, len(self.data)
                 )
             )
         count = 1
         for n in shape:
-            count *= self._unsigned(n, name, "a dimension")
-            if count > _MAX_U64:
-                self._bad("tensor {!r}: the product of its shape {} overflows".format(name, shape))
+            count *= self.unsigned(n, name, "a dimension")
+            if count > MAX_U64:
+                self.bad("tensor {!r}: the product of its shape {} overflows".format(name, shape))
         param_id = found.get("param_id")
         if param_id is not None:
-            self._unsigned(param_id, name, "param_id")
+            self.unsigned(param_id, name, "param_id")
         stored = found.get("dtype")
         dtype, itemsize = _dtype(stored)
         if dtype is None:
-            self._bad("tensor {!r}: dtype {!r} is none that a burnpack has".format(name, stored))
+            self.bad("tensor {!r}: dtype {!r} is none that a burnpack has".format(name, stored))
         if itemsize:
             if end - start != count * itemsize:
-                self._bad(
+                self.bad(
                     "tensor {!r}: {} bytes where shape {} of {} takes {}".format(
                         name, end - start, shape, stored, count * itemsize
                     )
@@ -240,39 +243,6 @@ class Burnpack:
 
             check(stored["QFloat"], shape, end - start, self._where(name))
         return Entry(dtype, tuple(shape), self.data_start + start, self.data_start + end, param_id, stored)
-
-    def _narrow(self, name, text):
-        entry = self.tensors.get(name)
-        words = text.split(" ")
-        dtype = dtypes.BY_NAME.get(words[0])
-        if entry is None or entry.stored != "U8" or dtype is None or dtype.burn or not dtype.bits:
-            self._bad("metadata {!r} says {!r}, which does not fit tensor {!r}".format(NARROW + name, text, name))
-        count = 1
-        shape = []
-        for word in words[1 : MAX_RANK + 2]:
-            if not word or not all(c in "0123456789" for c in word):
-                self._bad("metadata {!r} says {!r}, which is no shape".format(NARROW + name, text))
-            shape.append(self._unsigned(int(word) if len(word) < 21 else -1, name, "a dimension"))
-            count *= shape[-1]
-        if len(shape) > MAX_RANK or count > _MAX_U64 or dtype.nbytes(count) != entry.nbytes:
-            self._bad("tensor {!r}: {} bytes do not hold {}".format(name, entry.nbytes, text))
-        entry.dtype = dtype
-        entry.shape = tuple(shape)
-
-    def _scalar(self, name, found):
-        if isinstance(found, dict) and len(found) == 1:
-            for kind in found:
-                value = found[kind]
-                if kind == "Bool" and isinstance(value, bool):
-                    return value
-                if kind == "Float" and isinstance(value, float):
-                    return value
-                if isinstance(value, int) and not isinstance(value, bool):
-                    if kind == "Int" and -(1 << 63) <= value < 1 << 63:
-                        return value
-                    if kind == "UInt" and 0 <= value <= _MAX_U64:
-                        return value
-        self._bad('scalar {!r} is not one of {{"Int", "UInt", "Float", "Bool": value}}'.format(name))
 
 
 def _dtype(stored):

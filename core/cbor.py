@@ -13,44 +13,22 @@ MAX_DEPTH = 128
 _NO_KEY = object()
 
 
-def _bad(what, at, message):
+def bad(what, at, message):
     raise FormatError("{}, byte {}: {}".format(what, at, message))
 
 
-def _text(raw, what, at):
+def text(raw, what, at):
+    """The bytes `raw` as text."""
     try:
-        text = str(raw, "utf-8")
+        found = str(raw, "utf-8")
     except (UnicodeError, ValueError):
-        _bad(what, at, "a text that is not valid UTF-8")
-    if len(text) != len(raw):  # not ASCII: MicroPython lets through surrogates, overlong forms and too large points
-        n = 0
-        for c in text:
-            c = ord(c)
-            n += 1 if c < 0x80 else 2 if c < 0x800 else 3 if c < 0x10000 else 4
-            if 0xD800 <= c < 0xE000 or c > 0x10FFFF:
-                n = -1
-                break
-        if n != len(raw):
-            _bad(what, at, "a text that is not valid UTF-8")
-    return text
+        found = ""
+    if len(found) != len(raw):
+        from .cbor_rare import is_utf8
 
-
-def _float(raw):
-    import struct
-
-    n = len(raw)
-    if n == 2:  # by hand: not every port's struct has the half-precision code
-        bits = (raw[0] << 8) | raw[1]
-        exponent = (bits >> 10) & 31
-        mantissa = bits & 1023
-        if exponent == 31:
-            value = float("nan") if mantissa else float("inf")
-        elif exponent:
-            value = (1024 + mantissa) * 2.0 ** (exponent - 25)
-        else:
-            value = mantissa * 2.0**-24
-        return -value if bits & 0x8000 else value
-    return struct.unpack(">f" if n == 4 else ">d", raw)[0]
+        if not is_utf8(raw, found):
+            bad(what, at, "a text that is not valid UTF-8")
+    return found
 
 
 def decode(data, start=0, end=None, what="CBOR"):
@@ -68,7 +46,7 @@ def decode(data, start=0, end=None, what="CBOR"):
     while True:
         begin = at
         if at >= end:
-            _bad(what, at, "ends in the middle of a value")
+            bad(what, at, "ends in the middle of a value")
         major = data[at] >> 5
         info = data[at] & 31
         at += 1
@@ -78,45 +56,37 @@ def decode(data, start=0, end=None, what="CBOR"):
         elif info < 28:
             width = 1 << (info - 24)
             if width > end - at:
-                _bad(what, begin, "ends in the middle of a value")
+                bad(what, begin, "ends in the middle of a value")
             argument = int.from_bytes(data[at : at + width], "big")
             at += width
         elif info == 31 and major in (2, 3, 4, 5, 7):
             argument = -1
         else:
-            _bad(what, begin, "reserved initial byte 0x{:02x}".format(data[begin]))
+            bad(what, begin, "reserved initial byte 0x{:02x}".format(data[begin]))
 
         if major == 0:
             value = argument
         elif major == 1:
             value = -1 - argument
         elif major == 2 or major == 3:
-            if argument >= 0:
-                if argument > end - at:
-                    _bad(what, begin, "a string of {} bytes where {} are left".format(argument, end - at))
-                value = data[at : at + argument]
-                at += argument
-                value = _text(value, what, begin) if major == 3 else bytes(value)
+            if argument < 0:
+                from .cbor_rare import chunks
+
+                value, at = chunks(data, at, end, major, what)
+            elif argument > end - at:
+                bad(what, begin, "a string of {} bytes where {} are left".format(argument, end - at))
             else:
-                parts = []
-                while True:
-                    if at >= end:
-                        _bad(what, begin, "ends in the middle of a string of indefinite length")
-                    if data[at] == 0xFF:
-                        at += 1
-                        break
-                    if data[at] >> 5 != major or data[at] & 31 > 27:
-                        _bad(what, at, "a string of indefinite length holds something else than plain strings")
-                    part, at = _chunk(data, at, end, what)
-                    parts.append(_text(part, what, begin) if major == 3 else bytes(part))
-                value = ("" if major == 3 else b"").join(parts)
+                value = bytes(data[at : at + argument])
+                at += argument
+            if major == 3:
+                value = text(value, what, begin)
         elif major == 4 or major == 5:
             if len(stack) >= MAX_DEPTH:
-                _bad(what, begin, "nested deeper than {}".format(MAX_DEPTH))
+                bad(what, begin, "nested deeper than {}".format(MAX_DEPTH))
             if major == 5 and argument > 0:
                 argument *= 2
             if argument > end - at:
-                _bad(what, begin, "a container of {} items where {} bytes are left".format(argument, end - at))
+                bad(what, begin, "a container of {} items where {} bytes are left".format(argument, end - at))
             value = [] if major == 4 else {}
             if argument:
                 stack.append([value, argument, _NO_KEY])
@@ -127,14 +97,16 @@ def decode(data, start=0, end=None, what="CBOR"):
             continue
         elif argument == -1:
             if tagged or not stack or stack[-1][1] != -1 or stack[-1][2] is not _NO_KEY:
-                _bad(what, begin, "a break outside a container of indefinite length")
+                bad(what, begin, "a break outside a container of indefinite length")
             value = stack.pop()[0]
         elif width > 1:
-            value = _float(data[begin + 1 : at])
+            from .cbor_rare import floating
+
+            value = floating(data[begin + 1 : at])
         elif width == 0 and 20 <= argument < 24:
             value = (False, True, None, None)[argument - 20]
         else:
-            _bad(what, begin, "simple value {} has no meaning".format(argument))
+            bad(what, begin, "simple value {} has no meaning".format(argument))
         tagged = False
 
         # Put the value into its container; a container that this completes goes into its own.
@@ -145,9 +117,9 @@ def decode(data, start=0, end=None, what="CBOR"):
                 container.append(value)
             elif top[2] is _NO_KEY:
                 if not isinstance(value, str):
-                    _bad(what, begin, "a map key that is not a text")
+                    bad(what, begin, "a map key that is not a text")
                 if value in container:
-                    _bad(what, begin, "the key {!r} stands twice in one map".format(value))
+                    bad(what, begin, "the key {!r} stands twice in one map".format(value))
                 top[2] = value
             else:
                 container[top[2]] = value
@@ -159,20 +131,5 @@ def decode(data, start=0, end=None, what="CBOR"):
             value = stack.pop()[0]
         if not stack:
             if at != end:
-                _bad(what, at, "{} bytes follow the value".format(end - at))
+                bad(what, at, "{} bytes follow the value".format(end - at))
             return value
-
-
-def _chunk(data, at, end, what):
-    """(bytes, position behind) of the definite string at `at`, a part of one of indefinite length."""
-    info = data[at] & 31
-    begin = at
-    at += 1
-    n = info
-    if info > 23:
-        width = 1 << (info - 24)
-        n = int.from_bytes(data[at : at + width], "big") if width <= end - at else end
-        at += width
-    if n > end - at:
-        _bad(what, begin, "a string of {} bytes where {} are left".format(n, max(0, end - at)))
-    return data[at : at + n], at + n

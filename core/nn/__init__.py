@@ -1,61 +1,33 @@
 """Layers, named and called like PyTorch's, with lazy parameters: constructing one allocates nothing.
 
-`emberlet.nn.Linear` imports core/nn/linear.py when first asked for and nothing else. docs/modules.md lists every layer.
+`emberlet.nn.Linear` imports core/nn/linear.py when first asked for and nothing else: a layer lies in the file of its
+own name (ConvTranspose2d in conv_transpose.py), or names.py says where. docs/modules.md lists every layer.
 """
-
-# file -> the names it defines
-_FILES = {
-    "activation": (
-        "Elu Gelu Glu HardSigmoid HardSwish LeakyRelu LogSoftmax Relu Selu Sigmoid Silu Softmax Softplus Tanh"
-    ),
-    "attention": "AttentionCache MultiHeadAttention causal_mask pad_mask",
-    "batch_norm": "BatchNorm BatchNorm1d BatchNorm2d BatchNorm3d",
-    "conv": "Conv1d Conv2d Conv3d",
-    "conv_transpose": "ConvTranspose1d ConvTranspose2d ConvTranspose3d",
-    "deform_conv": "DeformConv2d",
-    "dropout": "Dropout GaussianNoise",
-    "embedding": "Embedding",
-    "gate": "GateController",
-    "group_norm": "GroupNorm InstanceNorm",
-    "gru": "Gru BiGru",
-    "initializer": (
-        "Constant KaimingNormal KaimingUniform Normal Ones Orthogonal Uniform XavierNormal XavierUniform Zeros"
-    ),
-    "interpolate": "Interpolate1d Interpolate2d",
-    "layer_norm": "LayerNorm",
-    "linear": "Linear",
-    "loss": "BinaryCrossEntropyLoss CrossEntropyLoss HuberLoss MseLoss",
-    "lstm": "Lstm BiLstm LstmState",
-    "pool": "AdaptiveAvgPool1d AdaptiveAvgPool2d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d",
-    "positional": "PositionalEncoding RotaryEncoding",
-    "prelu": "PRelu",
-    "rms_norm": "RmsNorm",
-    "swiglu": "SwiGlu",
-    "transformer_decoder": "TransformerDecoder TransformerDecoderLayer",
-    "transformer_encoder": "PositionWiseFeedForward TransformerEncoder TransformerEncoderLayer",
-    "unfold": "Unfold4d",
-}
 
 
 def __getattr__(name):
-    if name == "Module":
-        from ..module import Module
-
-        found = Module
-    elif name == "Param":
-        from ..param import Param
-
-        found = Param
-    elif name == "Model":
-        from ..model import Model
-
-        found = Model
-    else:
-        for file in _FILES:
-            if name in _FILES[file].split():
-                found = getattr(__import__("emberlet.nn." + file, None, None, ("*",)), name)
-                break
-        else:
+    found = None
+    if name[0].isupper():
+        try:
+            found = getattr(_file(_snake(name)), name, None)
+        except ImportError:
+            pass
+    if found is None:
+        file = _file("names").FILES.get(name)
+        try:
+            found = getattr(_file(file), name) if file else _file(name)
+        except ImportError:
             raise AttributeError("module 'emberlet.nn' has no attribute " + repr(name))
     globals()[name] = found
     return found
+
+
+def _file(name):
+    return __import__("emberlet." + (name[2:] if name[0] == "." else "nn." + name), None, None, ("*",))
+
+
+def _snake(name):
+    """conv_transpose for ConvTranspose2d."""
+    if name[-1] == "d" and name[-2] in "1234":
+        name = name[:-2]
+    return "".join(["_" + c.lower() if c.isupper() else c for c in name])[1:]

@@ -1,0 +1,46 @@
+"""What few burnpacks hold: scalars, and tensors of dtypes that Burn has no name for.
+
+Such a tensor is stored as U8 of shape [bytes], so that every reader can open the file; an entry of the metadata under
+"emberlet.dtype." and the tensor's name holds its dtype and shape: "int4 3 5".
+"""
+
+from . import dtypes
+from .burnpack import MAX_RANK, MAX_U64, NARROW
+
+
+def narrow(pack, key, text):
+    """Give the tensor that `key` names the dtype and shape of `text`. Raises FormatError where its bytes do not fit."""
+    name = key[len(NARROW) :]
+    entry = pack.tensors.get(name)
+    words = text.split(" ")
+    dtype = dtypes.BY_NAME.get(words[0])
+    if entry is None or entry.stored != "U8" or dtype is None or dtype.burn or not dtype.bits:
+        pack.bad("metadata {!r} says {!r}, which does not fit tensor {!r}".format(key, text, name))
+    count = 1
+    shape = []
+    for word in words[1 : MAX_RANK + 2]:
+        if not word or not all(c in "0123456789" for c in word):
+            pack.bad("metadata {!r} says {!r}, which is no shape".format(key, text))
+        shape.append(pack.unsigned(int(word) if len(word) < 21 else -1, name, "a dimension"))
+        count *= shape[-1]
+    if len(shape) > MAX_RANK or count > MAX_U64 or dtype.nbytes(count) != entry.nbytes:
+        pack.bad("tensor {!r}: {} bytes do not hold {}".format(name, entry.nbytes, text))
+    entry.dtype = dtype
+    entry.shape = tuple(shape)
+
+
+def scalar(pack, key, found):
+    """The Python number of one scalar, {"Int": i64}, {"UInt": u64}, {"Float": f64} or {"Bool": bool}."""
+    if isinstance(found, dict) and len(found) == 1:
+        for kind in found:
+            value = found[kind]
+            if kind == "Bool" and isinstance(value, bool):
+                return value
+            if kind == "Float" and isinstance(value, float):
+                return value
+            if isinstance(value, int) and not isinstance(value, bool):
+                if kind == "Int" and -(1 << 63) <= value < 1 << 63:
+                    return value
+                if kind == "UInt" and 0 <= value <= MAX_U64:
+                    return value
+    pack.bad('scalar {!r} is not one of {{"Int", "UInt", "Float", "Bool": value}}'.format(key))

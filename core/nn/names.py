@@ -1,0 +1,28 @@
+"""The layers that do not lie in the file of their own name."""
+
+_FILES = {
+    "activation": (
+        "Elu Gelu Glu HardSigmoid HardSwish LeakyRelu LogSoftmax Relu Selu Sigmoid Silu Softmax Softplus Tanh"
+    ),
+    "attention": "AttentionCache AttentionOutput MultiHeadAttention causal_mask pad_mask",
+    "dropout": "GaussianNoise",
+    "gate": "GateController",
+    "group_norm": "InstanceNorm",
+    "gru": "BiGru",
+    "initializer": (
+        "Constant KaimingNormal KaimingUniform Normal Ones Orthogonal Uniform XavierNormal XavierUniform Zeros"
+    ),
+    "loss": "BinaryCrossEntropyLoss CrossEntropyLoss HuberLoss MseLoss",
+    "lstm": "BiLstm LstmState",
+    "pool": "AdaptiveAvgPool1d AdaptiveAvgPool2d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d",
+    "positional": "PositionalEncoding RotaryEncoding",
+    "prelu": "PRelu",
+    "swiglu": "SwiGlu",
+    "transformer_decoder": "TransformerDecoderLayer",
+    "transformer_encoder": "PositionWiseFeedForward TransformerEncoderLayer",
+}
+# name -> file
+FILES = {"Module": "..module", "Param": "..param", "ParamId": "..param_id", "Model": "..model"}
+for _file in _FILES:
+    for _name in _FILES[_file].split():
+        FILES[_name] = _file
