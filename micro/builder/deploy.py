@@ -42,7 +42,7 @@ def commands(out: Path, board: str | None = None, port: str | None = None, to: s
     first = ["connect", port] if port else []
     if weights == "frozen":
         raise UnsupportedError(
-            f"{name} is to be frozen: build the board's firmware with FROZEN_MANIFEST={out / 'manifest.py'} and flash it"
+            f"{name} is to be frozen: build the board's firmware with FROZEN_MANIFEST={out}/manifest.py and flash it"
         )
     if weights == "romfs":
         return [[*first, "romfs", "deploy", str(folder / f"{name}.romfs")]]

@@ -1,0 +1,278 @@
+"""Functions of one tensor, and arithmetic of two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import numpy as np
+from emberlet.codegen.ir.node import Node
+from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ops import arithmetic as a
+from emberlet.codegen.ops import elementwise as e
+from emberlet.codegen.ops.constant import Cast
+from emberlet.codegen.ops.movement import Identity
+from emberlet.codegen.ops.normalization import Dropout, LogSoftmax, Softmax, SoftmaxLike
+from emberlet.codegen.ops.quantization import DequantizeLinear, QuantizeLinear
+
+from ..functions import Chain
+from ..graph import Grid
+from ..kernels.elementwise import BinaryFloat, MapFloat
+from ..kernels.layer import Array
+from ..kernels.softmax import SoftmaxFloat
+from .state import Held, Importer, Order, channels_last, dims_of, numpy_of
+from .table import translates
+
+PLAIN: dict[type[Node[Any]], Chain] = {
+    e.Relu: (("clip", (0.0, inf)),),
+    e.Sigmoid: (("sigmoid", ()),),
+    e.Tanh: (("tanh", ()),),
+    e.HardSwish: (("hard_swish", ()),),
+    e.Softplus: (("softplus", ()),),
+    e.Softsign: (("softsign", ()),),
+    e.Mish: (("mish", ()),),
+    e.Exp: (("exp", ()),),
+    e.Log: (("log", ()),),
+    e.Sqrt: (("sqrt", ()),),
+    e.Reciprocal: (("reciprocal", ()),),
+    e.Abs: (("abs", ()),),
+    e.Erf: (("erf", ()),),
+    e.Sin: (("sin", ()),),
+    e.Cos: (("cos", ()),),
+    e.Floor: (("floor", ()),),
+    e.Ceil: (("ceil", ()),),
+    e.Sign: (("sign", ()),),
+    e.Neg: (("affine", (-1.0, 0.0)),),
+}
+
+CONFIGURED: dict[type[Node[Any]], Callable[[Any], Chain]] = {
+    e.LeakyRelu: lambda c: (("leaky_relu", (c.alpha,)),),
+    e.Elu: lambda c: (("elu", (c.alpha,)),),
+    e.Selu: lambda c: (("selu", (c.alpha, c.gamma)),),
+    e.HardSigmoid: lambda c: (("hard_sigmoid", (c.alpha, c.beta)),),
+    e.Gelu: lambda c: (("gelu" if c.approximate == "none" else "gelu_tanh", ()),),
+}
+
+
+def apply_chain(t: Importer, node: Node[Any], chain: Chain) -> None:
+    held = t.of(node.inputs[0], flat=True)
+    out = t.define(node.outputs[0], held.order)
+    t.add(MapFloat(node.name, (held.name,), out.name, t.shapes[held.name], chain))
+    if held.name in t.flattened:
+        before = t.unflattened[held.name]
+        t.flattened[out.name] = t.flattened[held.name]
+        t.unflattened[out.name] = Held(out.name, before.dims, before.order)
+
+
+@translates(*PLAIN)
+def plain(t: Importer, node: Node[Any]) -> None:
+    apply_chain(t, node, PLAIN[type(node)])
+
+
+@translates(*CONFIGURED)
+def configured(t: Importer, node: Node[Any]) -> None:
+    apply_chain(t, node, CONFIGURED[type(node)](node.config))
+
+
+@translates(e.Swish)
+def swish(t: Importer, node: e.Swish) -> None:
+    if node.config.alpha != 1:
+        raise Problem(f"swish with alpha {node.config.alpha}; 1 is supported")
+    apply_chain(t, node, (("silu", ()),))
+
+
+@translates(e.PRelu)
+def prelu(t: Importer, node: e.PRelu) -> None:
+    slope = t.array(node, 1, "the slope")
+    if np.any(slope != slope.reshape(-1)[0]):
+        raise Problem("a slope for each channel; one for all is supported")
+    apply_chain(t, node, (("leaky_relu", (float(slope.reshape(-1)[0]),)),))
+
+
+@translates(a.Pow)
+def power(t: Importer, node: a.Pow) -> None:
+    exponent = t.array(node, 1, "an exponent")
+    if exponent.size != 1:
+        raise Problem("an exponent for each element; one for all is supported")
+    apply_chain(t, node, (("pow", (float(exponent.reshape(-1)[0]),)),))
+
+
+@translates(Identity, Dropout)
+def identity(t: Importer, node: Node[Any]) -> None:
+    t.held[node.outputs[0].name] = t.of(node.inputs[0], flat=True)
+
+
+@translates(Cast)
+def cast(t: Importer, node: Cast) -> None:
+    """From one width of floats to another: all are float32 here."""
+    if not (node.dtype(0).is_float and getattr(node.outputs[0].type, "dtype", None) is not None):
+        raise Problem(f"a cast from {node.dtype(0)}; casts between floats are supported")
+    if not node.outputs[0].type.dtype.is_float:  # type: ignore[union-attr]
+        raise Problem(f"a cast to {node.outputs[0].type}; casts between floats are supported")
+    identity(t, node)
+
+
+OPERATIONS = {a.Add: "add", a.Sub: "sub", a.Mul: "mul", a.Div: "div"}
+
+
+@translates(*OPERATIONS)
+def pairwise(t: Importer, node: a.Pairwise) -> None:
+    if node.config.axis is not None:
+        raise Problem("operands aligned along an axis (before opset 7) are not supported")
+    operation = OPERATIONS[type(node)]
+    first, second = node.value(0), node.value(1)
+    if first is not None:
+        constant, held, reverse = numpy_of(first), t.of(node.inputs[1]), True
+        _with_constant(t, node, operation, held, constant, reverse)
+    elif second is not None:
+        _with_constant(t, node, operation, t.of(node.inputs[0]), numpy_of(second), False)
+    else:
+        _with_tensor(t, node, operation, t.of(node.inputs[0]), t.of(node.inputs[1]))
+
+
+def _with_constant(t: Importer, node: Node[Any], operation: str, held: Held, c: Array, reverse: bool) -> None:
+    dims = dims_of(node.outputs[0])
+    if held.dims != dims and np.prod(held.dims) != np.prod(dims):
+        raise Problem(f"a tensor of shape {held.dims} repeated to {dims} by a constant")
+    held = _widened(t, held, len(dims))
+    c = c.reshape((1,) * (len(dims) - c.ndim) + c.shape).astype(np.float64)
+    source = held.name
+    if reverse and operation in ("sub", "div"):
+        # c - x is -x + c, and c / x is 1/x · c.
+        chain: Chain = (("affine", (-1.0, 0.0)),) if operation == "sub" else (("reciprocal", ()),)
+        source = t.fresh(f"{held.name}:turned")
+        t.shapes[source] = t.shapes[held.name]
+        t.add(MapFloat(f"{node.name} turn", (held.name,), source, t.shapes[held.name], chain))
+        operation = {"sub": "add", "div": "mul"}[operation]
+    out = t.define(node.outputs[0], held.order)
+    shape = t.shapes[held.name]
+    laid = np.transpose(c, held.order)
+    other = _stored(held, laid.shape)
+    laid, other = _repeated(laid.reshape(other), other, shape)
+    t.add(BinaryFloat(node.name, (source,), out.name, operation, shape, other, laid))
+
+
+def _stored(held: Held, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape in the order of a tensor's elements, the leading batch left out as it is there."""
+    return sizes[len(sizes) - len(held.shape) :]
+
+
+def _repeated(c: Array, other: tuple[int, ...], shape: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
+    """A constant for a kernel: sides of 1 are repeated by it where it sees them as a side of an image."""
+    if fits_image(other, shape):
+        return c, other
+    return np.broadcast_to(c, shape), shape
+
+
+def fits_image(other: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a kernel can repeat a tensor of shape `other` to `shape`: both are images to it."""
+    lead, wanted = other[:-2], shape[:-2]
+    return lead == wanted or all(n == 1 for n in lead)
+
+
+def _widened(t: Importer, held: Held, rank: int) -> Held:
+    """The tensor with axes of size 1 in front, to `rank`."""
+    more = rank - len(held.dims)
+    if not more:
+        return held
+    dims = (1,) * more + held.dims
+    return t.shaped(Held(held.name, dims, (*range(more), *(k + more for k in held.order))))
+
+
+def _with_tensor(t: Importer, node: Node[Any], operation: str, x: Held, y: Held) -> None:
+    dims = dims_of(node.outputs[0])
+    x, y = _widened(t, x, len(dims)), _widened(t, y, len(dims))
+    if x.dims != dims:
+        if y.dims != dims:
+            raise Problem(f"operands of shapes {x.dims} and {y.dims} that are both repeated")
+        if operation == "div":
+            raise Problem("a repeated dividend is not supported")
+        if operation == "sub":
+            negated = t.fresh(f"{y.name}:turned")
+            t.shapes[negated] = t.shapes[y.name]
+            chain: Chain = (("affine", (-1.0, 0.0)),)
+            t.add(MapFloat(f"{node.name} turn", (y.name,), negated, t.shapes[y.name], chain))
+            y, operation = Held(negated, y.dims, y.order), "add"
+        x, y = y, x
+    order: Order = x.order
+    if not y.lies_as(order):
+        order = channels_last(len(dims)) if len(dims) > 2 else tuple(range(len(dims)))
+        x, y = t.ordered(x, order), t.ordered(y, order)
+    y = t.shaped(Held(y.name, y.dims, x.order), _stored(x, tuple(y.dims[k] for k in x.order)))
+    out = t.define(node.outputs[0], x.order)
+    shape, other = t.shapes[x.name], t.shapes[y.name]
+    if not fits_image(other, shape):
+        raise Problem(f"operands of shapes {x.dims} and {y.dims}; repeating more than three axes is not supported")
+    t.add(BinaryFloat(node.name, (x.name, y.name), out.name, operation, shape, other, None))
+
+
+@translates(a.Sum)
+def total(t: Importer, node: a.Sum) -> None:
+    if len(node.inputs) != 2 or isinstance(node, a.Mean):
+        raise Problem("of other than two tensors")
+    _with_tensor(t, node, "add", t.of(node.inputs[0]), t.of(node.inputs[1]))
+
+
+@translates(a.Max, a.Min)
+def clip(t: Importer, node: Node[Any]) -> None:
+    """Clip arrives as the greater of a bound and the lesser of another."""
+    bounds = [node.value(k) for k in range(len(node.inputs))]
+    constants = [numpy_of(v) for v in bounds if v is not None]
+    if len(constants) != len(node.inputs) - 1 or any(c.size != 1 for c in constants):
+        raise Problem("of tensors; with numbers (as Clip) it is supported")
+    numbers = [float(c.reshape(-1)[0]) for c in constants]
+    low, high = (max(numbers), inf) if isinstance(node, a.Max) else (-inf, min(numbers))
+    held = t.of(next(arg for arg, v in zip(node.inputs, bounds, strict=True) if v is None))
+    out = t.define(node.outputs[0], held.order)
+    t.add(MapFloat(node.name, (held.name,), out.name, t.shapes[held.name], (("clip", (low, high)),)))
+
+
+@translates(Softmax, LogSoftmax)
+def softmax(t: Importer, node: SoftmaxLike) -> None:
+    held = t.of(node.inputs[0])
+    rank = len(held.dims)
+    axis = node.config.axis % rank
+    if node.config.flattened and any(n != 1 for n in held.dims[axis + 1 :]):
+        raise Problem("softmax over several axes (before opset 13) is not supported")
+    order = held.order
+    large = [k for k in order if held.dims[k] != 1]
+    if large and held.dims[axis] != 1 and large[-1] != axis:
+        order = (*(k for k in range(rank) if k != axis), axis)
+        held = t.ordered(held, order)
+    out = t.define(node.outputs[0], order)
+    size = int(np.prod(held.dims))
+    length = held.dims[axis]
+    rows = size // length
+    t.add(SoftmaxFloat(node.name, (held.name,), out.name, rows, length, isinstance(node, LogSoftmax)))
+
+
+@translates(QuantizeLinear)
+def quantize(t: Importer, node: QuantizeLinear) -> None:
+    """The tensor gets the grid; the bytes are those it is made of anyway."""
+    held, grid = t.of(node.inputs[0], flat=True), grid_of(t, node)
+    if t.grids.setdefault(held.name, grid) != grid:
+        out = t.define(node.outputs[0], held.order)
+        t.add(MapFloat(node.name, (held.name,), out.name, t.shapes[held.name], ()))
+        t.grids[out.name] = grid
+        return
+    t.held[node.outputs[0].name] = held
+
+
+@translates(DequantizeLinear)
+def dequantize(t: Importer, node: DequantizeLinear) -> None:
+    held = t.of(node.inputs[0], flat=True)
+    if t.grids.get(held.name) != grid_of(t, node):
+        raise Problem("dequantised otherwise than it was quantised")
+    t.held[node.outputs[0].name] = held
+
+
+def grid_of(t: Importer, node: QuantizeLinear | DequantizeLinear) -> Grid:
+    """The grid of bytes that a node's scale and zero point mean."""
+    scale = t.array(node, 1, "a scale")
+    zero = t.array(node, 2, "a zero point") if node.has(2) else np.zeros(1, np.uint8)
+    if scale.size != 1 or zero.size != 1:
+        raise Problem("a scale for each channel of an activation; one for all is supported")
+    if zero.dtype not in (np.int8, np.uint8):
+        raise Problem(f"a zero point of dtype {zero.dtype}; int8 and uint8 are supported")
+    return Grid(float(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]) + (128 if zero.dtype == np.int8 else 0))

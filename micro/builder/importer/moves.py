@@ -1,0 +1,203 @@
+"""Operators that only move elements, or only give them another shape."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from emberlet.codegen.ir.argument import Argument
+from emberlet.codegen.ir.node import Node
+from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ir.types import TensorType
+from emberlet.codegen.ops import movement as m
+from emberlet.codegen.ops.indexing import Gather
+from emberlet.codegen.ops.resizing import Resize
+
+from ..kernels.move import Move, Part, strides
+from ..kernels.nest import Axis
+from .state import Held, Importer, channels_last, dims_of
+from .table import translates
+
+
+@translates(m.Reshape, m.Flatten, m.Squeeze, m.Unsqueeze)
+def reshape(t: Importer, node: Node[Any]) -> None:
+    held, out = t.of(node.inputs[0]), node.outputs[0]
+    dims = dims_of(out)
+    plain = tuple(range(len(held.dims)))
+    if held.lies_as(plain):
+        t.alias(out, held)
+        return
+    kept = _same_axes(held, dims)
+    if kept is not None:
+        t.alias(out, held, kept)
+    elif len(dims) == 2 and dims[0] == 1:
+        # Flattened for a dense layer: the elements stay, and the layer's weights follow their order.
+        order = np.transpose(np.arange(prod(held.dims)).reshape(held.dims), held.order).reshape(-1)
+        t.alias(out, held)
+        flat = t.held[out.name]
+        t.flattened[flat.name] = order
+        t.unflattened[flat.name] = held
+    else:
+        t.alias(out, t.ordered(held, plain))
+
+
+def _same_axes(held: Held, dims: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The order of a reshaped tensor, where the reshape only adds and removes axes of size 1; else None."""
+    old = [k for k, n in enumerate(held.dims) if n != 1]
+    new = [k for k, n in enumerate(dims) if n != 1]
+    if [held.dims[k] for k in old] != [dims[k] for k in new]:
+        return None
+    place = dict(zip(old, new, strict=True))
+    order = [place[k] for k in held.order if k in place]
+    ones = [k for k in range(len(dims)) if k not in new]
+    return (*ones, *order)
+
+
+@translates(m.Transpose)
+def transpose(t: Importer, node: m.Transpose) -> None:
+    """Nothing moves: the axes get other numbers."""
+    held, perm = t.of(node.inputs[0]), node.perm()
+    dims = dims_of(node.outputs[0])
+    order = tuple(perm.index(k) for k in held.order)
+    t.held[node.outputs[0].name] = t.shaped(Held(held.name, dims, order))
+
+
+@translates(m.Concat)
+def concat(t: Importer, node: m.Concat) -> None:
+    parts = [t.of(a) for a in node.inputs]
+    rank = len(parts[0].dims)
+    axis = node.config.axis % rank
+    order = parts[0].order
+    if not all(p.lies_as(order) for p in parts):
+        order = channels_last(rank)
+    parts = [t.ordered(p, order) for p in parts]
+    out = t.define(node.outputs[0], order)
+    sizes = [out.dims[k] for k in order]
+    to, at, moved = strides(sizes), 0, []
+    for p in parts:
+        own = [p.dims[k] for k in order]
+        axes = tuple(Axis(n, (a, b)) for n, a, b in zip(own, strides(own), to, strict=True))
+        moved.append(Part(0, at * to[order.index(axis)], axes))
+        at += p.dims[axis]
+    t.add(Move(node.name, tuple(p.name for p in parts), out.name, out.shape, tuple(moved)))
+
+
+def _cut(t: Importer, name: str, held: Held, output: Argument, ranges: dict[int, range]) -> None:
+    """Every element whose index along each axis of `ranges` is in that range."""
+    sizes = [held.dims[k] for k in held.order]
+    steps = dict(zip(held.order, strides(sizes), strict=True))
+    out = t.define(output, held.order)
+    to = strides([out.dims[k] for k in held.order])
+    start, axes = 0, []
+    for k, step_out in zip(held.order, to, strict=True):
+        r = ranges.get(k, range(held.dims[k]))
+        start += r.start * steps[k]
+        axes.append(Axis(len(r), (steps[k] * r.step, step_out)))
+    if prod(out.dims) == 0:
+        raise Problem("nothing is left")
+    t.add(Move(name, (held.name,), out.name, out.shape, (Part(start, 0, tuple(axes)),)))
+
+
+@translates(m.Slice)
+def cut(t: Importer, node: m.Slice) -> None:
+    held = t.of(node.inputs[0])
+    starts, ends, axes, steps = node.bounds()
+    ranges: dict[int, range] = {}
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        if not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
+            raise Problem("bounds that are only known when the model runs")
+        k = axis % len(held.dims)
+        ranges[k] = range(*slice(start, end, step).indices(held.dims[k]))
+    _cut(t, node.name, held, node.outputs[0], ranges)
+
+
+@translates(m.Split)
+def split(t: Importer, node: m.Split) -> None:
+    held, axis, at = t.of(node.inputs[0]), node.config.axis % node.rank(0), 0
+    for k, output in enumerate(node.outputs):
+        size = dims_of(output)[axis]
+        if output.present:
+            _cut(t, f"{node.name} {k}", held, output, {axis: range(at, at + size)})
+        at += size
+
+
+@translates(Gather)
+def gather(t: Importer, node: Gather) -> None:
+    """One index, or several in steady steps: a slice."""
+    held, picked = t.of(node.inputs[0]), node.picked()
+    axis = node.config.axis % len(held.dims)
+    if picked is None:
+        raise Problem("indices that are only known when the model runs")
+    places = [p % held.dims[axis] for p in picked]
+    step = places[1] - places[0] if len(places) > 1 else 1
+    if not step or any(b - a != step for a, b in zip(places, places[1:], strict=False)):
+        raise Problem(f"indices {picked}; evenly spaced ones are supported")
+    ranges = {axis: range(places[0], places[-1] + (1 if step > 0 else -1), step)}
+    dims = tuple(len(places) if k == axis else n for k, n in enumerate(held.dims))
+    middle = Argument(f"{node.outputs[0].name}:picked", TensorType(node.dtype(0), dims))
+    _cut(t, node.name, held, middle, ranges)
+    out, target = t.held[middle.name], dims_of(node.outputs[0])
+    kept = _same_axes(out, target)
+    if kept is None:
+        out = t.ordered(out, tuple(range(len(dims))))
+    t.alias(node.outputs[0], out, kept)
+
+
+@translates(m.Pad)
+def pad(t: Importer, node: m.Pad) -> None:
+    held, axes = t.of(node.inputs[0]), node.axes()
+    pads = node.config.pads if node.config.pads is not None else node.ints(1)
+    if node.config.mode != "constant" or axes is None or pads is None:
+        raise Problem(f"padding by {node.config.mode}; a constant, of sizes that are known, is supported")
+    value = float(t.array(node, 2, "the value").reshape(-1)[0]) if node.has(2) else node.config.value
+    if min(pads, default=0) < 0:
+        raise Problem("negative padding is not supported")
+    before = {axis % len(held.dims): pads[i] for i, axis in enumerate(axes)}
+    out = t.define(node.outputs[0], held.order)
+    own = [held.dims[k] for k in held.order]
+    to = strides([out.dims[k] for k in held.order])
+    moved = tuple(Axis(n, (a, b)) for n, a, b in zip(own, strides(own), to, strict=True))
+    start = sum(before.get(k, 0) * step for k, step in zip(held.order, to, strict=True))
+    t.add(Move(node.name, (held.name,), out.name, out.shape, (Part(0, start, moved),), value))
+
+
+@translates(Resize)
+def resize(t: Importer, node: Resize) -> None:
+    """Enlarged a whole number of times by repeating elements."""
+    held, dims, c = t.of(node.inputs[0]), dims_of(node.outputs[0]), node.config
+    times = [b // a for a, b in zip(held.dims, dims, strict=True)]
+    exact = all(a * n == b for a, n, b in zip(held.dims, times, dims, strict=True))
+    steady = c.coordinates in ("asymmetric", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
+    rounding = c.nearest_mode == "floor" if c.coordinates == "asymmetric" else c.nearest_mode.startswith("round")
+    if c.mode != "nearest" or not exact or not steady or not rounding:
+        raise Problem(
+            f"from {held.dims} to {dims} by {c.mode}; the nearest element a whole number of times is supported"
+        )
+    out = t.define(node.outputs[0], held.order)
+    own, to = [held.dims[k] for k in held.order], strides([dims[k] for k in held.order])
+    axes: list[Axis] = []
+    for k, step, step_out in zip(held.order, strides(own), to, strict=True):
+        axes += [Axis(held.dims[k], (step, step_out * times[k])), Axis(times[k], (0, step_out))]
+    t.add(Move(node.name, (held.name,), out.name, out.shape, (Part(0, 0, tuple(axes)),)))
+
+
+@translates(m.DepthToSpace)
+def depth_to_space(t: Importer, node: m.DepthToSpace) -> None:
+    held = t.image(node.inputs[0])
+    n, b = len(held.dims), node.config.block_size
+    if n != 4:
+        raise Problem("of an image is supported")
+    _, c, h, w = held.dims
+    depth = c // (b * b)
+    out = t.define(node.outputs[0], channels_last(4))
+    by = (b * depth, depth, 1) if node.config.mode == "DCR" else (b, 1, b * b)
+    wide = w * b * depth
+    axes = (
+        Axis(h, (w * c, b * wide)),
+        Axis(b, (by[0], wide)),
+        Axis(w, (c, b * depth)),
+        Axis(b, (by[1], depth)),
+        Axis(depth, (by[2], 1)),
+    )
+    t.add(Move(node.name, (held.name,), out.name, out.shape, (Part(0, 0, axes),)))

@@ -1,0 +1,148 @@
+"""LSTM and GRU."""
+
+from __future__ import annotations
+
+import numpy as np
+from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ops.recurrent import GRU, LSTM, USUAL, Recurrent
+
+from ..kernels.layer import Array
+from ..kernels.move import Move, Part
+from ..kernels.nest import Axis
+from ..kernels.recurrent_float import GruFloat, LstmFloat
+from .state import Held, Importer
+from .table import translates
+
+# ONNX's order of gates is input, output, forget, cell and update, reset, candidate; ours is that of the kernels.
+LSTM_GATES = (0, 2, 3, 1)
+GRU_GATES = (0, 1, 2)
+
+
+@translates(LSTM, GRU)
+def recurrent(t: Importer, node: Recurrent) -> None:
+    c, n = node.config, node.directions()
+    _check(node)
+    held = t.of(node.inputs[0])
+    steps, batch = (held.dims[1], held.dims[0]) if c.batch_first else held.dims[:2]
+    if batch != 1:
+        raise Problem(f"a batch of {batch}; one at a time is supported")
+    held = t.ordered(held, (0, 1, 2))
+    features = held.dims[2]
+    held = t.shaped(held, (steps, features))
+    w, r = t.array(node, 1, "weights"), t.array(node, 2, "weights")
+    b = t.array(node, 3, "a bias") if node.has(3) else np.zeros((n, 2 * w.shape[1]), np.float32)
+    keep = _keeps(t, node)
+    wanted = [o.present for o in node.outputs] + [False] * (3 - len(node.outputs))
+    if wanted[0]:
+        _outputs(t, node, held, (w, r, b), steps, True, keep)
+    if wanted[1]:
+        if keep and wanted[0]:
+            raise Problem("both the sequence and the last state of a layer that remembers")
+        _outputs(t, node, held, (w, r, b), steps, False, keep)
+
+
+def _check(node: Recurrent) -> None:
+    c, usual = node.config, USUAL[node.op()] * node.directions()
+    if c.activations and tuple(a.lower() for a in c.activations) != tuple(a.lower() for a in usual):
+        raise Problem(f"activations {c.activations}; {usual} are supported")
+    if c.clip or c.alphas or c.betas:
+        raise Problem("clipping, or parameters of activations")
+    if isinstance(node, GRU) and not c.switch:
+        raise Problem("linear_before_reset = 0; export the GRU with the reset gate after the product (as PyTorch does)")
+    if isinstance(node, LSTM) and (c.switch or node.has(7)):
+        raise Problem("coupled gates or peepholes")
+    if node.has(4) and node.value(4) is None:
+        raise Problem("lengths of sequences that are only known when the model runs")
+    if len(node.outputs) > 2 and node.outputs[2].present:
+        raise Problem("the last cell state as an output is not supported; the layer can remember it instead")
+
+
+def _keeps(t: Importer, node: Recurrent) -> bool:
+    """Whether the initial state is an input of the model: then the layer remembers it, and the input goes."""
+    keep = False
+    for k in (5, 6):
+        if not node.has(k):
+            continue
+        value = node.value(k)
+        if value is not None:
+            if np.any(np.frombuffer(bytes(value.raw()), np.uint8)):
+                raise Problem("an initial state other than zeros")
+            continue
+        held = t.of(node.inputs[k])
+        if held.name not in t.inputs:
+            raise Problem("an initial state that the model computes")
+        t.inputs.remove(held.name)
+        keep = True
+    return keep
+
+
+def _outputs(
+    t: Importer,
+    node: Recurrent,
+    held: Held,
+    weights: tuple[Array, Array, Array],
+    steps: int,
+    sequence: bool,
+    keep: bool,
+) -> None:
+    """One layer for each direction, their outputs joined."""
+    n = node.directions()
+    hidden = weights[1].shape[2]
+    names = []
+    for d in range(n):
+        reverse = node.config.direction == "reverse" or d == 1
+        name = t.fresh(f"{node.outputs[0 if sequence else 1].name}:{d}")
+        t.shapes[name] = (steps, hidden) if sequence else (hidden,)
+        t.add(_layer(node, held.name, name, steps, [x[d] for x in weights], reverse, sequence, keep))
+        names.append(name)
+    output = node.outputs[0 if sequence else 1]
+    if n == 1:
+        dims = output.type.static_shape  # type: ignore[union-attr]
+        t.held[output.name] = t.shaped(Held(names[0], dims, tuple(range(len(dims)))))
+        return
+    out = t.define(output, _joined_order(node, sequence))
+    rows = steps if sequence else 1
+    parts = tuple(Part(0, d * hidden, (Axis(rows, (hidden, n * hidden)), Axis(hidden, (1, 1)))) for d in range(n))
+    t.add(Move(f"{node.name} join", tuple(names), out.name, out.shape, parts))
+
+
+def _joined_order(node: Recurrent, sequence: bool) -> tuple[int, ...]:
+    """Outputs are (steps, directions, batch, hidden), or with the batch first; the batch is 1."""
+    return (0, 1, 2, 3) if sequence else (0, 1, 2)
+
+
+def _layer(
+    node: Recurrent,
+    source: str,
+    output: str,
+    steps: int,
+    weights: list[Array],
+    reverse: bool,
+    sequence: bool,
+    keep: bool,
+) -> LstmFloat | GruFloat:
+    w, r, b = weights
+    gates = LSTM_GATES if isinstance(node, LSTM) else GRU_GATES
+    hidden = r.shape[1]
+
+    def by_unit(x: Array) -> Array:
+        """Rows gate by gate to rows unit by unit."""
+        split = x.reshape(len(gates), hidden, -1)[list(gates)]
+        return np.swapaxes(split, 0, 1).reshape(len(gates) * hidden, -1)
+
+    half = len(b) // 2
+    kind = LstmFloat if isinstance(node, LSTM) else GruFloat
+    return kind(
+        f"{node.name}{' back' if reverse else ''}",
+        (source,),
+        output,
+        steps,
+        hidden,
+        by_unit(w),
+        by_unit(r),
+        by_unit(b[:half]).reshape(-1),
+        by_unit(b[half:]).reshape(-1),
+        reverse,
+        sequence,
+        keep,
+    )

@@ -1,0 +1,99 @@
+"""Pooling and reductions."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from emberlet.codegen.ir.node import Node
+from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ops import pooling as p
+from emberlet.codegen.ops import reduction as r
+
+from ..kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat, window_counts
+from ..kernels.window import Window
+from .products import window_of
+from .state import Held, Importer, channels_last, dims_of
+from .table import translates
+
+LEAST = -3.4e38
+
+
+def _window(node: p.Pool, held: Held) -> Window:
+    window = node.window()
+    padding = list(window.padding(held.dims[2:]))
+    if node.config.ceil_mode:
+        # The last position may hang over the edge: so much more padding.
+        sizes = window.sizes(held.dims[2:], True)
+        for i, out in enumerate(sizes):
+            reach = (window.kernel[i] - 1) * window.dilation[i] + 1
+            assert isinstance(out, int)
+            needed = (out - 1) * window.stride[i] + reach - held.dims[2 + i] - padding[i][0]
+            padding[i] = (padding[i][0], max(padding[i][1], needed))
+    return window_of(window.kernel, window.stride, window.dilation, tuple(padding))
+
+
+@translates(p.MaxPool)
+def max_pool(t: Importer, node: p.MaxPool) -> None:
+    if len(node.outputs) > 1 and node.outputs[1].present:
+        raise Problem("the indices of the maxima are not supported")
+    held = t.image(node.inputs[0])
+    window = _window(node, held)
+    out = t.define(node.outputs[0], channels_last(len(held.dims)))
+    t.add(MaxPool(node.name, (held.name,), out.name, t.shapes[held.name], window, LEAST))
+
+
+@translates(p.AveragePool)
+def average_pool(t: Importer, node: p.AveragePool) -> None:
+    held = t.image(node.inputs[0])
+    window = _window(node, held)
+    out = t.define(node.outputs[0], channels_last(len(held.dims)))
+    h, w = (1, *t.shapes[held.name][:-1])[-2:]
+    counts = (prod(window.kernel),) if node.config.count_include_pad else window_counts(window, h, w)
+    if node.config.count_include_pad and node.config.ceil_mode:
+        raise Problem("ceil_mode with count_include_pad is not supported")
+    t.add(AveragePoolFloat(node.name, (held.name,), out.name, t.shapes[held.name], window, counts))
+
+
+@translates(p.GlobalAveragePool, p.GlobalMaxPool)
+def global_pool(t: Importer, node: p.GlobalPool) -> None:
+    held = t.image(node.inputs[0])
+    axes = tuple(range(2, len(held.dims)))
+    _reduce(t, node, held, axes, "max" if isinstance(node, p.GlobalMaxPool) else "mean")
+
+
+KINDS: dict[type[Node[Any]], str] = {r.ReduceMean: "mean", r.ReduceSum: "sum", r.ReduceMax: "max", r.ReduceMin: "min"}
+
+
+@translates(*KINDS)
+def reduction(t: Importer, node: r.Reduction) -> None:
+    held, axes = t.of(node.inputs[0]), node.axes()
+    if axes is None:
+        raise Problem("axes that are only known when the model runs")
+    _reduce(t, node, held, axes, KINDS[type(node)])
+
+
+def _reduce(t: Importer, node: Node[Any], held: Held, axes: tuple[int, ...], kind: str) -> None:
+    """Reduced axes side by side, as they lie or moved there: (outer, length, inner)."""
+    large = [k for k in held.order if held.dims[k] != 1]
+    places = [i for i, k in enumerate(large) if k in axes]
+    if places and places[-1] - places[0] != len(places) - 1:
+        kept = [k for k in held.order if k not in axes]
+        held = t.ordered(held, (*kept, *(k for k in held.order if k in axes)))
+        large = [k for k in held.order if held.dims[k] != 1]
+        places = [i for i, k in enumerate(large) if k in axes]
+    first, last = (places[0], places[-1] + 1) if places else (len(large), len(large))
+    sizes = [held.dims[k] for k in large]
+    shape = (prod(sizes[:first]), prod(sizes[first:last]), prod(sizes[last:]))
+    out = t.define(node.outputs[0], _remaining(held, axes, len(dims_of(node.outputs[0]))))
+    operation = kind if kind in ("max", "min") else "sum"
+    factor = 1 / shape[1] if kind == "mean" else 1.0
+    t.add(ReduceFloat(node.name, (held.name,), out.name, shape, operation, factor))
+
+
+def _remaining(held: Held, axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """The order of what is left, where the reduced axes stay with size 1 or go."""
+    if rank == len(held.dims):
+        return held.order
+    kept = [k for k in range(len(held.dims)) if k not in axes]
+    return tuple(kept.index(k) for k in held.order if k not in axes)

@@ -1,0 +1,235 @@
+"""What an import has so far: layers, and how each tensor of the model is held.
+
+A tensor keeps the order of axes in which its elements lie, so that a transposition costs nothing until a layer needs
+another order: convolutions want and leave channels last, whatever the model says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from emberlet.codegen.ir.argument import Argument
+from emberlet.codegen.ir.node import Node
+from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ir.types import TensorType
+from emberlet.codegen.ir.value import Value
+
+from ..graph import Graph, Grid, Reshape
+from ..kernels.layer import Array, Layer
+from ..kernels.move import Move, Part, strides
+from ..kernels.nest import Axis
+
+Order = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A tensor of the model: `name` in the graph; dims: its shape in the model; order: its axes, outermost first as the
+    elements lie."""
+
+    name: str
+    dims: tuple[int, ...]
+    order: Order
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape in which the elements lie, without a leading batch of 1."""
+        sizes = [self.dims[a] for a in self.order]
+        return tuple(sizes[1:] if sizes and self.order[0] == 0 and sizes[0] == 1 else sizes)
+
+    def lies_as(self, order: Order) -> bool:
+        """Whether the elements lie in `order` too: axes of size 1 may be anywhere."""
+        return [a for a in self.order if self.dims[a] != 1] == [a for a in order if self.dims[a] != 1]
+
+
+def _plain(held: Held) -> Order:
+    return tuple(range(len(held.dims)))
+
+
+def channels_last(rank: int) -> Order:
+    """Batch, spatial axes, channels."""
+    return (0, *range(2, rank), 1) if rank > 2 else tuple(range(rank))
+
+
+@dataclass
+class Importer:
+    """The state of an import; methods raise Problem for what cannot be.
+
+    flattened: of tensors that the model flattened while their elements lie in another order, where each element is in
+    the model's order; unflattened: what they were before.
+    """
+
+    name: str
+    layers: list[Layer] = field(default_factory=list)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    held: dict[str, Held] = field(default_factory=dict)
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    grids: dict[str, Grid] = field(default_factory=dict)
+    weight_scales: dict[str, Array] = field(default_factory=dict)
+    scales: dict[str, tuple[Array, int]] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+    flattened: dict[str, Array] = field(default_factory=dict)
+    unflattened: dict[str, Held] = field(default_factory=dict)
+    _moved: dict[tuple[str, Order], Held] = field(default_factory=dict)
+
+    # -- tensors ------------------------------------------------------------------------------------------------------
+
+    def add_input(self, argument: Argument) -> None:
+        """An input of the model; images come in channels last."""
+        dims = dims_of(argument)
+        held = Held(self.fresh(argument.name), dims, channels_last(len(dims)))
+        self.shapes[held.name] = held.shape
+        self.held[argument.name] = held
+        self.inputs.append(held.name)
+
+    def add_output(self, argument: Argument) -> None:
+        """An output of the model; images go out channels last."""
+        if argument.value is not None:
+            raise Problem("is a constant")
+        held = self.of(argument)
+        held = held if len(held.dims) > 2 else self.ordered(held, tuple(range(len(held.dims))))
+        self.outputs.append(held.name)
+
+    def fresh(self, name: str) -> str:
+        """A name no tensor of the graph has."""
+        out, n = name, 1
+        while out in self.shapes:
+            n += 1
+            out = f"{name}.{n}"
+        return out
+
+    def of(self, argument: Argument, flat: bool = False) -> Held:
+        """How an input of a node is held. flat: the node follows the order of a flattened tensor's elements.
+
+        Raises Problem for a constant.
+        """
+        if argument.name in self.held:
+            held = self.held[argument.name]
+            if held.name in self.unflattened and not flat:
+                before = self.unflattened[held.name]
+                return self.shaped(Held(self.ordered(before, _plain(before)).name, held.dims, _plain(held)))
+            return held
+        if argument.value is not None:
+            raise Problem(f"input {argument.name!r} is a constant, and a tensor that the model computes is expected")
+        raise Problem(f"input {argument.name!r} is not a tensor of numbers")
+
+    def define(self, argument: Argument, order: Order) -> Held:
+        """The held tensor for an output that a layer is about to write."""
+        held = Held(self.fresh(argument.name), dims_of(argument), order)
+        self.shapes[held.name] = held.shape
+        self.held[argument.name] = held
+        return held
+
+    def alias(self, argument: Argument, source: Held, order: Order | None = None) -> None:
+        """An output with the elements of `source`, where they lie, in the shape the model gives it."""
+        dims = dims_of(argument)
+        target = Held(source.name, dims, order if order is not None else tuple(range(len(dims))))
+        self.held[argument.name] = self.shaped(target)
+
+    def shaped(self, held: Held, shape: tuple[int, ...] | None = None) -> Held:
+        """The tensor under the name of a reshape where its graph's tensor has another shape."""
+        shape = held.shape if shape is None else shape
+        if self.shapes[held.name] == shape:
+            return held
+        name = self.fresh(f"{held.name}:{'x'.join(map(str, shape))}")
+        self.shapes[name] = shape
+        self.layers.append(Reshape(f"reshape {held.name}", (held.name,), name, shape))
+        if held.name in self.grids:
+            self.grids[name] = self.grids[held.name]
+        return Held(name, held.dims, held.order)
+
+    def ordered(self, held: Held, order: Order) -> Held:
+        """The tensor with its elements in another order: moved only where they lie otherwise."""
+        if held.lies_as(order):
+            return self.shaped(Held(held.name, held.dims, order))
+        key = (held.name, order)
+        if key not in self._moved:
+            target = Held(self.fresh(f"{held.name}:moved"), held.dims, order)
+            self.shapes[target.name] = target.shape
+            sizes = [held.dims[a] for a in held.order]
+            steps = dict(zip(held.order, strides(sizes), strict=True))
+            out = strides([held.dims[a] for a in order])
+            axes = tuple(Axis(held.dims[a], (steps[a], to)) for a, to in zip(order, out, strict=True))
+            self.layers.append(
+                Move(f"transpose {held.name}", (held.name,), target.name, target.shape, (Part(0, 0, axes),))
+            )
+            if held.name in self.grids:
+                self.grids[target.name] = self.grids[held.name]
+            self._moved[key] = target
+        return self._moved[key]
+
+    def image(self, argument: Argument) -> Held:
+        """An input (n, c, *spatial), channels last, as (h, w, c) or (w, c). Raises Problem for a batch."""
+        held = self.of(argument)
+        rank = len(held.dims)
+        if rank not in (3, 4):
+            raise Problem(f"an input of shape {held.dims}; one or two spatial axes are supported")
+        if held.dims[0] != 1:
+            raise Problem(f"a batch of {held.dims[0]}; one at a time is supported")
+        return self.ordered(held, channels_last(rank))
+
+    # -- constants ----------------------------------------------------------------------------------------------------
+
+    def array(self, node: Node[Any], i: int, what: str) -> Array:
+        """Input i as an array. Raises Problem where it is not constant."""
+        value = node.value(i)
+        if value is None:
+            raise Problem(f"{what} must be constant")
+        return numpy_of(value)
+
+    def note_scales(self, node: Node[Any]) -> None:
+        """Remember the scales that constant weights were quantised with."""
+        scale = numpy_of(node.value(1)) if node.value(1) is not None else None  # type: ignore[arg-type]
+        zero = numpy_of(node.value(2)) if node.has(2) and node.value(2) is not None else np.zeros(1)  # type: ignore[arg-type]
+        value = node.value(0)
+        if scale is None or value is None or np.any(zero != 0) or value.dtype.name != "int8" or scale.ndim > 1:
+            return
+        axis = node.config.axis % len(value.shape) if scale.ndim else 0
+        self.scales[node.outputs[0].name] = scale.astype(np.float64).reshape(-1), axis
+
+    def scales_of(self, argument: Argument, axis: int, channels: int) -> Array | None:
+        """The scale of each channel of quantised weights, None where they were not quantised along `axis`."""
+        if argument.name not in self.scales:
+            return None
+        scale, along = self.scales[argument.name]
+        if scale.size == 1:
+            return np.full(channels, scale[0])
+        return scale if along == axis and scale.size == channels else None
+
+    # -- the graph ----------------------------------------------------------------------------------------------------
+
+    def add(self, layer: Layer) -> None:
+        self.layers.append(layer)
+
+    def graph(self) -> Graph:
+        return Graph(
+            self.name,
+            tuple(self.layers),
+            self.shapes,
+            tuple(self.inputs),
+            tuple(self.outputs),
+            grids=self.grids,
+            weight_scales=self.weight_scales,
+        ).check()
+
+
+def dims_of(argument: Argument) -> tuple[int, ...]:
+    """The shape of a tensor of floats (or quantised bytes). Raises Problem where it is not wholly known."""
+    t = argument.type
+    if not isinstance(t, TensorType) or t.static_shape is None:
+        raise Problem(f"the shape of {argument.name!r} is not known before the model runs")
+    return t.static_shape
+
+
+_DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bool")
+
+
+def numpy_of(value: Value) -> Array:
+    """A constant as an array; floats as float32. Raises Problem for dtypes NumPy does not have."""
+    if value.dtype.name not in _DTYPES:
+        raise Problem(f"a constant of dtype {value.dtype} is not supported")
+    x = np.frombuffer(bytes(value.raw()), value.dtype.name).reshape(value.shape)
+    return x.astype(np.float32) if value.dtype.is_float else x
