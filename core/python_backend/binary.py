@@ -78,7 +78,13 @@ def _apply(function, a, b, shape, out):
         return store(out, map(function, flat(a), same(_first(b), count)), count)
     if a.size == 1:
         return store(out, map(function, same(_first(a), count), flat(b)), count)
-    return store(out, _rows(function, a, b, shape), count)
+    rows = _rows(function, a, b, shape)
+    if MICRO:
+        return store(out, (v for row in rows for v in row), count)
+    values = []
+    for row in rows:
+        values += row
+    return store(out, values, count)
 
 
 def _first(x):
@@ -96,7 +102,7 @@ def _broadcast_strides(x, shape):
 
 
 def _rows(function, a, b, shape):
-    """The results in row-major order: the innermost stretch of each operand is a run or one repeated element."""
+    """The results in row-major order, a run at a time: the innermost stretch of each operand is a run or one repeated element."""
     left, right = flat(a), flat(b)
     if not MICRO:
         left = left if code_of(a.dtype) is None else left.tolist()
@@ -105,7 +111,7 @@ def _rows(function, a, b, shape):
     length, sa, sb = axes.pop()
     outer = [d[0] for d in axes]
     for oa, ob in zip(offsets(outer, [d[1] for d in axes], 0), offsets(outer, [d[2] for d in axes], 0)):
-        yield from map(
+        yield map(
             function,
             left[oa : oa + length] if sa else same(left[oa], length),
             right[ob : ob + length] if sb else same(right[ob], length),

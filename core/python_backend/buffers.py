@@ -60,7 +60,7 @@ def store(dtype, values, count):
     if is_narrow(dtype):
         values = map(fit(dtype), values)
     if not MICRO:
-        return array(code, list(values))
+        return array(code, values if isinstance(values, list) else list(values))
     out = array(code, bytes(count * WIDTH[code]))
     i = 0
     for v in values:

@@ -62,15 +62,18 @@ def _function(op, dtype):
     return {"sum": sum, "prod": _product, "any": any, "all": all}[op]
 
 
-def rows(backend, x, axes):
-    """(values, length): x's elements with `axes` moved behind the others, and how many belong together."""
+def rows(backend, x, axes, listed=True):
+    """(values, length): x's elements with `axes` moved behind the others, and how many belong together.
+
+    listed: as a list, for what reads them more than once.
+    """
     kept = [i for i in range(len(x.shape)) if i not in axes]
     order = kept + list(axes)
     length = size([x.shape[a] for a in axes])
     if order != sorted(order):
         x = backend.permute(x, tuple(order))
     values = flat(x)
-    if not MICRO and code_of(x.dtype) is not None:
+    if listed and not MICRO and code_of(x.dtype) is not None:
         values = values.tolist()
     return values, length
 
@@ -81,13 +84,19 @@ def reduce(backend, op, x, axes, keepdims):
     count = size(shape)
     if not count:
         return backend.new(build(out, (), 0), out, shape)
-    values, length = rows(backend, x, axes)
-    if not length:
+    if not x.size:
         return backend.new(build(out, [identity(op, x.dtype)] * count, count), out, shape)
     function = _function(op, x.dtype)
-    if count == 1:
-        results = [function(values)]
+    block = size(x.shape[axes[0] :]) if axes else 1
+    step = size(x.shape[axes[-1] + 1 :]) if axes else 1
+    if not MICRO and step > 1 and axes == tuple(range(axes[0], axes[-1] + 1)):
+        # What belongs together lies `step` elements apart: a stepped slice.
+        values = flat(x)
+        results = []
+        for start in range(0, x.size, block):
+            results += [function(values[i : start + block : step]) for i in range(start, start + step)]
     else:
+        values, length = rows(backend, x, axes, op in ("max", "min"))
         results = [function(values[i : i + length]) for i in range(0, len(values), length)]
     return backend.new(build(out, results, count), out, shape)
 
