@@ -119,6 +119,7 @@ OVERRIDE_CALLS = {
     "linear": lambda x: F.linear(x, x[0].mT, x[0, :, 0]),
     "conv_transpose": lambda x: F.conv_transpose(x, F.reshape(x, (3, 2, -1))[:, :, :3], None, 2, 1, 1),
     "signbit": lambda x: F.signbit(x),
+    "dft": lambda x: F.dft(x[:, :, :2], axis=1),
     "dft": lambda x: F.dft(F.reshape(x, (2, 12, 1)), axis=1),
     "batch_norm": lambda x: F.batch_norm(x, x[0, :, 0], abs(x[0, :, 1]), x[0, :, 2], x[0, :, 3]),
 }
