@@ -33,13 +33,24 @@ def read_graph(source: str | os.PathLike[str] | bytes, name: str | None = None) 
 
 
 def graph_of(model: Model, name: str) -> Graph:
-    """The graph of a model that has been read. Raises ModelError."""
+    """The graph of a model that has been read. Raises ModelError.
+
+    Images (inputs of rank 4) come in channels last; of inputs of rank 3 it is decided by what moves fewer elements.
+    """
+    importers = [_import(model, name, False)]
+    if any(isinstance(a.type, TensorType) and a.type.rank == 3 for a in model.graph.inputs):
+        importers.append(_import(model, name, True))
+    return min(importers, key=lambda importer: importer.moved).graph()
+
+
+def _import(model: Model, name: str, last: bool) -> Importer:
+    """last: whether inputs of rank 3 come in channels last. Raises ModelError."""
     importer = Importer(name)
     known_arguments: dict[str, Argument] = {}
     for argument in model.graph.inputs:
         fixed = _sized(argument)
         known_arguments[argument.name] = fixed
-        importer.add_input(fixed)
+        importer.add_input(fixed, last or fixed.type.rank != 3)  # type: ignore[union-attr]
     problems: list[str] = []
     for node in model.graph.nodes:
         try:
@@ -56,7 +67,7 @@ def graph_of(model: Model, name: str) -> Graph:
                 problems.append(f"output {output.name!r}: {problem}")
     if problems:
         raise ModelError(f"{name} cannot run on a microcontroller:\n" + "\n".join("- " + p for p in problems))
-    return importer.graph()
+    return importer
 
 
 def _sized(argument: Argument) -> Argument:

@@ -43,7 +43,8 @@ class Reshape(Layer):
 @dataclass(frozen=True)
 class Graph:
     """shapes: of every tensor; grids: of tensors whose bytes are decided (all of them, once quantised);
-    weight_scales: per output channel, of layers whose weights came quantised, by the layer's name.
+    weight_scales: per output channel, of layers whose weights came quantised, by the layer's name; layouts: of inputs
+    that come in another order than the model's, their shape in the model and its axes in the order they come.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Graph:
     is_float: bool = True
     grids: Mapping[str, Grid] = field(default_factory=dict)
     weight_scales: Mapping[str, Array] = field(default_factory=dict)
+    layouts: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
 
     def check(self) -> Graph:
         """This graph. Raises ModelError where a layer reads what no earlier one wrote, or a tensor has no shape."""

@@ -10,7 +10,7 @@ from ..kernels.layer import Array
 from ..kernels.move import Move, Part
 from ..kernels.nest import Axis
 from ..kernels.recurrent_float import GruFloat, LstmFloat
-from .state import Held, Importer
+from .state import Held, Importer, dims_of
 from .table import translates
 
 # ONNX's order of gates is input, output, forget, cell and update, reset, candidate; ours is that of the kernels.
@@ -97,7 +97,7 @@ def _outputs(
         names.append(name)
     output = node.outputs[0 if sequence else 1]
     if n == 1:
-        dims = output.type.static_shape  # type: ignore[union-attr]
+        dims = dims_of(output)
         t.held[output.name] = t.shaped(Held(names[0], dims, tuple(range(len(dims)))))
         return
     out = t.define(output, _joined_order(node, sequence))

@@ -7,6 +7,7 @@ another order: convolutions want and leave channels last, whatever the model say
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ def channels_last(rank: int) -> Order:
 class Importer:
     """The state of an import; methods raise Problem for what cannot be.
 
-    flattened: of tensors that the model flattened while their elements lie in another order, where each element is in
+    layouts: of the inputs, their shape in the model and the order of their axes; moved: elements that transpositions
+    move; flattened: of tensors that the model flattened while their elements lie in another order, where each element is in
     the model's order; unflattened: what they were before.
     """
 
@@ -71,27 +73,30 @@ class Importer:
     weight_scales: dict[str, Array] = field(default_factory=dict)
     scales: dict[str, tuple[Array, int]] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    layouts: dict[str, tuple[tuple[int, ...], Order]] = field(default_factory=dict)
     flattened: dict[str, Array] = field(default_factory=dict)
     unflattened: dict[str, Held] = field(default_factory=dict)
+    moved: int = 0
     _moved: dict[tuple[str, Order], Held] = field(default_factory=dict)
 
     # -- tensors ------------------------------------------------------------------------------------------------------
 
-    def add_input(self, argument: Argument) -> None:
-        """An input of the model; images come in channels last."""
+    def add_input(self, argument: Argument, last: bool) -> None:
+        """An input of the model. last: its channels come last, whatever the model says."""
         dims = dims_of(argument)
-        held = Held(self.fresh(argument.name), dims, channels_last(len(dims)))
+        order = channels_last(len(dims)) if last else tuple(range(len(dims)))
+        held = Held(self.fresh(argument.name), dims, order)
+        self.layouts[held.name] = dims, order
         self.shapes[held.name] = held.shape
         self.held[argument.name] = held
         self.inputs.append(held.name)
 
     def add_output(self, argument: Argument) -> None:
-        """An output of the model; images go out channels last."""
+        """An output of the model, its elements in the model's order."""
         if argument.value is not None:
             raise Problem("is a constant")
         held = self.of(argument)
-        held = held if len(held.dims) > 2 else self.ordered(held, tuple(range(len(held.dims))))
-        self.outputs.append(held.name)
+        self.outputs.append(self.ordered(held, _plain(held)).name)
 
     def fresh(self, name: str) -> str:
         """A name no tensor of the graph has."""
@@ -156,6 +161,7 @@ class Importer:
             self.layers.append(
                 Move(f"transpose {held.name}", (held.name,), target.name, target.shape, (Part(0, 0, axes),))
             )
+            self.moved += prod(target.shape)
             if held.name in self.grids:
                 self.grids[target.name] = self.grids[held.name]
             self._moved[key] = target
@@ -213,6 +219,7 @@ class Importer:
             tuple(self.outputs),
             grids=self.grids,
             weight_scales=self.weight_scales,
+            layouts={name: self.layouts[name] for name in self.inputs},
         ).check()
 
 
