@@ -113,26 +113,27 @@ FAMILIES = {
     "dropping": ("", "dropout_with_mask multinomial"),
 }
 
-_family_of = {}
 _functions = {}
 
 
-def _index():
+def _find(name):
+    """(family, whether it is a method too) of a function, or None. Searched, not indexed: an index of all names takes
+    a device 40 KB, and each name is looked for once."""
+    word = " " + name + " "
     for family in FAMILIES:
         methods, functions = FAMILIES[family]
-        for name in methods.split():
-            _family_of[name] = (family, True)
-        for name in functions.split():
-            _family_of[name] = (family, False)
+        if word in " " + methods + " ":
+            return family, True
+        if word in " " + functions + " ":
+            return family, False
+    return None
 
 
 def function(name):
     """The function called `name`, imported from its family on first use. None where there is no such function."""
     found = _functions.get(name)
     if found is None:
-        if not _family_of:
-            _index()
-        where = _family_of.get(name)
+        where = _find(name)
         if where is None:
             return None
         home = "emberlet.functional." + where[0] if where[0] != "display" else "emberlet.display"
@@ -143,9 +144,7 @@ def function(name):
 
 def method(name):
     """The function behind the Tensor method `name`, or None."""
-    if not _family_of:
-        _index()
-    where = _family_of.get(name)
+    where = _find(name)
     if where is None or not where[1]:
         return None
     return function(name)
@@ -153,6 +152,8 @@ def method(name):
 
 def all_names():
     """Every public functional name, sorted."""
-    if not _family_of:
-        _index()
-    return sorted([n for n in _family_of if not n.startswith("_")])
+    names = []
+    for family in FAMILIES:
+        for group in FAMILIES[family]:
+            names += group.split()
+    return sorted([n for n in names if not n.startswith("_")])
