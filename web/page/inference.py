@@ -1,0 +1,44 @@
+"""The page's model, the same under Pyodide and under MicroPython: 64 numbers of 0 to 16 in, ten logits out."""
+
+import sys
+
+import emberlet
+from digits import Digits
+
+
+def version():
+    """The interpreter's name and version."""
+    name = {"cpython": "CPython", "micropython": "MicroPython"}.get(sys.implementation.name, sys.implementation.name)
+    return name + " " + ".".join([str(part) for part in sys.implementation.version[:3]])
+
+
+async def open_gpu():
+    """Open the GPU for the backend "wgpu" where that has to be awaited: under MicroPython."""
+    from emberlet.wgpu_backend.device import open_device_async
+
+    await open_device_async()
+
+
+class Classifier:
+    """The generated model with its weights on a backend ("python", "wgpu")."""
+
+    def __init__(self, backend, weights):
+        self.backend = emberlet.get_backend(backend)
+        self.model = Digits.from_file(weights, backend=self.backend)
+
+    def adapter(self):
+        """The GPU's name, or None."""
+        return self.backend.device.raw.adapter.summary if self.backend.name == "wgpu" else None
+
+    def logits(self, pixels):
+        """Ten floats."""
+        return self._forward(pixels).tolist()[0]
+
+    async def logits_async(self, pixels):
+        """The same where a GPU's answer can only be awaited."""
+        data = await self._forward(pixels).to_data_async()
+        return data.to_vec()
+
+    def _forward(self, pixels):
+        rows = [[pixels[8 * y + x] / 16 for x in range(8)] for y in range(8)]
+        return self.model(emberlet.asarray([[rows]], dtype=emberlet.float32, backend=self.backend))

@@ -1,0 +1,86 @@
+// Runs the model beside the page: loads a Python runtime, emberlet and the model, then answers "classify".
+
+const runtimes = {
+  pyodide: () => import("./run_in_pyodide.mjs"),
+  micropython: () => import("./run_in_micropython.mjs"),
+};
+
+let model = null;
+
+const commands = {
+  async load({ runtime, device, files }) {
+    const { load, downloads } = await runtimes[runtime]();
+    const fetcher = new Fetcher(files, downloads(files, device));
+    model = await load(device, fetcher);
+    return { adapter: model.adapter, version: model.version };
+  },
+
+  async classify(pixels) {
+    const began = performance.now();
+    const logits = await model.classify(pixels);
+    return { logits, ms: performance.now() - began };
+  },
+};
+
+// Fetches files of the site and tells how far their download has come.
+class Fetcher {
+  constructor(sizes, names) {
+    this.total = names.reduce((sum, name) => sum + sizes[name], 0);
+    this.done = 0;
+    this.counted = new Set(names.map((name) => new URL(name, import.meta.url).href));
+    this.fetch = globalThis.fetch.bind(globalThis);
+    // The runtimes fetch their Wasm themselves; this way that is counted too.
+    globalThis.fetch = (resource, options) => this.#counting(resource, options);
+  }
+
+  tell(text, done = this.done / this.total) {
+    postMessage({ progress: { done: Math.min(0.98, done), text } });
+  }
+
+  async bytes(name) {
+    return new Uint8Array(await (await this.#counting(name)).arrayBuffer());
+  }
+
+  async #counting(resource, options) {
+    const url = new URL(resource.url ?? resource, import.meta.url).href;
+    let response;
+    try {
+      response = await this.fetch(resource, options);
+    } catch (error) {
+      throw new Error(`could not download ${url}: ${error.message}`);
+    }
+    if (!response.ok) throw new Error(`could not download ${url}: the server answered ${response.status}`);
+    if (!this.counted.has(url)) return response;
+    const count = new TransformStream({
+      transform: (chunk, controller) => {
+        this.done += chunk.length;
+        this.tell(`Loading ${megabytes(this.done)} of ${megabytes(this.total)} MB`);
+        controller.enqueue(chunk);
+      },
+    });
+    const { status, headers } = response;
+    return new Response(response.body.pipeThrough(count), { status, headers });
+  }
+}
+
+const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+
+// Python's exceptions carry their traceback in the message; its last line is the one for the page.
+function readable(error) {
+  const text = String(error?.message ?? error).trim();
+  const lines = text.split("\n").filter((line) => line.trim());
+  const last = lines.findLast((line) => /^[\w.]+(Error|Exception|Exit|Interrupt)\b/.test(line));
+  if (text.startsWith("Traceback") && last) {
+    const from = lines.lastIndexOf(last);
+    return { message: lines.slice(from).join(" ").replace(/^[\w.]*?(\w+): /, ""), details: text };
+  }
+  return { message: text, details: error?.stack ?? "" };
+}
+
+globalThis.onmessage = async ({ data: { id, name, argument } }) => {
+  try {
+    postMessage({ id, value: await commands[name](argument) });
+  } catch (error) {
+    postMessage({ id, error: readable(error) });
+  }
+};
