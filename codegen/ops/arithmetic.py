@@ -316,7 +316,39 @@ class Where(Plain):
         return e.call("where", e.x(0), y, z)
 
 
+@dataclass(frozen=True)
+class ClipConfig:
+    """The bounds before opset 11, when they became inputs."""
+
+    low: float | None = None
+    high: float | None = None
+
+
+class Clip(Node[ClipConfig]):
+    """The input held between two bounds, either of which may be missing."""
+
+    since, static = (1, 6, 11, 12, 13), (1, 2)
+
+    @classmethod
+    def read(cls, a: Attributes) -> ClipConfig:
+        if a.opset >= 11:
+            return ClipConfig()
+        a.has("consumed_inputs")
+        return ClipConfig(
+            a.float("min") if a.has("min") else None,
+            a.float("max") if a.has("max") else None,
+        )
+
+    def infer(self) -> tuple[Type, ...]:
+        return (TensorType(self.dtype(0), self.shape(0)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        low: Expr = e.operand(1) if self.has(1) else lift(self.config.low)
+        high: Expr = e.operand(2) if self.has(2) else lift(self.config.high)
+        return e.call("clip", e.x(0), low, *([] if high == lift(None) else [high]))
+
+
 Family = (
-    Add | And | BitShift | BitwiseAnd | BitwiseOr | BitwiseXor | Div | Equal | Greater | GreaterOrEqual | Less
+    Add | And | BitShift | BitwiseAnd | BitwiseOr | BitwiseXor | Clip | Div | Equal | Greater | GreaterOrEqual | Less
     | LessOrEqual | Max | Mean | Min | Mod | Mul | Or | Pow | Sub | Sum | Where | Xor
 )  # fmt: skip

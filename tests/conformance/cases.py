@@ -14,23 +14,7 @@ from emberlet.codegen import load
 from emberlet.codegen.onnx_backend import to_tensor
 from emberlet.tensor import Tensor
 
-# Cases whose outputs are random: held to shape, dtype and range instead.
-RANDOM = (
-    "test_bernoulli",
-    "test_bernoulli_double",
-    "test_bernoulli_double_expanded",
-    "test_bernoulli_expanded",
-    "test_bernoulli_seed",
-    "test_bernoulli_seed_expanded",
-)
-# Expect NumPy's legacy random stream.
-LEGACY_STREAM = (
-    "test_training_dropout",
-    "test_training_dropout_default",
-    "test_training_dropout_default_mask",
-    "test_training_dropout_mask",
-)
-
+from . import drawn
 
 # Slower than half a minute in plain Python: named here and left out there.
 SLOW_IN_PYTHON: tuple[str, ...] = ()
@@ -95,7 +79,7 @@ def compare(name: str, got: Any, want: Any, rtol: float, atol: float) -> None:
     expected = "string" if want.dtype.kind in "OUST" else want.dtype.name
     assert got.dtype.name == expected, f"dtype {got.dtype.name}, expected {expected}"
     assert got.shape == want.shape, f"shape {got.shape}, expected {want.shape}"
-    if any(name == r or name.startswith(r + "_") for r in RANDOM):
+    if drawn.is_drawn(name, got.backend.name):
         return
     values = to_numpy(got)
     if expected == "string":
@@ -117,9 +101,18 @@ def run_case(name: str, backend_name: str) -> None:
     backend = get_backend(backend_name)
     model = load(case.model, backend, name=name)
     for inputs, outputs in case.data_sets:
-        results = model(*(to_tensor(v, backend) for v in inputs))
-        if len(outputs) == 1 and not isinstance(results, tuple):
-            results = (results,)
+        results = _run(model, inputs, backend)
         assert len(results) == len(outputs), f"{len(results)} outputs, expected {len(outputs)}"
         for got, want in zip(results, outputs, strict=True):
             compare(name, got, want, case.rtol, case.atol)
+        if drawn.is_drawn(name, backend.name):
+
+            def again(inputs: Any = inputs) -> list[Any]:
+                return [to_numpy(r) for r in _run(model, inputs, backend)]
+
+            drawn.check(case, inputs, [to_numpy(r) for r in results], again)
+
+
+def _run(model: Any, inputs: Any, backend: Any) -> tuple[Any, ...]:
+    results = model(*(to_tensor(v, backend) for v in inputs))
+    return results if isinstance(results, tuple) else (results,)
