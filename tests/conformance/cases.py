@@ -16,6 +16,9 @@ from emberlet.tensor import Tensor
 
 from . import drawn
 
+# Expected values that hold the rounding noise of NumPy's float32 transform (1.9e-7 where the exact answer, which the
+# other backends give, is 0): name -> absolute tolerance off NumPy, 2 float32 units in the last place of the results' 1.
+NOISE = {"test_dft_inverse": 2.5e-7, "test_dft_inverse_opset19": 2.5e-7}
 # Slower than half a minute in plain Python: named here and left out there.
 SLOW_IN_PYTHON: tuple[str, ...] = ()
 
@@ -89,6 +92,8 @@ def compare(name: str, got: Any, want: Any, rtol: float, atol: float) -> None:
     if got.dtype.is_float:
         if expected == "bfloat16":
             rtol = max(rtol, 2**-6)  # two units in the last place, as ONNX's own runner allows
+        if got.backend.name != "numpy":
+            atol = max(atol, NOISE.get(name, 0.0))
         np.testing.assert_allclose(values, wanted, rtol=rtol, atol=atol)
     else:
         whole = np.uint64 if got.dtype.kind == "uint" else np.int64
