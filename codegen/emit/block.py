@@ -142,7 +142,7 @@ class Block:
         targets = self.targets(node)
         if len(values) == len(node.outputs) and (len(values) == 1 or isinstance(emission, tuple)):
             for output, target, value in zip(node.outputs, targets, values, strict=True):
-                if output.present and isinstance(target, Name) and value != target:
+                if output.present and isinstance(target, Name) and target.id != "_" and value != target:
                     self.statements.append(Assign((target.id,), value, self._comment(node, output)))
         else:
             names = tuple(t.id if isinstance(t, Name) else "_" for t in targets)

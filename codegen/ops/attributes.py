@@ -51,6 +51,12 @@ class Attributes:
         self.inputs = inputs
         self.outputs = outputs
 
+    def at(self, opset: int) -> Attributes:
+        """The same attributes, read as those of another opset."""
+        other = Attributes(self._values, opset, self.inputs, self.outputs)
+        other._read = self._read
+        return other
+
     def has(self, name: str) -> bool:
         self._read.add(name)
         return name in self._values

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..emit.emitter import Emission, Emitter, default
+from ..emit.expression import Expr
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
@@ -54,13 +55,17 @@ class Conv(Node[ConvConfig]):
         return (TensorType(x.dtype, (batch, one_channel_or(weight.shape, 0), *sizes)),)
 
     def emit(self, e: Emitter) -> Emission:
+        return self.of(e, e.x(0))
+
+    def of(self, e: Emitter, x: Expr) -> Expr:
+        """The convolution of x, with this node's weights."""
         window, shape = self.window(), self.shape(0)
         n = len(window.kernel)
         options = window.keywords(window.padding(spatial_of(shape, n + 2)))
         weight, bias = self.value(1), self.value(2)
         options["groups"] = default(self.config.groups, 1)
         if weight is None or (self.has(2) and bias is None) or n > 3 or not weight.dtype.is_float:
-            return e.call("conv", e.x(0), e.x(1), *([e.x(2)] if self.has(2) else []), **options)
+            return e.call("conv", x, e.x(1), *([e.x(2)] if self.has(2) else []), **options)
         layer = e.layer(
             f"Conv{n}d",
             weight.shape[1] * self.config.groups,
@@ -70,7 +75,7 @@ class Conv(Node[ConvConfig]):
             **options,
             bias=default(bias is not None, True),
         )
-        return e.apply(layer, e.x(0))
+        return e.apply(layer, x)
 
 
 @dataclass(frozen=True)

@@ -55,13 +55,14 @@ class Pool(Node[PoolConfig], ABC):
         sizes = window.sizes(spatial_of(shape, rank), self.config.ceil_mode)
         return (TensorType(x.dtype, (*shape[:2], *sizes)),)
 
-    def pool(self, e: Emitter, function: str) -> Expr:
+    def pool(self, e: Emitter, function: str, x: Expr | None = None) -> Expr:
+        """`function` on x, which is the first input unless given."""
         window, shape = self.window(), self.shape(0)
         padding = window.padding(None if shape is None else shape[2:])
         kernel, stride = short(window.kernel), short(window.stride)
         return e.call(
             function,
-            e.x(),
+            e.x() if x is None else x,
             kernel,
             stride=default(stride, kernel) if stride != kernel else default(None, None),
             padding=default(short_padding(padding), 0),

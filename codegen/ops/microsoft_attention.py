@@ -1,0 +1,252 @@
+"""com.microsoft: attention as onnxruntime fuses it, and rotary positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..emit.emitter import Default, Emission, Emitter, default
+from ..emit.expression import Expr, Liftable
+from ..ir.problem import Problem
+from ..ir.types import Dim, TensorType, Type
+from .attributes import Attributes
+from .base import one_channel_or
+from .microsoft import Contrib, trailing
+
+HIDDEN = -10000.0
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """sizes: the widths of queries, keys and values side by side, empty where they are equal; scale: 0 stands for
+    1 / sqrt(size of a head); hidden: what is added to the scores of keys that a mask hides."""
+
+    heads: int
+    sizes: tuple[int, ...]
+    causal: bool
+    scale: float
+    hidden: float
+
+    def keywords(self) -> dict[str, Liftable | Default]:
+        return {
+            "num_heads": self.heads,
+            "is_causal": default(self.causal, False),
+            "scale": default(self.scale or None, None),
+            "mask_filter_value": default(self.hidden, HIDDEN),
+        }
+
+
+def _config(a: Attributes, sizes: tuple[int, ...] = ()) -> AttentionConfig:
+    return AttentionConfig(
+        a.int("num_heads"),
+        sizes,
+        a.flag("unidirectional"),
+        a.float("scale", 0.0),
+        a.float("mask_filter_value", HIDDEN),
+    )
+
+
+def _refuse(a: Attributes, *names: str) -> None:
+    """Raise Problem where one of these attributes is not 0."""
+    for name in names:
+        if a.int(name, 0):
+            raise Problem(f"attribute {name!r} is {a.int(name)}; supported is 0")
+
+
+def added(*dims: Dim) -> Dim:
+    """The sum, where every summand is known."""
+    known = [d for d in dims if isinstance(d, int)]
+    return sum(known) if len(known) == len(dims) else None
+
+
+def split(width: Dim, parts: int) -> Dim:
+    return width // parts if isinstance(width, int) else None
+
+
+class Attention(Contrib[AttentionConfig]):
+    """Projection to queries, keys and values, and attention among them: inputs x, weight, bias, mask, past, score bias;
+    outputs y and present, the past with what is new."""
+
+    arity, static = (2, 7), (1, 2)
+
+    @classmethod
+    def read(cls, a: Attributes) -> AttentionConfig:
+        _refuse(a, "do_rotary", "past_present_share_buffer")
+        a.int("rotary_embedding_dim", 0)
+        return _config(a, a.ints("qkv_hidden_sizes", ()))
+
+    def infer(self) -> tuple[Type, ...]:
+        if self.has(6):
+            raise Problem("input 6, past_sequence_length, is not supported")
+        x, weight, c = self.tensor(0), self.shape(1), self.config
+        batch, length = one_channel_or(x.shape, 0), one_channel_or(x.shape, 1)
+        width = c.sizes[2] if len(c.sizes) == 3 else split(one_channel_or(weight, 1), 3)
+        past = one_channel_or(self.shape(4), 3) if self.has(4) else 0
+        present = (2, batch, c.heads, added(past, length), split(width, c.heads))
+        return (TensorType(x.dtype, (batch, length, width)), TensorType(x.dtype, present))
+
+    def emit(self, e: Emitter) -> Emission:
+        sizes = default(self.config.sizes or None, None)
+        out = e.call("self_attention", e.x(0), e.x(1), *trailing(e, 2, 6), qkv_sizes=sizes, **self.config.keywords())
+        return out if len(self.outputs) > 1 else e.index(out, 0)
+
+
+class MultiHeadAttention(Contrib[AttentionConfig]):
+    """Attention after projection: inputs query, key, value, bias, mask, score bias, past key, past value; outputs y and
+    the keys and values, those of the past included."""
+
+    arity, static = (1, 10), (3,)
+
+    @classmethod
+    def read(cls, a: Attributes) -> AttentionConfig:
+        return _config(a)
+
+    def infer(self) -> tuple[Type, ...]:
+        for i, what in ((8, "past_sequence_length"), (9, "cache_indirection")):
+            if self.has(i):
+                raise Problem(f"input {i}, {what}, is not supported")
+        if len(self.outputs) > 3 and self.outputs[3].present:
+            raise Problem("output 3, the scores, is not supported")
+        q, heads = self.tensor(0), self.config.heads
+        batch, length = one_channel_or(q.shape, 0), one_channel_or(q.shape, 1)
+        if q.rank == 5:
+            size = value_size = one_channel_or(q.shape, 4)
+            new = length
+        else:
+            size = value_size = split(one_channel_or(q.shape, 2), heads)
+            source = self.shape(2) if self.has(2) else None
+            if source is not None:
+                value_size = source[3] if len(source) == 4 else split(source[2], heads)
+            keys = self.shape(1) if self.has(1) else None
+            new = None if keys is None else keys[2] if len(keys) == 4 else keys[1]
+        total = added(one_channel_or(self.shape(6), 2) if self.has(6) else 0, new)
+        width = heads * value_size if isinstance(value_size, int) else None
+        return (
+            TensorType(q.dtype, (batch, length, width)),
+            TensorType(q.dtype, (batch, heads, total, size)),
+            TensorType(q.dtype, (batch, heads, total, value_size)),
+        )
+
+    def emit(self, e: Emitter) -> Emission:
+        out = e.call("multi_head_attention", e.x(0), *trailing(e, 1, 8), **self.config.keywords())
+        return out if len(self.outputs) > 1 else e.index(out, 0)
+
+
+@dataclass(frozen=True)
+class GroupQueryConfig:
+    """window: how many keys a query sees, None for all before it; smooth: a score of 0 that belongs to no key takes
+    part in the softmax."""
+
+    heads: int
+    kv_heads: int
+    scale: float
+    softcap: float
+    window: int | None
+    rotary: bool
+    interleaved: bool
+    smooth: bool
+
+
+class GroupQueryAttention(Contrib[GroupQueryConfig]):
+    """Causal attention with a cache, each key head shared by several query heads: inputs query, key, value, past key,
+    past value, each sequence's last index, the longest length, cosines, sines, positions, score bias, sinks."""
+
+    arity = (7, 16)
+
+    @classmethod
+    def read(cls, a: Attributes) -> GroupQueryConfig:
+        _refuse(a, "sliding_window_cache", "qk_output")
+        for name in ("k_quant_type", "v_quant_type"):
+            a.string(name, "NONE", ("NONE",))
+        a.int("kv_cache_bit_width", 0)
+        a.float("qk_norm_epsilon", 1e-6)
+        if not a.flag("causal", True):
+            raise Problem("attribute 'causal' is 0; supported is 1")
+        window = a.int("local_window_size", -1)
+        return GroupQueryConfig(
+            a.int("num_heads"),
+            a.int("kv_num_heads"),
+            a.float("scale", 0.0),
+            a.float("softcap", 0.0),
+            window if window > 0 else None,
+            a.flag("do_rotary"),
+            a.flag("rotary_interleaved"),
+            a.int("smooth_softmax", 0) > 0,
+        )
+
+    def infer(self) -> tuple[Type, ...]:
+        for i, what in ((12, "k_scale"), (13, "v_scale"), (14, "q_norm_weight"), (15, "k_norm_weight")):
+            if self.has(i):
+                raise Problem(f"input {i}, {what}, is not supported")
+        q, c = self.tensor(0), self.config
+        batch, length, width = (one_channel_or(q.shape, i) for i in range(3))
+        size = split(width, c.heads if self.has(1) else c.heads + 2 * c.kv_heads)
+        width = c.heads * size if isinstance(size, int) else None
+        # A cache may be as long as it will ever get, or as long as what it holds.
+        cache = TensorType(q.dtype, (batch, c.kv_heads, None, size))
+        return (TensorType(q.dtype, (batch, length, width)), cache, cache)
+
+    def sink(self, e: Emitter) -> Expr | None:
+        if self.config.smooth and not self.has(11):
+            return e.create("zeros", (self.config.heads,), dtype=self.dtype(0))
+        return e.optional(11)
+
+    def emit(self, e: Emitter) -> Emission:
+        c = self.config
+        rotary = (7, 8, 9) if c.rotary else ()
+        given = [e.optional(i) for i in range(1, 5)]
+        out = e.call(
+            "group_query_attention",
+            e.x(0),
+            *given,
+            e.x(5),
+            e.number(6),
+            **{k: e.optional(i) for i, k in zip(rotary, ("cos", "sin", "position_ids"), strict=False) if self.has(i)},
+            score_bias=default(e.optional(10), None),
+            sink=default(self.sink(e), None),
+            num_heads=c.heads,
+            kv_num_heads=c.kv_heads,
+            scale=default(c.scale or None, None),
+            softcap=default(c.softcap, 0.0),
+            window=default(c.window, None),
+            interleaved=default(c.interleaved, False),
+        )
+        return out if len(self.outputs) > 1 else e.index(out, 0)
+
+
+@dataclass(frozen=True)
+class RotaryConfig:
+    heads: int
+    size: int
+    interleaved: bool
+
+
+class RotaryEmbedding(Contrib[RotaryConfig]):
+    """Positions as rotations of pairs of elements: inputs x, positions, cosines, sines."""
+
+    arity = (4, 4)
+
+    @classmethod
+    def read(cls, a: Attributes) -> RotaryConfig:
+        _refuse(a, "is_packed_batching")
+        if a.float("scale", 1.0) != 1.0:
+            raise Problem(f"attribute 'scale' is {a.float('scale')}; supported is 1.0")
+        return RotaryConfig(a.int("num_heads", 0), a.int("rotary_embedding_dim", 0), a.flag("interleaved"))
+
+    def infer(self) -> tuple[Type, ...]:
+        return (self.tensor(0),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c = self.config
+        return e.call(
+            "rotary_embedding",
+            e.x(0),
+            e.x(2),
+            e.x(3),
+            e.x(1),
+            interleaved=default(c.interleaved, False),
+            rotary_dim=default(c.size, 0),
+            num_heads=default(c.heads or None, None),
+        )
+
+
+Family = Attention | GroupQueryAttention | MultiHeadAttention | RotaryEmbedding
