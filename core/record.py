@@ -60,8 +60,9 @@ class Record:
         return Record(out, self.param_ids)
 
     def save(self, path, precision=None, metadata=None):
-        """Write a burnpack to `path`, atomically; returns its size in bytes. One tensor is converted at a time."""
-        from .host.burnpack_writer import Source, save
+        """Write a burnpack to `path`; returns its size in bytes. One tensor is converted at a time. On a desktop the
+        file is written whole or not at all, and a name without extension gets `.bpk`."""
+        from .burnpack_layout import Source
 
         done = {}
         sources = {}
@@ -74,6 +75,13 @@ class Record:
             sources[name] = done[id(tensor)]
             if name in self.param_ids:
                 ids[name] = self.param_ids[name].value
+        try:
+            from .host.burnpack_writer import save
+        except ImportError:  # a device
+            from .burnpack_layout import plan, write
+
+            with open(path, "wb") as file:
+                return write(file, *plan(sources, metadata, None, ids))
         return save(path, sources, metadata, param_ids=ids)
 
 
