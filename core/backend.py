@@ -43,7 +43,7 @@ class Backend:
     """Base of all backends; subclass it, implement the primitives, register the class with `register`."""
 
     name = "abstract"
-    OVERRIDES = ()
+    OVERRIDES = ()  # type: tuple[str, ...]
 
     def __init__(self, index=0):
         self.index = index

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor
+from typing import ClassVar
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr
@@ -38,7 +39,8 @@ class ResizeConfig:
 class Resize(Node[ResizeConfig]):
     """Inputs x, roi, scales, sizes (x and scales before opset 11)."""
 
-    since, static = (10, 11, 13, 18, 19), (1, 2, 3)
+    since: ClassVar[tuple[int, ...]] = (10, 11, 13, 18, 19)
+    static: ClassVar[tuple[int, ...]] = (1, 2, 3)
 
     @classmethod
     def read(cls, a: Attributes) -> ResizeConfig:

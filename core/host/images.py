@@ -15,8 +15,7 @@ def decode(data: bytes, pixel_format: str) -> tuple[bytes, tuple[int, int, int]]
     Raises FormatError where Pillow cannot read it.
     """
     try:
-        image = Image.open(io.BytesIO(data))
-        image = image.convert("L" if pixel_format == "Grayscale" else "RGB")
+        image = Image.open(io.BytesIO(data)).convert("L" if pixel_format == "Grayscale" else "RGB")
     except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
         raise FormatError(f"Pillow cannot read the picture: {error}") from error
     width, height = image.size
