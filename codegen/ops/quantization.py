@@ -13,9 +13,10 @@ from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr
 from ..ir.node import Node
 from ..ir.problem import Problem
-from ..ir.types import TensorType, Type, broadcast
+from ..ir.types import TensorType, Type
 from .attributes import Attributes
 from .base import Plain, one_channel_or
+from .linear_algebra import product_shape
 from .windows import Window, spatial_of
 
 
@@ -108,25 +109,13 @@ class DynamicQuantizeLinear(Plain):
         return e.call("dynamic_quantize_linear", e.x(0))
 
 
-def _product_shape(a: tuple[object, ...] | None, b: tuple[object, ...] | None) -> tuple[int | str | None, ...] | None:
-    """The shape of a matrix product by NumPy's rule, as far as it is known."""
-    if a is None or b is None or not a or not b:
-        return None
-    lead = broadcast(a[:-2], b[:-2])  # type: ignore[arg-type]
-    if lead is None:
-        return None
-    rows = () if len(a) == 1 else (a[-2],)
-    columns = () if len(b) == 1 else (b[-1],)
-    return (*lead, *rows, *columns)  # type: ignore[return-value]
-
-
 class MatMulInteger(Plain):
     """The product of two integer matrices in int32: inputs a, b and their zero points."""
 
     since = (10,)
 
     def infer(self) -> tuple[Type, ...]:
-        return (TensorType(dtypes.int32, _product_shape(self.shape(0), self.shape(1))),)
+        return (TensorType(dtypes.int32, product_shape(self.shape(0), self.shape(1))),)
 
     def emit(self, e: Emitter) -> Emission:
         return e.call("matmul_integer", e.x(0), e.x(1), *_trailing(e, 2, 4))
@@ -146,7 +135,7 @@ class QLinearMatMul(Plain):
     since = (10, 21)
 
     def infer(self) -> tuple[Type, ...]:
-        return (TensorType(self.dtype(7), _product_shape(self.shape(0), self.shape(3))),)
+        return (TensorType(self.dtype(7), product_shape(self.shape(0), self.shape(3))),)
 
     def emit(self, e: Emitter) -> Emission:
         return e.call("qlinear_matmul", *(e.x(i) for i in range(8)))
@@ -190,10 +179,14 @@ class QuantizedConvolution(Node[QConvConfig], ABC):
         raise NotImplementedError
 
     def emit(self, e: Emitter) -> Emission:
+        return self.of(e, self.arguments(e))
+
+    def of(self, e: Emitter, arguments: list[Expr | None]) -> Expr:
+        """The convolution of these, with this node's window."""
         window, shape = self.window(), self.shape(0)
         padding = window.padding(None if shape is None else shape[2:])
         function = "conv_integer" if self.op() == "ConvInteger" else "qlinear_conv"
-        return e.call(function, *self.arguments(e), **window.keywords(padding), groups=default(self.config.groups, 1))
+        return e.call(function, *arguments, **window.keywords(padding), groups=default(self.config.groups, 1))
 
 
 class ConvInteger(QuantizedConvolution):
