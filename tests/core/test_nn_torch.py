@@ -1,20 +1,12 @@
 """The built-in layers give what PyTorch's give (tests/core/fixtures/torch_layers.py made the arrays)."""
 
-import functools
-import pathlib
-
 import emberlet as el
 import numpy as np
 import pytest
 from emberlet import nn
 
-ARRAYS = pathlib.Path(__file__).parent / "fixtures" / "torch_layers.npz"
-
-
-@functools.cache
-def arrays():
-    with np.load(ARRAYS) as found:
-        return dict(found)
+from . import module_rows
+from .module_rows import GRU, LSTM, attention, bigru, bilstm, fixture, recurrent
 
 
 class Case:
@@ -23,12 +15,12 @@ class Case:
     def __init__(self, name, backend):
         self.backend = backend
         self.inputs = self._list(f"{name}/inputs/")
-        self.outputs = [v for k, v in arrays().items() if k.startswith(f"{name}/outputs/")]
+        self.outputs = [v for k, v in fixture().items() if k.startswith(f"{name}/outputs/")]
         prefix = f"{name}/state/"
-        self.state = {k.removeprefix(prefix): v for k, v in arrays().items() if k.startswith(prefix)}
+        self.state = {k.removeprefix(prefix): v for k, v in fixture().items() if k.startswith(prefix)}
 
     def _list(self, prefix):
-        return [self.tensor(v) for k, v in arrays().items() if k.startswith(prefix)]
+        return [self.tensor(v) for k, v in fixture().items() if k.startswith(prefix)]
 
     def tensor(self, array):
         return el.asarray(np.ascontiguousarray(array), backend=self.backend)
@@ -48,14 +40,6 @@ class Case:
 @pytest.fixture(params=["numpy", "python"])
 def case(request):
     return lambda name: Case(name, request.param)
-
-
-def dense(state, prefix, name):
-    """A Linear's weights from PyTorch's, which lie the other way round."""
-    out = {f"{name}.weight": state[prefix + "weight"].T}
-    if prefix + "bias" in state:
-        out[f"{name}.bias"] = state[prefix + "bias"]
-    return out
 
 
 LAYERS = {
@@ -151,22 +135,6 @@ def test_cross_entropy_of_probabilities(case):
     case.check(nn.CrossEntropyLoss(logits=False)(logits.softmax(1), targets))
 
 
-def recurrent(state, gates, layer="", suffix=""):
-    """The weights of an Lstm or Gru from PyTorch's, whose gates lie one below the other in the order `gates`."""
-    out = {}
-    for torch_name, transform in (("ih", "input_transform"), ("hh", "hidden_transform")):
-        for kind in ("weight", "bias"):
-            found = state.get(f"{kind}_{torch_name}_l0{suffix}")
-            if found is not None:
-                for gate, part in zip(gates, np.split(found, len(gates)), strict=True):
-                    out[f"{layer}{gate}.{transform}.{kind}"] = part.T
-    return out
-
-
-LSTM = ("input_gate", "forget_gate", "cell_gate", "output_gate")
-GRU = ("reset_gate", "update_gate", "new_gate")
-
-
 @pytest.mark.parametrize("name", ["lstm", "lstm_time_first", "lstm_no_bias"])
 def test_lstm(case, name):
     case = case(name)
@@ -185,8 +153,7 @@ def test_lstm_with_a_state(case):
 
 def test_bilstm_and_its_halves(case):
     case = case("bilstm")
-    weights = recurrent(case.state, LSTM, "forward_layer.") | recurrent(case.state, LSTM, "reverse_layer.", "_reverse")
-    layer = case.load(nn.BiLstm(4, 3), weights)
+    layer = case.load(nn.BiLstm(4, 3), bilstm(case.state))
     y, state = layer(*case.inputs)
     case.check(y, state.hidden, state.cell)
     ahead, _ = layer.forward_layer(*case.inputs)
@@ -203,23 +170,12 @@ def test_gru(case):
 
 def test_bigru(case):
     case = case("bigru")
-    weights = recurrent(case.state, GRU, "forward_layer.") | recurrent(case.state, GRU, "reverse_layer.", "_reverse")
-    case.check(*case.load(nn.BiGru(4, 3), weights)(*case.inputs))
-
-
-def attention(state, prefix, name):
-    """The weights of a MultiHeadAttention from PyTorch's packed ones."""
-    out = dense(state, prefix + "out_proj.", f"{name}.output")
-    weights = np.split(state[prefix + "in_proj_weight"], 3)
-    biases = np.split(state[prefix + "in_proj_bias"], 3)
-    for part, weight, bias in zip(("query", "key", "value"), weights, biases, strict=True):
-        out |= {f"{name}.{part}.weight": weight.T, f"{name}.{part}.bias": bias}
-    return {k.removeprefix("."): v for k, v in out.items()}
+    case.check(*case.load(nn.BiGru(4, 3), bigru(case.state))(*case.inputs))
 
 
 def test_attention_with_masks_and_weights(case):
     case = case("attention")
-    layer = case.load(nn.MultiHeadAttention(6, 2), attention(case.state, "", ""))
+    layer = case.load(nn.MultiHeadAttention(6, 2), attention(case.state))
     q, k, v, pad, hidden = case.inputs
     out = layer(q, k, v, mask_pad=pad, mask_attn=hidden)
     case.check(out.context, out.weights)
@@ -228,32 +184,12 @@ def test_attention_with_masks_and_weights(case):
     case.check(fused.context, out.weights)
 
 
-def transformer(state, prefix, name, attentions, norms):
-    """The weights of one encoder or decoder layer from PyTorch's."""
-    out = {}
-    for torch_name, own in attentions.items():
-        out |= attention(state, f"{prefix}{torch_name}.", f"{name}.{own}")
-    out |= dense(state, prefix + "linear1.", f"{name}.pwff.linear_inner")
-    out |= dense(state, prefix + "linear2.", f"{name}.pwff.linear_outer")
-    for i in range(1, norms + 1):
-        for kind in ("weight", "bias"):
-            out[f"{name}.norm_{i}.{kind}"] = state[f"{prefix}norm{i}.{kind}"]
-    return out
-
-
 def encoder(case, norm_first):
-    weights = {}
-    for i in range(2):
-        weights |= transformer(case.state, f"layers.{i}.", f"layers.{i}", {"self_attn": "mha"}, 2)
-    return case.load(nn.TransformerEncoder(6, 8, 2, 2, norm_first=norm_first), weights)
+    return case.load(nn.TransformerEncoder(6, 8, 2, 2, norm_first=norm_first), module_rows.encoder(case.state))
 
 
 def decoder(case, norm_first):
-    weights = {}
-    for i in range(2):
-        both = {"self_attn": "self_attn", "multihead_attn": "cross_attn"}
-        weights |= transformer(case.state, f"layers.{i}.", f"layers.{i}", both, 3)
-    return case.load(nn.TransformerDecoder(6, 8, 2, 2, norm_first=norm_first), weights)
+    return case.load(nn.TransformerDecoder(6, 8, 2, 2, norm_first=norm_first), module_rows.decoder(case.state))
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
@@ -288,9 +224,7 @@ def test_an_encoder_with_a_cache_is_causal_and_the_same_step_by_step(case):
     case = case("encoder")
     x, _ = case.inputs
     layer = encoder(case, False)
-    from emberlet.nn import causal_mask
-
-    whole = layer(x, mask_attn=causal_mask(4, 4, x.backend))
+    whole = layer(x, mask_attn=nn.causal_mask(4, 4, x.backend))
     cache = layer.new_cache()
     steps = [layer(x.narrow(1, t, 1), cache=cache) for t in range(4)]
     np.testing.assert_allclose(el.concat(steps, axis=1).tolist(), whole.tolist(), rtol=1e-4, atol=1e-5)
