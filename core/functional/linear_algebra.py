@@ -1,5 +1,6 @@
 """Products of matrices and vectors."""
 
+from ..backend import operation
 from ..errors import ShapeError
 from ..shapes import axis_of, broadcast
 from .movement import moveaxis, permute_dims, reshape
@@ -36,7 +37,8 @@ def linear(x, weight, bias=None):
     if len(weight.shape) != 2 or not x.ndim or x.shape[-1] != weight.shape[0]:
         raise ShapeError("linear: input {} does not fit weight {} (d_input, d_output)".format(x.shape, weight.shape))
     k = x.backend
-    fast = getattr(k, "linear", None)
+    bias = None if bias is None else like(bias, x)
+    fast = operation(k, "linear")
     if fast:
         return fast(x, weight, bias)
     lead = x.shape[:-1]
@@ -44,7 +46,7 @@ def linear(x, weight, bias=None):
         x = reshape(x, (-1 if x.size else 0, x.shape[-1]))
     out = k.matmul(x, weight)
     if bias is not None:
-        out = k.binary("add", out, like(bias, out))
+        out = k.binary("add", out, bias)
     return reshape(out, lead + (weight.shape[1],))
 
 

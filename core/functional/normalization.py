@@ -53,6 +53,7 @@ def layer_norm(x, weight=None, bias=None, epsilon=1e-5, axis=-1):
     """Zero mean and unit variance over the axes from `axis` to the last, then * weight + bias (of their shape)."""
     x = floating(x)
     axis = axis_of(axis, x.ndim)
+    weight, bias = (None if v is None else like(v, x) for v in (weight, bias))
     fast = operation(x.backend, "layer_norm")
     if fast:
         return fast(x, weight, bias, epsilon, axis)
@@ -63,6 +64,7 @@ def rms_norm(x, weight=None, epsilon=1e-5, axis=-1):
     """x over the root of its mean square over the axes from `axis` to the last, then * weight."""
     x = floating(x)
     axis = axis_of(axis, x.ndim)
+    weight = None if weight is None else like(weight, x)
     k = x.backend
     fast = operation(k, "rms_norm")
     if fast:

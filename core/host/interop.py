@@ -202,9 +202,11 @@ _rename = ctypes.pythonapi.PyCapsule_SetName
 _rename.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
-@_Deleter
-def _delete(managed: Any) -> None:
+def _release(managed: Any) -> None:
     _exported.pop(ctypes.addressof(managed.contents), None)
+
+
+_delete = _Deleter(_release)
 
 
 _raw_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
@@ -215,11 +217,13 @@ _raw_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char
 )
 
 
-@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-def _forget(capsule: int) -> None:
-    # The capsule dies: a consumer that took the tensor has renamed it and will call the deleter itself.
+def _capsule_dies(capsule: int) -> None:
+    # A consumer that took the tensor has renamed the capsule and will call the deleter itself.
     if _raw_is_valid(capsule, _NAME):
         _exported.pop(_raw_pointer(capsule, _NAME), None)
+
+
+_forget = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_capsule_dies)
 
 
 def dlpack_device(x: Tensor) -> tuple[int, int]:
@@ -385,11 +389,10 @@ def _described(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
         view = memoryview(bytes(view)).cast("B")
         if copy is False:
             raise ValueError("a strided buffer needs a copy, and copy=False forbids it")
-    shape = tuple(memoryview(obj).shape)
-    data = bytes(view.cast("B") if view.format != "B" or view.ndim != 1 else view) if copy else view
-    if isinstance(data, memoryview) and (data.format != "B" or data.ndim != 1):
-        data = data.cast("B")
-    return backend.from_bytes(data, dtypes.BY_NAME[name], shape)
+    shape = memoryview(obj).shape or ()
+    if view.format != "B" or view.ndim != 1:
+        view = view.cast("B")
+    return backend.from_bytes(bytes(view) if copy else view, dtypes.BY_NAME[name], shape)
 
 
 def _from_numpy(obj: Any, backend: Backend, copy: bool | None) -> Tensor:

@@ -11,7 +11,7 @@ from ... import dtypes
 from ...backend import Backend
 from ...dtypes import DType
 from ...tensor import Tensor
-from . import elementwise, storage, windows
+from . import composites, elementwise, storage, windows
 from .storage import WIDE, Array, numpy_dtype
 
 _SCANS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -21,7 +21,20 @@ class NumpyBackend(Backend):
     """Tensors whose data is a NumPy array."""
 
     name = "numpy"
-    OVERRIDES: tuple[str, ...] = ("dft",)
+    OVERRIDES: tuple[str, ...] = (
+        "dft", "relu", "sigmoid", "softmax", "log_softmax", "gelu", "layer_norm", "rms_norm", "clip", "linear",
+        "signbit",
+    )  # fmt: skip
+    relu = composites.relu
+    sigmoid = composites.sigmoid
+    softmax = composites.softmax
+    log_softmax = composites.log_softmax
+    gelu = composites.gelu
+    layer_norm = composites.layer_norm
+    rms_norm = composites.rms_norm
+    clip = composites.clip
+    linear = composites.linear
+    signbit = composites.signbit
 
     def _tensor(self, array: Array, dtype: DType) -> Tensor:
         if not isinstance(array, np.ndarray):  # NumPy's own functions turn arrays without axes into scalars

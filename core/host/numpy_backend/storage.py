@@ -22,8 +22,10 @@ except ImportError:  # pragma: no cover - the package is a dependency of emberle
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-NARROW = ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
-NARROW += ("float4_e2m1fn", "int4", "int2", "uint4", "uint2")
+NARROW = (
+    "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    "float4_e2m1fn", "int4", "int2", "uint4", "uint2",
+)  # fmt: skip
 
 _TO_NUMPY: dict[DType, np.dtype[Any]] = {dtypes.string: np.dtype(object)}
 for _dtype in dtypes.ALL:
@@ -86,12 +88,13 @@ def unpack(packed: Array, dtype: DType, count: int) -> Array:
 
 def to_bytes(array: Array, dtype: DType) -> memoryview:
     """The elements as bytes in the layout of `from_bytes`; a view where the array is contiguous."""
-    flat = np.ascontiguousarray(array).reshape(-1)
+    flat: Array = np.ascontiguousarray(array).reshape(-1)
     if dtype.bits >= 8:
-        return memoryview(flat.view(np.uint8) if flat.size else np.empty(0, np.uint8))
+        return memoryview(flat.view(np.uint8) if flat.size else b"")
     per_byte = 8 // dtype.bits
-    codes = flat.view(np.uint8) if dtype.is_float else flat.astype(np.int8).view(np.uint8)
+    codes: Array = flat.view(np.uint8) if dtype.is_float else flat.astype(np.int8).view(np.uint8)
     codes = codes & ((1 << dtype.bits) - 1)
     codes = np.concatenate([codes, np.zeros(-len(codes) % per_byte, np.uint8)]).reshape(-1, per_byte)
     shifts = np.arange(per_byte, dtype=np.uint8) * dtype.bits
-    return memoryview(np.bitwise_or.reduce(codes << shifts, axis=1).astype(np.uint8))
+    packed: Array = np.bitwise_or.reduce(codes << shifts, axis=1).astype(np.uint8)
+    return memoryview(packed)
