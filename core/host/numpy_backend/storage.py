@@ -90,11 +90,11 @@ def to_bytes(array: Array, dtype: DType) -> memoryview:
     """The elements as bytes in the layout of `from_bytes`; a view where the array is contiguous."""
     flat: Array = np.ascontiguousarray(array).reshape(-1)
     if dtype.bits >= 8:
-        return memoryview(flat.view(np.uint8) if flat.size else b"")
+        return flat.view(np.uint8).data
     per_byte = 8 // dtype.bits
     codes: Array = flat.view(np.uint8) if dtype.is_float else flat.astype(np.int8).view(np.uint8)
     codes = codes & ((1 << dtype.bits) - 1)
     codes = np.concatenate([codes, np.zeros(-len(codes) % per_byte, np.uint8)]).reshape(-1, per_byte)
     shifts = np.arange(per_byte, dtype=np.uint8) * dtype.bits
     packed: Array = np.bitwise_or.reduce(codes << shifts, axis=1).astype(np.uint8)
-    return memoryview(packed)
+    return packed.data
