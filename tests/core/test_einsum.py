@@ -9,6 +9,7 @@ from emberlet import functional as F
 from emberlet.errors import ShapeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.every_backend import EVERY
 from support.onnx_functions.call import backend_of, to_array, to_tensor
 
 CASES = [
@@ -44,7 +45,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("backend", ["python", "numpy"])
+@pytest.mark.parametrize("backend", EVERY)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_equals_numpy(case: tuple[str, ...], backend: str) -> None:
     equation, *shapes = case

@@ -10,9 +10,8 @@ import numpy as np
 import onnx
 import pytest
 from models.index import Case, cases
+from support.every_backend import EVERY
 from support.onnx_functions import HANDLERS, Call, backend_of, close, key, run
-
-BACKENDS = ("python", "numpy")
 
 
 @cache
@@ -45,7 +44,7 @@ def check(node: onnx.NodeProto, inputs: dict[str, Any], outputs: dict[str, Any],
             close(found[i], outputs[name], more["rtol"], more["atol"], more.get("levels", 0))
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", EVERY)
 @pytest.mark.parametrize("name", node_cases())
 def test_node_case(name: str, backend: str) -> None:
     case = node_cases()[name]
@@ -63,7 +62,7 @@ def test_node_case(name: str, backend: str) -> None:
         )
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", EVERY)
 @pytest.mark.parametrize("case", single_node_models(), ids=lambda case: case.id)
 def test_single_node_model(case: Case, backend: str) -> None:
     model = onnx.load(case.model)

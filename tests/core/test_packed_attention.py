@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet import functional as F
+from support.every_backend import EVERY
 from support.onnx_functions.call import backend_of, to_array, to_tensor
 from support.onnxruntime_node import run_node
 
@@ -31,7 +32,7 @@ def apart(packed: Any) -> list[Any]:
     return [np.ascontiguousarray(packed[:, :, :, i]).reshape(batch, length, heads * size) for i in range(parts)]
 
 
-@pytest.mark.parametrize("backend", ["python", "numpy"])
+@pytest.mark.parametrize("backend", EVERY)
 @pytest.mark.parametrize("masked", [False, True])
 def test_queries_keys_and_values_packed_in_one(masked: bool, backend: str) -> None:
     qkv, bias = normal(1, BATCH, 5, HEADS, 3, SIZE), normal(4, 3 * HEADS * SIZE)

@@ -11,12 +11,13 @@ import pytest
 from emberlet import functional as F
 from emberlet.errors import EmberletError
 from onnx import TensorProto, helper
+from support.every_backend import EVERY
 from support.onnx_functions.call import backend_of, to_array, to_tensor
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 STEPS, BATCH, D_INPUT, D_HIDDEN = 5, 3, 4, 6
 
-EVERY = [
+COMMON = [
     {},
     {"direction": "reverse"},
     {"direction": "bidirectional"},
@@ -59,7 +60,7 @@ OWN = {
         },
     ],
 }
-CASES = [(op, options) for op in GATES for options in EVERY + OWN[op]]
+CASES = [(op, options) for op in GATES for options in COMMON + OWN[op]]
 
 
 def arrays(op: str, options: dict[str, Any]) -> list[np.ndarray[Any, Any] | None]:
@@ -126,7 +127,7 @@ def call(op: str, options: dict[str, Any], inputs: list[Any], **more: Any) -> li
     return [to_array(x) for x in function(*inputs[:4], **keywords(op, options, inputs), **more)]
 
 
-@pytest.mark.parametrize("backend", ["python", "numpy"])
+@pytest.mark.parametrize("backend", EVERY)
 @pytest.mark.parametrize(("op", "options"), CASES, ids=lambda v: v if isinstance(v, str) else "-".join(v) or "plain")
 def test_equals_onnxruntime(op: str, options: dict[str, Any], backend: str) -> None:
     inputs = arrays(op, options)

@@ -11,6 +11,7 @@ import pytest
 from emberlet import functional as F
 from emberlet.errors import EmberletError
 from onnx import helper, numpy_helper
+from support.every_backend import EVERY
 from support.onnx_functions.call import backend_of, to_array, to_tensor
 
 COORDINATES = ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"]
@@ -67,7 +68,7 @@ def test_nearest_by_a_scale_that_float32_rounds(scale: float) -> None:
             check(image(1, 1, 30, 2), scales=scales, coordinates=coordinates, nearest_mode=nearest_mode)
 
 
-@pytest.mark.parametrize("backend", ["python", "numpy"])
+@pytest.mark.parametrize("backend", EVERY)
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("coordinates", COORDINATES)
 def test_linear_and_cubic(coordinates: str, mode: str, backend: str) -> None:
