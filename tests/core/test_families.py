@@ -1,0 +1,104 @@
+"""The table of functional families, what core may import, and what `import emberlet` loads."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+
+import emberlet
+import pytest
+from emberlet import names
+from support.layout import device_files
+from support.paths import ROOT
+
+FUNCTIONAL = ROOT / "core" / "functional"
+# Helpers that families share; no family themselves.
+SHARED = {"__init__", "operands"}
+
+
+def listed(family):
+    methods, functions = names.FAMILIES[family]
+    return methods.split() + functions.split()
+
+
+def home(family):
+    return import_module("emberlet.display" if family == "display" else f"emberlet.functional.{family}")
+
+
+@pytest.mark.parametrize("family", names.FAMILIES)
+def test_a_family_has_every_function_it_lists(family):
+    module = home(family)
+    for name in listed(family):
+        assert callable(getattr(module, name, None)), f"{family} lacks {name}"
+        assert emberlet.functional.__getattr__(name) is getattr(module, name)
+
+
+def test_no_function_is_listed_twice_or_bears_the_name_of_a_module():
+    everything = [name for family in names.FAMILIES for name in listed(family)]
+    assert len(everything) == len(set(everything))
+    modules = {f.stem for f in FUNCTIONAL.glob("*.py")} | {f.stem for f in (ROOT / "core").glob("*.py")}
+    modules |= {f.name for f in (ROOT / "core").iterdir() if f.is_dir()}
+    assert not set(everything) & modules
+
+
+@pytest.mark.parametrize("family", names.FAMILIES)
+def test_public_functions_have_docstrings(family):
+    for name in listed(family):
+        function = getattr(home(family), name)
+        if not name.startswith("_") and inspect.isfunction(function) and "ranked" not in function.__qualname__:
+            assert function.__doc__, f"{name} says nothing about itself"
+
+
+def test_methods_take_the_tensor_first():
+    for family in names.FAMILIES:
+        for name in names.FAMILIES[family][0].split():
+            first = next(iter(inspect.signature(getattr(home(family), name)).parameters.values()))
+            assert first.kind in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD), name
+            assert callable(getattr(emberlet.Tensor, name, None)) or names.method(name)
+
+
+def test_names_that_do_not_exist_say_so():
+    with pytest.raises(AttributeError, match="frobnicate"):
+        emberlet.functional.frobnicate  # noqa: B018
+    with pytest.raises(AttributeError, match="frobnicate"):
+        emberlet.ones((1,)).frobnicate  # noqa: B018
+    with pytest.raises(AttributeError, match="frobnicate"):
+        emberlet.frobnicate  # noqa: B018
+
+
+def test_importing_emberlet_loads_almost_nothing():
+    code = "import sys, emberlet; print([m for m in sys.modules if m.startswith('emberlet') or m == 'numpy'])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "['emberlet']"
+
+
+# What MicroPython's ports with the extra features have, and emberlet's core uses.
+ALLOWED = {"array", "binascii", "builtins", "deflate", "gc", "io", "json", "math", "micropython", "os", "random", "re", "struct",
+           "sys", "time", "uctypes", "asyncio", "hashlib", "zlib", "errno"}  # fmt: skip
+# Imports under a guard, for what only CPython has.
+GUARDED = {"itertools", "operator", "threading", "_thread", "collections", "unicodedata", "typing", "mmap"}
+# The one door to the host side, each time under a guard or where CPython is certain.
+HOST = "host"
+
+
+def imports(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module, node
+
+
+@pytest.mark.parametrize("file", [f for _, f in device_files() if ROOT / "core" in f.parents], ids=lambda f: f.name)
+def test_core_imports_only_what_micropython_has(file):
+    for module, node in imports(ast.parse(file.read_text())):
+        top = module.split(".")[0]
+        assert top in ALLOWED | GUARDED | {"emberlet"}, f"{file.name}:{node.lineno} imports {module}"
+        if top in GUARDED:
+            assert node.col_offset or file.name in ("products.py", "convolution.py"), (
+                f"{file.name}:{node.lineno} imports {module} without a guard"
+            )
