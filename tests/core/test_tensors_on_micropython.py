@@ -1,0 +1,211 @@
+"""The same expressions on MicroPython's python backend and on CPython with NumPy."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from support.micropython import Port
+
+# x: (2, 4, 5) floats, w: (3, 2, 3) floats, image: (1, 2, 6, 6) floats, k: (4, 2, 3, 3) floats, n: (3, 4) int64.
+EXPRESSIONS = [
+    "F.conv1d(x, w, groups=2, padding=1) if False else F.conv1d(x, x[:, :, :3], padding=1)",
+    "F.conv2d(image, k, x[0, :, 0], stride=2, padding=1)",
+    "F.conv2d(image, k[:, :1], padding=((1, 0), (0, 1)), groups=2, dilation=2)",
+    "F.conv3d(image.reshape((1, 2, 3, 4, 3)), k[:, :, :2, :2].reshape((4, 2, 1, 2, 2)))",
+    "F.conv_transpose2d(image, k.permute_dims((1, 0, 2, 3)), stride=2, padding=1, output_padding=1)",
+    "F.max_pool2d(image, 2)",
+    "F.max_pool2d(image, 3, 2, 1, ceil_mode=True)",
+    "F.max_pool_with_indices(image, 2)[1]",
+    "F.avg_pool2d(image, 3, 2, 1, count_include_pad=False)",
+    "F.adaptive_avg_pool2d(image, (4, 3))",
+    "F.global_avg_pool(image)",
+    "F.softmax(x, 1)",
+    "F.log_softmax(x)",
+    "F.gelu(x)",
+    "F.layer_norm(x, x[0, 0], x[0, 1])",
+    "F.group_norm(x, 2)",
+    "F.batch_norm(x, x[0, :, 0], abs(x[0, :, 1]), x[0, :, 2], x[0, :, 3])",
+    "F.rms_norm(x)",
+    "x @ x.mT",
+    "F.linear(x, x[0].mT, x[0, :, 0])",
+    "F.einsum('bij,bkj->bik', x, x)",
+    "F.einsum('bii->bi', x[:, :, :4])",
+    "F.resize(image, sizes=[1, 2, 9, 4], mode='linear')",
+    "F.resize(image, scales=[1, 1, 2, 2], mode='cubic')",
+    "F.lstm(x.permute_dims((1, 0, 2)), w4, r4)[0]",
+    "F.gru(x.permute_dims((1, 0, 2)), w4[:, :6], r4[:, :6], linear_before_reset=True)[1]",
+    "F.quantize_linear(x, 0.1, 3)",
+    "F.dequantize_linear(n.astype('int8'), 0.5, emberlet.asarray(1, dtype='int8'))",
+    "F.dynamic_quantize_linear(x)[0]",
+    "F.one_hot(n % 3, 3)",
+    "F.gather_nd(x, emberlet.asarray([[0, 1], [1, 2]]))",
+    "F.scatter_nd(x, emberlet.asarray([[0, 1], [1, 2]]), x[:, 0])",
+    "F.scaled_dot_product_attention(x, x, x) if hasattr(F, 'scaled_dot_product_attention') else x",
+    "F.cumsum(x, 1, exclusive=True, reverse=True)",
+    "F.reverse_sequence(n, emberlet.asarray([1, 2, 3, 3]), 1, 0)",
+    "x.sort(2, descending=True)",
+    "emberlet.argsort(n % 3, axis=1)",
+    "emberlet.searchsorted(emberlet.asarray([1, 3, 5]), n)",
+    "emberlet.unique_all(n % 3).inverse_indices",
+    "x[:, ::-2, [0, 3]]",
+    "x[x > 0]",
+    "n[n % 2 == 0]",
+    "emberlet.where(n > 4, n, -n)",
+    "x.var(axis=(0, 2), correction=1)",
+    "emberlet.cumulative_prod(x, axis=2)",
+    "x.max(axis=1)",
+    "n.argmin(axis=0)",
+    "emberlet.logsumexp(x, 1) if hasattr(emberlet, 'logsumexp') else x",
+    "x.astype('float16').astype('float32')",
+    "x.astype('bfloat16').astype('float32')",
+    "x.astype('float8_e4m3fn').astype('float32')",
+    "n.astype('int4')",
+    "(n * 100).astype('uint8') + 200",
+    "n.astype('int8') << 3",
+    "n // -3",
+    "n % -3",
+    "x % 0.3",
+    "emberlet.floor_divide(x, 0.3)",
+    "x / 0.0",
+    "(x - x) / 0.0 == 0",
+    "emberlet.log(x)",
+    "emberlet.sqrt(-abs(x)) != 0",
+    "emberlet.exp(x * 1000)",
+    "abs(x) ** 0.5",
+    "emberlet.tanh(x) + emberlet.atan2(x, 2.0)",
+    "emberlet.log1p(abs(x)) + emberlet.expm1(x) + emberlet.erf(x)",
+    "emberlet.nextafter(x, 2 * x) - x",
+    "emberlet.isin(n, [1, 5]) if hasattr(emberlet, 'isin') else n",
+    "F.random_bits((9,), seed=5)",
+    "F.uniform((9,), seed=5)",
+    "F.normal((9,), seed=5)",
+    "F.randint(-5, 70000, (9,), seed=5)",
+    "F.pad(x, [(0, 1), (2, 0), (1, 1)], mode='edge')",
+    "emberlet.tile(x, (1, 2, 1))",
+    "emberlet.repeat(n, [1, 2, 0], axis=0)",
+    "emberlet.roll(n, (1, -1), axis=(0, 1))",
+    "emberlet.concat([n, n], axis=1)",
+    "x.to_data().convert('float16').to_tensor()",
+    "F.bitcast(x, 'int32')",
+    "emberlet.linspace(0, 1, 5)",
+    "emberlet.eye(3, k=1)",
+    "emberlet.asarray([[1.5, 2.5], [True, 2]])",
+    "x.to('python').permute_dims((2, 0, 1)).reshape((5, 8))",
+    "F.depth_to_space(image.reshape((1, 8, 3, 3)), 2)",
+]
+
+SETUP = """
+import emberlet
+from emberlet import functional as F
+def ramp(*shape):
+    n = 1
+    for d in shape:
+        n *= d
+    return emberlet.asarray([((i * 37) % 23 - 11) / 8 for i in range(n)]).reshape(shape)
+x, w, image, k = ramp(2, 4, 5), ramp(3, 2, 3), ramp(1, 2, 6, 6), ramp(4, 2, 3, 3)
+w4, r4 = ramp(1, 8, 5), ramp(1, 8, 2)
+n = emberlet.asarray([[3, 1, 4, 1], [5, 9, 2, 6], [5, 3, 5, 8]])
+"""
+SCRIPT = (
+    SETUP
+    + """
+import gc
+import json
+names = globals()
+for code in json.load(open({path!r})):
+    try:
+        value = eval(code, names)
+        print("\\nresult", value.dtype, list(value.shape), [repr(v) for v in value.backend.to_list(value)])
+    except Exception as error:
+        print("\\nresult failed", repr(error))
+    gc.collect()
+"""
+)
+
+
+@pytest.fixture(scope="module", params=["unix", "armhf"])
+def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What a port prints for each expression."""
+    port: Port = request.getfixturevalue(f"{request.param}_port")
+    path = tmp_path_factory.mktemp("expressions") / "expressions.json"
+    path.write_text(json.dumps(EXPRESSIONS))
+    out = port.run(SCRIPT.format(path=str(path)), heap="2M", timeout=300).check().stdout
+    return [line[len("result ") :] for line in out.splitlines() if line.startswith("result ")]
+
+
+@pytest.mark.parametrize("index", range(len(EXPRESSIONS)), ids=EXPRESSIONS)
+def test_an_expression_gives_on_micropython_what_numpy_gives(results, index):
+    said = results[index]
+    assert not said.startswith("failed"), said
+    dtype, rest = said.split(" ", 1)
+    shape, values = rest.split("] [", 1)
+    shape = json.loads(shape + "]")
+    found = [
+        float(v.strip().strip("'")) if v.strip("' ") not in ("True", "False") else "True" in v
+        for v in values[:-1].split(",")
+        if v.strip()
+    ]
+    names: dict[str, object] = {}
+    emberlet.set_default_backend("numpy")
+    try:
+        exec(SETUP, names)
+        expected = eval(EXPRESSIONS[index], names)
+    finally:
+        emberlet.set_default_backend(None)
+    assert (dtype, tuple(shape)) == (expected.dtype.name, expected.shape)
+    flat = expected.backend.to_list(expected)
+    np.testing.assert_allclose(np.array(found, float), np.array(flat, float), rtol=2e-5, atol=2e-6)
+
+
+def test_weights_in_flash_are_read_where_they_lie(unix_port):
+    script = """
+import gc
+import emberlet
+from array import array
+from emberlet import dtypes, functional as F
+from emberlet.python_backend.buffers import Borrowed
+backend = emberlet.get_backend("python")
+flash = bytes(array("f", [i / 100 for i in range(64 * 10)]))
+weight = backend.from_bytes(memoryview(flash), dtypes.float32, (64, 10))
+assert isinstance(weight.data[0], Borrowed)
+x = emberlet.ones((1, 64))
+F.linear(x, weight)
+gc.collect()
+before = gc.mem_alloc()
+gc.disable()
+y = F.linear(x, weight)
+grown = gc.mem_alloc() - before
+gc.enable()
+print(round(y.tolist()[0][9] * 100), weight[3, 4].item(), F.embedding(emberlet.asarray([2]), weight).tolist()[0][1])
+"""
+    out = unix_port.run(script).check().stdout.split()
+    assert int(out[0]) == sum(range(9, 640, 10))
+    assert math.isclose(float(out[1]), 0.34, rel_tol=1e-6)
+    assert math.isclose(float(out[2]), 0.21, rel_tol=1e-6)
+
+
+def test_asking_for_what_does_not_exist_fails_alike(unix_port):
+    script = """
+import emberlet
+for code in ("emberlet.frobnicate", "emberlet.ones((1,)).frobnicate", "emberlet.functional.frobnicate"):
+    try:
+        eval(code)
+    except AttributeError as error:
+        print(error)
+try:
+    emberlet.ones((2, 3)) + emberlet.ones((4,))
+except emberlet.ShapeError as error:
+    print(error)
+"""
+    out = unix_port.run(script).check().stdout
+    assert out.count("frobnicate") == 3
+    assert "(2, 3) and (4,)" in out
+
+
+def test_functional_is_reached_by_every_path():
+    assert F.relu is emberlet.functional.relu
