@@ -83,6 +83,7 @@ FAMILIES = {
     ),
     "few_bits": ("", "unpack_bits dequantize_nbits matmul_nbits gather_block_quantized"),
     "recurrent": ("", "rnn gru lstm"),
+    "quantized_recurrent": ("", "dynamic_quantize_lstm"),
     "recurrent_activations": ("", "activation"),
     "dot_product_attention": ("", "attention attention_outputs flex_attention"),
     "packed_attention": ("", "self_attention multi_head_attention group_query_attention"),

@@ -17,6 +17,12 @@ from . import (
     indexing,
     linear_algebra,
     machine_learning,
+    microsoft,
+    microsoft_attention,
+    microsoft_normalization,
+    microsoft_products,
+    microsoft_quantized,
+    microsoft_quantized_products,
     movement,
     normalization,
     pooling,
@@ -42,6 +48,12 @@ AnyNode = (
     | indexing.Family
     | linear_algebra.Family
     | machine_learning.Family
+    | microsoft.Family
+    | microsoft_attention.Family
+    | microsoft_normalization.Family
+    | microsoft_products.Family
+    | microsoft_quantized.Family
+    | microsoft_quantized_products.Family
     | movement.Family
     | normalization.Family
     | pooling.Family

@@ -9,7 +9,8 @@ from typing import ClassVar
 from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
-from ..emit.expression import Binary, Expr, lift
+from ..emit.expression import Binary, Expr, Name, lift
+from ..emit.statement import Assign
 from ..ir.types import TensorType, Type
 from .attributes import Attributes
 from .base import one_channel_or
@@ -46,6 +47,16 @@ def rms_norm(e: Emitter, x: Expr, weight: int, epsilon: float) -> Expr:
         return e.call("rms_norm", x, e.x(weight), epsilon=default(epsilon, 1e-5))
     layer = e.layer("RmsNorm", scale.shape[0], weights={"weight": scale}, epsilon=default(epsilon, 1e-5))
     return e.apply(layer, x)
+
+
+def named(e: Emitter, output: int, value: Expr) -> Expr:
+    """`value` as the variable of an output, where somebody uses that; `value` itself elsewhere."""
+    targets = e.targets()
+    target = targets[output] if output < len(targets) else None
+    if not isinstance(target, Name) or target.id == "_":
+        return value
+    e.push(Assign((target.id,), value))
+    return target
 
 
 @dataclass(frozen=True)
@@ -110,7 +121,7 @@ class Skip(Contrib[EpsilonConfig], ABC):
     def emit(self, e: Emitter) -> Emission:
         if not any(o.present for o in self.outputs[1:]):
             return (self.normalised(e, self.total(e)), *[lift(None)] * (len(self.outputs) - 1))
-        total = e.assign("total", self.total(e))
+        total = named(e, 3, self.total(e))
         return (self.normalised(e, total), *self.statistics(e, total), total)[: len(self.outputs)]
 
 
@@ -158,8 +169,7 @@ class EmbedLayerNormalization(Contrib[EpsilonConfig]):
         total = Binary("+", total, positions)
         if self.has(1):
             total = Binary("+", total, e.call("embedding", e.x(1), e.x(4)))
-        wants_sum = len(self.outputs) > 2 and self.outputs[2].present
-        total = e.assign("total", total) if wants_sum else total
+        total = named(e, 2, total)
         out = layer_norm(e, total, 5, 6, self.config.epsilon)
         return (out, self.counted(e), total)[: len(self.outputs)]
 

@@ -15,7 +15,7 @@ from .operands import astype, floating, tensor
 from .quantization import dynamic_quantize_linear, quantize_linear
 
 
-def _centred(x, zero_point, shape=None):
+def centred(x, zero_point, shape=None):
     """x less its zero point, in int32; `shape` spreads a zero point of several values."""
     x = tensor(x)
     if not x.dtype.is_integer or x.dtype.bits > 8:
@@ -38,7 +38,8 @@ def _column(values):
     return reshape(values, (values.size, 1)) if values.ndim == 1 and values.size > 1 else values
 
 
-def _matmul(a, b):
+def integer_product(a, b):
+    """a @ b of int32 within ±255."""
     k = a.backend
     fast = operation(k, "matmul_8bit")
     if fast and a.ndim > 1 and b.ndim > 1 and a.shape[-1] == b.shape[-2]:
@@ -51,7 +52,7 @@ def matmul_integer(a, b, a_zero_point=None, b_zero_point=None):
 
     A zero point is one value, one per row of a (m,), one per column of b (n,), or broadcasts (…, m, 1), (…, 1, n).
     """
-    return _matmul(_centred(a, a_zero_point, (-1, 1)), _centred(b, b_zero_point))
+    return integer_product(centred(a, a_zero_point, (-1, 1)), centred(b, b_zero_point))
 
 
 def requantize(total, scale, zero_point):
@@ -129,8 +130,8 @@ def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padd
         )
     stride, dilation = per_axis(stride, n, "stride"), per_axis(dilation, n, "dilation")
     padding = padding_pairs(padding, n, weight.shape[2:], dilation)
-    x = _centred(x, x_zero_point)
-    weight = _centred(weight, w_zero_point, (-1,) + (1,) * (n + 1))
+    x = centred(x, x_zero_point)
+    weight = centred(weight, w_zero_point, (-1,) + (1,) * (n + 1))
     convolve = operation(x.backend, "conv_8bit") or x.backend.conv
     return convolve(x, weight, None, stride, padding, dilation, groups)
 

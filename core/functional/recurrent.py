@@ -46,7 +46,7 @@ def _check(what, x, w, r, b, gates, directions):
         )
 
 
-class _Layer:
+class Layer:
     """Operands of one call, brought to (directions, …), and the loop over the steps."""
 
     def __init__(self, what, x, w, r, b, gates, initial, sequence_lens, direction, batch_first, functions):
@@ -57,7 +57,7 @@ class _Layer:
         x = floating(x)
         self.batch_first = batch_first
         self.x = permute_dims(x, (1, 0, 2)) if batch_first else x
-        self.w, self.r = like(w, x), like(r, x)
+        self.w, self.r = self.weights(w, r)
         self.b = None if b is None else like(b, x)
         _check(what, self.x, self.w, self.r, self.b, gates, len(self.turned))
         shape = (len(self.turned), self.x.shape[1], self.r.shape[2])
@@ -67,6 +67,16 @@ class _Layer:
             lengths = astype(tensor(sequence_lens, x.backend), dtypes.int32)
             self.lengths = reshape(lengths, (1, shape[1], 1))
 
+    def weights(self, w, r):
+        """w and r as tensors of x's dtype."""
+        return like(w, self.x), like(r, self.x)
+
+    def project(self, x, first, count):
+        """x (rows, d_input) @ the w of `count` directions, from the first on: (count, rows, gates * d_hidden)."""
+        k = x.backend
+        w = permute_dims(narrow(self.w, 0, first, count), (0, 2, 1))
+        return k.matmul(reshape(x, (1,) + x.shape), w)
+
     def _state(self, what, state, shape):
         if state is None:
             return self.x.backend.full(shape, 0, self.x.dtype)
@@ -75,6 +85,15 @@ class _Layer:
         if state.shape != shape:
             raise ShapeError("{}: an initial state of shape {}, expected {}".format(what, state.shape, shape))
         return state
+
+    def peephole_weights(self, peepholes):
+        """(directions, 1, 3 * d_hidden), or None."""
+        if peepholes is None:
+            return None
+        peepholes, shape = like(peepholes, self.x), (len(self.turned), 3 * self.r.shape[2])
+        if peepholes.shape != shape:
+            raise ShapeError("lstm: peepholes {}, expected {}".format(peepholes.shape, shape))
+        return reshape(peepholes, (shape[0], 1, shape[1]))
 
     def run(self, make_cell):
         """(y, the last states). make_cell(functions, r transposed, biases of x, biases of the state, which directions)
@@ -95,14 +114,14 @@ class _Layer:
     def _run(self, make_cell, functions, first, count):
         k = self.x.backend
         steps, batch, width = self.x.shape
-        w, r = narrow(self.w, 0, first, count), narrow(self.r, 0, first, count)
+        r = narrow(self.r, 0, first, count)
         gates, hidden = r.shape[1:]
         bias_x = bias_h = None
         if self.b is not None:
             b = reshape(narrow(self.b, 0, first, count), (count, 1, 2 * gates))
             bias_x, bias_h = narrow(b, 2, 0, gates), narrow(b, 2, gates, gates)
         cell = make_cell(functions, permute_dims(r, (0, 2, 1)), bias_x, bias_h, first, count)
-        part = k.matmul(reshape(self.x, (1, steps * batch, width)), permute_dims(w, (0, 2, 1)))
+        part = self.project(reshape(self.x, (steps * batch, width)), first, count)
         if cell.bias is not None:
             part = k.binary("add", part, cell.bias)
         part = reshape(part, (count, steps, batch, gates))
@@ -206,13 +225,17 @@ class _GruCell(_Cell):
         return [k.binary("add", k.binary("mul", self.one_minus(update), new), k.binary("mul", update, h))]
 
 
-class _LstmCell(_Cell):
+class LstmCell(_Cell):
     def __init__(self, layer, clip, functions, r, bias_x, bias_h, peepholes, input_forget):
         _Cell.__init__(self, layer, r, clip)
         self.bias = _sum(bias_x, bias_h)
         self.f, self.g, self.h = functions
         self.input_forget = input_forget
         self.peepholes = None if peepholes is None else [self.gate(peepholes, i) for i in range(3)]
+
+    def back(self, h):
+        """The state's share of all gates."""
+        return self.k.matmul(h, self.r)
 
     def _seen(self, z, i, c):
         """Gate i of z with its view of the cell state."""
@@ -221,7 +244,7 @@ class _LstmCell(_Cell):
     def __call__(self, part, states):
         k = self.k
         h, c = states
-        z = k.binary("add", part, k.matmul(h, self.r))
+        z = k.binary("add", part, self.back(h))
         if self.peepholes is None:
             gates = self.f(self.bounded(self.gate(z, 0, 3)))
             enter, leave, keep = [self.gate(gates, i) for i in range(3)]
@@ -246,7 +269,7 @@ def rnn(
     activations: one a direction, by default ("Tanh",). Raises ShapeError where shapes do not fit.
     """
     functions = (activations, alphas, betas, ("Tanh",))
-    layer = _Layer("rnn", x, w, r, b, 1, [initial_h], sequence_lens, direction, batch_first, functions)
+    layer = Layer("rnn", x, w, r, b, 1, [initial_h], sequence_lens, direction, batch_first, functions)
     return layer.run(lambda fs, r, bias_x, bias_h, first, count: _RnnCell(layer, clip, fs, r, bias_x, bias_h))
 
 
@@ -260,7 +283,7 @@ def gru(
     direction, by default ("Sigmoid", "Tanh"). Shapes and options: at the head of this file.
     """
     functions = (activations, alphas, betas, ("Sigmoid", "Tanh"))
-    layer = _Layer("gru", x, w, r, b, 3, [initial_h], sequence_lens, direction, batch_first, functions)
+    layer = Layer("gru", x, w, r, b, 3, [initial_h], sequence_lens, direction, batch_first, functions)
     return layer.run(
         lambda fs, r, bias_x, bias_h, first, count: _GruCell(layer, clip, fs, r, bias_x, bias_h, linear_before_reset)
     )
@@ -276,16 +299,11 @@ def lstm(
     a direction, by default ("Sigmoid", "Tanh", "Tanh"). Shapes and options: at the head of this file.
     """
     functions = (activations, alphas, betas, ("Sigmoid", "Tanh", "Tanh"))
-    layer = _Layer("lstm", x, w, r, b, 4, [initial_h, initial_c], sequence_lens, direction, batch_first, functions)
-    if peepholes is not None:
-        peepholes = like(peepholes, layer.x)
-        shape = (len(layer.turned), 3 * layer.r.shape[2])
-        if peepholes.shape != shape:
-            raise ShapeError("lstm: peepholes {}, expected {}".format(peepholes.shape, shape))
-        peepholes = reshape(peepholes, (shape[0], 1, shape[1]))
+    layer = Layer("lstm", x, w, r, b, 4, [initial_h, initial_c], sequence_lens, direction, batch_first, functions)
+    peepholes = layer.peephole_weights(peepholes)
 
     def make_cell(fs, r, bias_x, bias_h, first, count):
         seen = None if peepholes is None else narrow(peepholes, 0, first, count)
-        return _LstmCell(layer, clip, fs, r, bias_x, bias_h, seen, input_forget)
+        return LstmCell(layer, clip, fs, r, bias_x, bias_h, seen, input_forget)
 
     return layer.run(make_cell)

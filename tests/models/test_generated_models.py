@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import onnx
 import pytest
 from emberlet import Tensor, get_backend
 from emberlet.codegen import load
@@ -30,7 +31,9 @@ def test_generated_model_gives_onnxruntimes_outputs(case: Case) -> None:
             names = re.findall(r"\(([\w.]+)\): the operator", str(error))
             pytest.xfail(f"not supported yet: {', '.join(sorted(set(names)))}")
         raise
-    results = model(*(to_tensor(value, "numpy") for value in case.inputs().values()))
+    given = case.inputs()
+    order = [i.name for i in onnx.load(case.model).graph.input if i.name in given]
+    results = model(*(to_tensor(given[name], "numpy") for name in order))
     results = results if isinstance(results, tuple) else (results,)
     for (name, want), result in zip(case.outputs().items(), results, strict=True):
         got = to_array(result)
