@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -19,14 +20,14 @@ COMMANDS = {
     "inspect": ("cli_inspect", "print the typed graph of an ONNX model, or the contents of a burnpack"),
     "run": ("cli_run", "run a model on inputs from .npy files"),
     "verify": ("cli_verify", "compare a model's outputs with onnxruntime's, or ONNX's reference"),
+    "compile": ("cli_compile", "write a model's plan for the GPU: kernels, buffers, weights in one file"),
     "devices": ("cli_devices", "list the backends and GPU adapters of this machine"),
 }
 
 # command -> (module with main(arguments) -> exit status, what it does)
 DELEGATED = {
-    "compile": ("emberlet.wgpu_backend.host.compile", "compile a model to a plan for the GPU"),
-    "profile": ("emberlet.wgpu_backend.host.profile", "time a model's GPU kernels"),
-    "micro": ("emberlet.micro.build.cli", "build a model for a microcontroller"),
+    "profile": ("emberlet.wgpu_backend.profile", "time a model's GPU kernels"),
+    "micro": ("emberlet.micro.builder.cli", "build a model for a microcontroller, and bring it onto a board"),
 }
 
 # module -> the extra that brings it
@@ -69,8 +70,9 @@ def _run(arguments: list[str]) -> int:
         if arguments[:1] == [name]:
             modules[name] = importlib.import_module("emberlet.host." + file)
             modules[name].configure(sub)
-    for name, (_, about) in DELEGATED.items():
-        commands.add_parser(name, help=about)
+    for name, (module, about) in DELEGATED.items():
+        if importlib.util.find_spec(module):
+            commands.add_parser(name, help=about)
     parsed = parser.parse_args(arguments)
     if parsed.version:
         from .. import __version__

@@ -1,16 +1,20 @@
-"""emberlet inspect MODEL.onnx | WEIGHTS.bpk"""
+"""emberlet inspect MODEL.onnx | WEIGHTS.bpk | MODEL.plan"""
 
 from __future__ import annotations
 
 import argparse
 
+from ..burnpack import MAGIC, Burnpack
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="an ONNX file or a burnpack")
+    parser.add_argument("file", help="an ONNX file, or a burnpack (weights or a plan)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.file.endswith(".bpk"):
+    with open(arguments.file, "rb") as file:
+        magic = file.read(4)
+    if magic == MAGIC.to_bytes(4, "little"):
         print(describe_burnpack(arguments.file))
         return 0
     from emberlet.codegen import inspect
@@ -21,8 +25,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def describe_burnpack(path: str) -> str:
     """A table of the tensors in a burnpack, its metadata and scalars."""
-    from ..burnpack import Burnpack
-
     pack = Burnpack.from_file(path)
     rows = [("tensor", "dtype", "shape", "bytes")]
     total = 0

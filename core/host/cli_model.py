@@ -142,5 +142,28 @@ def read_inputs(loaded: Loaded, given: list[str], backend: str | None) -> dict[s
     return found
 
 
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    """The argument that says how large symbolic dimensions are."""
+    parser.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=N", help="size of a symbolic dimension (default: 1)"
+    )
+
+
+def sizes(given: list[str]) -> dict[str, int]:
+    """The NAME=N pairs of --dim."""
+    found = {}
+    for pair in given:
+        name, _, size = pair.partition("=")
+        if not size.isdigit():
+            raise EmberletError(f"--dim {pair}: expected NAME=NUMBER")
+        found[name] = int(size)
+    return found
+
+
+def sized(shape: Dims, known: Mapping[str, int]) -> tuple[int, ...]:
+    """`shape` with its symbols replaced by their sizes; 1 where nothing is known."""
+    return tuple(d if isinstance(d, int) else known.get(d or "", 1) for d in shape)
+
+
 def list_inputs(loaded: Loaded) -> str:
     return "; ".join(map(str, loaded.inputs)) or "none"

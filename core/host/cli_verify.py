@@ -18,9 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="an ONNX file")
     cli_model.add_arguments(parser)
     parser.add_argument("--seed", type=int, default=0, help="seed of the inputs that are not given (default: 0)")
-    parser.add_argument(
-        "--dim", action="append", default=[], metavar="NAME=N", help="size of a symbolic dimension (default: 1)"
-    )
+    cli_model.add_sizes(parser)
     parser.add_argument("--atol", type=float, default=1e-4, help="absolute tolerance (default: 1e-4)")
     parser.add_argument("--rtol", type=float, default=1e-3, help="relative tolerance (default: 1e-3)")
     parser.add_argument("--reference", choices=("onnxruntime", "onnx"), help="what to compare with")
@@ -37,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     with step(f"loading {arguments.model}"):
         loaded = cli_model.load(arguments.model, arguments.backend)
     inputs = cli_model.read_inputs(loaded, arguments.input, arguments.backend)
-    sizes = _sizes(arguments.dim)
+    sizes = cli_model.sizes(arguments.dim)
     random = np.random.default_rng(arguments.seed)
     for i in loaded.inputs:
         if i.name not in inputs:
@@ -83,16 +81,6 @@ def compare(got: Any, expected: Any, atol: float, rtol: float) -> dict[str, Any]
     return {"within": within, "absolute": largest, "relative": ratio, "note": note}
 
 
-def _sizes(given: list[str]) -> dict[str, int]:
-    sizes = {}
-    for pair in given:
-        name, _, size = pair.partition("=")
-        if not size.isdigit():
-            raise EmberletError(f"--dim {pair}: expected NAME=NUMBER")
-        sizes[name] = int(size)
-    return sizes
-
-
 def _drawn(i: cli_model.Input, sizes: dict[str, int], random: Any, backend: str | None) -> Tensor:
     """A random input: normal floats, integers of 0 to 9, fair bools; dimensions of unknown size are 1."""
     import numpy as np
@@ -101,7 +89,7 @@ def _drawn(i: cli_model.Input, sizes: dict[str, int], random: Any, backend: str 
 
     if i.dtype is None or i.shape is None or i.dtype is dtypes.string:
         raise EmberletError(f"nothing can be drawn for the input {i}; give --input {i.name}=FILE.npy")
-    shape = [d if isinstance(d, int) else sizes.get(d or "", 1) for d in i.shape]
+    shape = cli_model.sized(i.shape, sizes)
     if i.dtype.is_float:
         values = random.standard_normal(shape).astype(np.float32)
     elif i.dtype.is_bool:

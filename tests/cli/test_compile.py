@@ -1,0 +1,36 @@
+"""emberlet compile, and the commands that live elsewhere."""
+
+from emberlet.burnpack import Burnpack
+
+
+def test_a_model_becomes_a_plan_without_a_gpu(emberlet, digits, tmp_path):
+    said = emberlet("compile", digits, "--out", tmp_path / "digits.plan", "--dim", "batch=2")
+    assert said.status == 0, said.err
+    assert said.out.startswith(f"wrote {tmp_path / 'digits.plan'}: ")
+    assert Burnpack.from_file(tmp_path / "digits.plan").tensors
+    assert emberlet("inspect", tmp_path / "digits.plan").out.startswith("tensor ")
+
+
+def test_a_generated_module_can_be_compiled(emberlet, digits, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    emberlet("codegen", digits)
+    assert emberlet("compile", "digits.py").out.startswith("wrote digits.plan: ")
+
+
+def test_what_has_unknown_inputs_is_refused(emberlet, tmp_path):
+    (tmp_path / "vague.py").write_text(
+        "from emberlet.model import Model\n\n\nclass Vague(Model):\n    EMBEDDED = None\n\n"
+        "    @classmethod\n    def default(cls, backend=None):\n        return cls()\n\n"
+        "    def forward(self, x):\n        return x\n"
+    )
+    said = emberlet("compile", tmp_path / "vague.py", "--out", tmp_path / "v.plan")
+    assert (said.status, said.err) == (
+        2, "emberlet: the dtype and shape of input x are not known, and a plan is made for them\n"
+    )  # fmt: skip
+    assert not (tmp_path / "v.plan").exists()
+
+
+def test_micro_is_passed_on(emberlet, digits, tmp_path):
+    said = emberlet("micro", "build", digits, "--out", tmp_path / "dist")
+    assert said.status == 0, said.err
+    assert "digits: float32" in said.out
