@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from emberlet.backend import get_backend
+from emberlet.dtypes import DType
 from emberlet.errors import EmberletError
 from emberlet.tensor import Tensor
 
@@ -16,12 +17,12 @@ from .ir.argument import Argument, Dynamic
 from .ir.graph import Graph, Model
 from .ir.node import Node
 from .ir.problem import Problem
-from .ir.value import Inline, Text, Value
+from .ir.value import Fill, Inline, Text, Value
 
 
 def foldable(node: Node[Any]) -> bool:
     """Whether every input of a node is a constant and running it twice gives the same."""
-    inputs = [a for a in node.inputs if a.present]
+    inputs = [a for i, a in enumerate(node.inputs) if a.present and i not in node.typing]
     return node.pure and not node.graphs() and bool(inputs) and all(a.value is not None for a in inputs)
 
 
@@ -60,4 +61,14 @@ def value_of(x: Any) -> Value | None:
         return None
     if x.dtype.kind == "string":
         return Value(x.dtype, x.shape, Text(tuple(x.backend.to_list(x))))
-    return Value(x.dtype, x.shape, Inline(bytes(x.backend.to_bytes(x))))
+    return Value(x.dtype, x.shape, uniform(bytes(x.backend.to_bytes(x)), x.dtype, x.size))
+
+
+def uniform(data: bytes, dtype: DType, count: int) -> Inline | Fill:
+    """The elements; where all are one number, a fill."""
+    width = dtype.bits // 8
+    if count > 1 and width and data == data[:width] * count:
+        number = Value(dtype, (), Inline(data[:width])).item()
+        assert not isinstance(number, str)
+        return Fill(number)
+    return Inline(data)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +17,7 @@ from . import weights
 from .emit.module import ModuleWriter, Written
 from .emit.names import identifier
 from .ir.graph import Model
+from .ir.problem import report
 from .passes import run_passes
 from .reader import read_model
 
@@ -49,7 +51,7 @@ def translate(
     model = replace(model, graph=graph)
     written = ModuleWriter(model).write(weights_name, top_comment)
     if written.problems:
-        raise ModelError(f"{model.name}: " + "\n".join(written.problems))
+        raise ModelError(report(model.name, written.problems))
     return model, written, notes
 
 
@@ -78,23 +80,29 @@ def generate(
         data = weights.dumps(written.record, half, metadata)
         text += f"\n\n{written.class_name}.EMBEDDED = {bytes_literal(data)}\n"
     out = Path(out_dir)
-    made = not out.exists()
-    out.mkdir(parents=True, exist_ok=True)
     module, pack = out / (stem + ".py"), out / (stem + ".bpk")
-    try:
+    with _folder(out), tempfile.TemporaryDirectory(dir=out, prefix=".emberlet-") as scratch:
         # Both are complete before either takes its place.
-        with tempfile.TemporaryDirectory(dir=out, prefix=".emberlet-") as scratch:
-            draft = Path(scratch)
-            (draft / module.name).write_text(text, encoding="utf-8")
-            if not embed:
-                weights.save(draft / pack.name, written.record, half, metadata)
-                os.replace(draft / pack.name, pack)
-            os.replace(draft / module.name, module)
-    except BaseException:
-        if made:
-            out.rmdir()
-        raise
+        draft = Path(scratch)
+        (draft / module.name).write_text(text, encoding="utf-8", newline="\n")
+        if not embed:
+            weights.save(draft / pack.name, written.record, half, metadata)
+            os.replace(draft / pack.name, pack)
+        os.replace(draft / module.name, module)
     return Generated(module, None if embed else pack, written.class_name, notes)
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[None]:
+    """The folder, made with its parents; those that were made go again where the block fails."""
+    made = [p for p in (path, *path.parents) if not p.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for p in made:
+            p.rmdir()
+        raise
 
 
 def load(

@@ -82,7 +82,7 @@ is_compatible = EmberletBackend.is_compatible
 run_node = EmberletBackend.run_node
 
 
-def to_tensor(value: Any, backend: Backend) -> Any:
+def to_tensor(value: Any, backend: Backend | str) -> Any:
     """An array (a TensorProto, a list, None) as what generated code takes."""
     if value is None:
         return None
@@ -90,6 +90,7 @@ def to_tensor(value: Any, backend: Backend) -> Any:
         return [to_tensor(v, backend) for v in value]
     if hasattr(value, "raw_data"):  # a TensorProto stands for what NumPy alone cannot hold
         value = numpy_helper.to_array(value)
+    backend = get_backend(backend)
     array = np.asarray(value)
     if array.dtype.kind in "OUST":
         items = [v.decode() if isinstance(v, bytes) else str(v) for v in array.ravel().tolist()]

@@ -36,7 +36,7 @@ from .evaluation import evaluate, foldable
 from .ir.argument import ABSENT, Argument, Constant
 from .ir.graph import Graph, Model
 from .ir.node import Node
-from .ir.problem import Problem
+from .ir.problem import Problem, report
 from .ir.types import (
     AbsentType,
     Dim,
@@ -136,7 +136,7 @@ class _Reader:
         if not self.problems:
             graph = self.graph(proto.graph, _Scope(opsets=opsets), None)
         if self.problems:
-            raise ModelError(_report(origin, self.problems))
+            raise ModelError(report(origin, self.problems))
         producer = " ".join(p for p in (proto.producer_name, proto.producer_version) if p)
         return Model(name, graph, tuple(sorted(opsets.items())), producer, proto.doc_string)
 
@@ -454,10 +454,12 @@ class _Reader:
             if len(t.raw_data) != expected:
                 raise Problem(f"holds {len(t.raw_data)} bytes, its shape {shape} of {dtype} needs {expected}")
             return Value(dtype, shape, Stored(lambda: bytes(t.raw_data), (id(t),)) if size > 64 else Inline(t.raw_data))
-        data = _typed_data(t, dtype)
-        if len(data) != expected:
-            raise Problem(f"holds {len(data)} bytes, its shape {shape} of {dtype} needs {expected}")
-        return Value(dtype, shape, Inline(data))
+        found = len(_typed_field(t, dtype)) * max(8, dtype.bits) // 8
+        if found != expected:
+            raise Problem(f"holds {found} bytes, its shape {shape} of {dtype} needs {expected}")
+        if size > 64:
+            return Value(dtype, shape, Stored(lambda: _typed_data(t, dtype), (id(t),)))
+        return Value(dtype, shape, Inline(_typed_data(t, dtype)))
 
     def external(self, t: TensorProto, expected: int) -> Source:
         entries = {e.key: e.value for e in t.external_data}
@@ -569,12 +571,6 @@ def _defaults(op: str, opset: int, domain: str) -> dict[str, AttributeProto]:
     return {k: a.default_value for k, a in attributes.items() if a.default_value.type != AttributeProto.UNDEFINED}
 
 
-def _report(origin: str, problems: list[str]) -> str:
-    if len(problems) == 1:
-        return f"{origin}: {problems[0]}"
-    return f"{origin} has {len(problems)} problems:\n" + "\n".join("- " + p for p in problems)
-
-
 def _domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
@@ -614,20 +610,28 @@ def _short(value: float) -> float:
     return float(value)
 
 
+def _typed_field(t: TensorProto, dtype: DType) -> Sequence[Any]:
+    """The field that holds the elements of a tensor without raw data."""
+    if dtype is dtypes.float32:
+        return t.float_data
+    if dtype is dtypes.float64:
+        return t.double_data
+    if dtype is dtypes.int64:
+        return t.int64_data
+    if dtype in (dtypes.uint64, dtypes.uint32):
+        return t.uint64_data
+    return t.int32_data  # the bits of 16-bit floats and of packed narrow elements too
+
+
 def _typed_data(t: TensorProto, dtype: DType) -> bytes:
     """The elements of a tensor that are kept in a typed field, as packed little-endian bytes."""
-    if dtype is dtypes.float32:
-        return array("f", t.float_data).tobytes()
-    if dtype is dtypes.float64:
-        return array("d", t.double_data).tobytes()
-    if dtype is dtypes.int64:
-        return array("q", t.int64_data).tobytes()
-    if dtype in (dtypes.uint64, dtypes.uint32):
-        return array("Q" if dtype.bits == 64 else "I", t.uint64_data).tobytes()
-    # Everything else travels in int32_data, the bits of 16-bit floats and of packed narrow elements included.
+    data = _typed_field(t, dtype)
+    code = {"float32": "f", "float64": "d", "int64": "q", "uint64": "Q", "uint32": "I"}.get(dtype.name)
+    if code is not None:
+        return array(code, data).tobytes()
     width = max(1, dtype.bits // 8)
     mask = (1 << (8 * width)) - 1
-    return b"".join((v & mask).to_bytes(width, "little") for v in t.int32_data)
+    return b"".join((v & mask).to_bytes(width, "little") for v in data)
 
 
 def _reads(node: NodeProto) -> set[str]:
@@ -680,8 +684,8 @@ def _check_schema(node: NodeProto, domain: str, opset: int) -> None:
     except onnx.defs.SchemaError:
         if (domain, node.op_type) not in REGISTRY:
             raise Problem("the operator is not supported") from None
-        if domain not in ("", "ai.onnx.ml"):
-            return
+        if not onnx.defs.has(node.op_type, domain):
+            return  # not of the standard at all: the class itself says what it takes
         raise Problem(f"opset {opset} has no such operator") from None
     if schema.deprecated:
         raise Problem(f"the operator does not exist any more in opset {opset}")

@@ -34,8 +34,13 @@ from .statement import Assign, Delete, Do, For, If, Return, Statement, While
 
 def laid_out(statements: list[Statement], indent: int) -> list[Statement]:
     """The statements of a function's body, each of which fits its line."""
-    taken = set(_names(statements))
+    taken = names_of(statements)
     return [made for s in statements for made in _Layout(taken).statement(s, indent)]
+
+
+def names_of(statements: Iterable[Statement]) -> set[str]:
+    """The variables that statements read or assign."""
+    return set(_names(statements))
 
 
 def _names(statements: Iterable[Statement]) -> Iterable[str]:

@@ -15,7 +15,7 @@ from ..ir.types import TensorType, Type, describe
 from ..ir.value import Fill, Value
 from .block import Block
 from .expression import WIDTH, Attribute, Call, Expr, Name, lift, string_literal
-from .layout import laid_out
+from .layout import laid_out, names_of
 from .names import Names, class_name, identifier, module_path, snake
 from .statement import Assign, Return, Statement, render
 
@@ -68,7 +68,8 @@ class ModuleWriter:
         block.kept |= set(inputs)
         block.run()
         results = block.outputs()
-        body = fold_return([*self._prelude(inputs), *block.statements, Return(results)])
+        body = fold_return([*block.statements, Return(results)])
+        body = [*self._prelude(inputs, body), *body]
         lines = [*_header(self.model, top_comment), "", "import emberlet"]
         lines += [
             "from emberlet import functional as F",
@@ -122,11 +123,7 @@ class ModuleWriter:
             return self._parameters[name]
         if isinstance(value.source, Fill):
             return self.fill(value.shape, value.source.number, value.dtype)
-        if (
-            value.dtype.kind == "string"
-            or value.dtype.burn is None
-            or (value.size <= SMALL and not value.dtype.is_float)
-        ):
+        if value.dtype.kind == "string" or (value.size <= SMALL and not value.dtype.is_float):
             return self.literal(value)
         field_name = self.names.unique(identifier(name if "/" not in name else module_path(name) or name, "constant"))
         dtype = () if value.dtype.name == "float32" else (("dtype", lift(value.dtype)),)
@@ -178,9 +175,9 @@ class ModuleWriter:
         pairs = zip(inputs, self.model.graph.inputs, strict=True)
         return [variable for variable, a in pairs if isinstance(a.type, TensorType)]
 
-    def _prelude(self, inputs: tuple[str, ...]) -> list[Statement]:
+    def _prelude(self, inputs: tuple[str, ...], body: list[Statement]) -> list[Statement]:
         """Where new tensors are made: on the backend of the first input, else of the model."""
-        if not self.creates:
+        if "backend" not in names_of(body):
             return []
         tensors = self._tensor_inputs(inputs)
         return [Assign(("backend",), Attribute(Name(tensors[0]) if tensors else SELF, "backend"))]

@@ -48,8 +48,9 @@ def class_name(text: str) -> str:
     parts = [p for p in re.split(r"[^A-Za-z0-9]+", text) if p]
     name = "".join(p[0].upper() + p[1:] for p in parts)[:MAX_LENGTH] or "Network"
     if name[0].isdigit():
-        name = "Model" + name
-    return name + "_" if keyword.iskeyword(name) or name in RESERVED or name in ("Module", "Param") else name
+        return "Model" + name
+    # A file is often called model.onnx, and the class's base is Model.
+    return "Network" if keyword.iskeyword(name) or name in RESERVED else name
 
 
 def snake(op: str) -> str:

@@ -41,7 +41,8 @@ class Node(ABC, Generic[C]):
     """One step of a graph. `config` is the operator's own frozen dataclass, None where it has no attributes.
 
     Class variables an operator sets: `domain` (empty for ai.onnx), `since` (the opset versions at which it changed,
-    oldest first), `static` (the inputs it absorbs where they are constants), `pure` (False where two runs may differ:
+    oldest first), `static` (the inputs it absorbs where they are constants), `typing` (the inputs of which only the
+    type matters), `pure` (False where two runs may differ:
     such a node is neither folded nor merged with an equal one), `absorbed` (True where the reader keeps the outputs,
     which are constants, and drops the node).
     """
@@ -54,6 +55,7 @@ class Node(ABC, Generic[C]):
     domain: ClassVar[str] = ""
     since: ClassVar[tuple[int, ...]] = (1,)
     static: ClassVar[tuple[int, ...]] = ()
+    typing: ClassVar[tuple[int, ...]] = ()
     pure: ClassVar[bool] = True
     absorbed: ClassVar[bool] = False
 

@@ -95,10 +95,8 @@ class Value:
                 return data
             case Stored(load, _):
                 return load()
-            case Fill():
-                from emberlet.backend import get_backend
-
-                return bytes(get_backend("python").to_bytes(self.tensor(get_backend("python"))))
+            case Fill(number):
+                return _repeated(number, self.dtype, self.size)
             case Text():
                 raise Problem("a string tensor has no bytes")
             case other:
@@ -141,6 +139,19 @@ class Value:
         if self.size != 1:
             raise Problem(f"expected one element, found a constant of shape {self.shape}")
         return self.list()[0]
+
+
+def _repeated(number: Number, dtype: DType, count: int) -> bytes:
+    """The bytes of `count` elements that are all `number`."""
+    from emberlet.backend import get_backend
+
+    home = get_backend("python")
+    whole = max(1, 8 // dtype.bits)  # narrow elements share a byte
+    unit = bytes(home.to_bytes(home.full((whole,), number, dtype)))
+    if count % whole == 0:
+        return unit * (count // whole)
+    rest = bytes(home.to_bytes(home.full((count % whole,), number, dtype)))
+    return unit * (count // whole) + rest
 
 
 def ints_value(values: tuple[int, ...], dtype: DType = int64) -> Value:

@@ -264,7 +264,7 @@ class CastLikeConfig:
 class CastLike(Node[CastLikeConfig]):
     """Another tensor's dtype."""
 
-    since = (15, 19, 21, 23, 24, 25)
+    since, typing = (15, 19, 21, 23, 24, 25), (1,)
 
     @classmethod
     def read(cls, a: Attributes) -> CastLikeConfig:

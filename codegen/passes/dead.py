@@ -4,33 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir.argument import Argument
 from ..ir.graph import Graph
+from .rewriting import with_graphs
 
 
 def run(graph: Graph) -> tuple[Graph, str]:
+    before = sum(1 for _ in graph.walk())
     out = without_dead(graph)
-    gone = len(graph.nodes) - len(out.nodes)
+    gone = before - sum(1 for _ in out.walk())
     return out, f"removed {gone} nodes that nobody reads" if gone else ""
 
 
 def without_dead(graph: Graph) -> Graph:
-    """The graph with only the nodes that its outputs depend on."""
+    """The graph with only the nodes that its outputs depend on, in its subgraphs too."""
     wanted = {a.name for a in graph.outputs}
     kept = []
     for node in reversed(graph.nodes):
         if any(o.present and o.value is None and o.name in wanted for o in node.outputs):
+            node = with_graphs(node, without_dead)
             kept.append(node)
             wanted |= {a.name for a in node.uses() if a.present and a.value is None}
     return replace(graph, nodes=tuple(reversed(kept)))
-
-
-def reads(graph: Graph) -> dict[str, list[Argument]]:
-    """Who reads what: value name -> the arguments that stand for it, the graph's outputs included."""
-    out: dict[str, list[Argument]] = {}
-    for node in graph.nodes:
-        for a in node.uses():
-            out.setdefault(a.name, []).append(a)
-    for a in graph.outputs:
-        out.setdefault(a.name, []).append(a)
-    return out
