@@ -5,7 +5,9 @@ from emberlet.tensor import Tensor
 
 from . import storage
 from .device import lock
-from .node import Node, ValueNeeded
+from .host_evaluation import evaluate
+from .layout import lay_out
+from .node import Node, ValueNeeded, is_leaf, topological
 from .plan import make_plan
 from .runtime import Program
 from .tracing import constants, put_together, trace
@@ -37,6 +39,7 @@ class Compiled:
             model.to(self.backend)
         self.cut = None
         self._programs = {}
+        self._laid_out = {}
         self._used = []
         self._lock = lock()
         if examples:
@@ -59,7 +62,7 @@ class Compiled:
             found = self._programs.get(key)
             if found is None and self.cut is None:
                 try:
-                    found = _Planned(self.model, arguments, self.backend)
+                    found = _Planned(self.model, arguments, self.backend, self._laid_out)
                 except ValueNeeded as error:
                     self.cut = error
                     return None
@@ -102,15 +105,26 @@ class Compiled:
         return self._programs[self._used[-1]].plan
 
 
+def _compute(nodes, backend):
+    """Give nodes that depend on no input their values: on the host what lies there, so that it is uploaded once."""
+    on_host = []
+    on_gpu = []
+    for node in nodes:
+        there = [n.op for n in topological([node]) if is_leaf(n)]
+        (on_gpu if "buffer" in there else on_host).append(node)
+    evaluate(on_host, backend.host)
+    if on_gpu:
+        backend.realize(*[Tensor(n, n.dtype, n.shape, backend) for n in on_gpu])
+
+
 class _Planned:
     """A plan with its program, and how to get Tensors in and out."""
 
-    def __init__(self, model, arguments, backend):
+    def __init__(self, model, arguments, backend, memo):
         self.backend = backend
         traced = trace(model, arguments, backend)
-        fixed = constants(traced.roots)
-        if fixed:
-            backend.realize(*[Tensor(n, n.dtype, n.shape, backend) for n in fixed])
+        _compute(constants(traced.roots), backend)
+        lay_out(traced.roots, lambda nodes: _compute(nodes, backend), memo)
         computed = [r for r in traced.roots if r.count]
         self.plan, externals = make_plan(computed, backend.options)
         self.structure = traced.structure

@@ -14,6 +14,7 @@ from emberlet.tensor import Tensor
 from . import storage
 from .host_evaluation import evaluate
 from .kernels import Options
+from .layout import lay_out
 from .node import ValueNeeded
 from .plan import make_plan
 from .plan_data import Plan
@@ -55,7 +56,9 @@ def save(
         structure = (tuple, [structure])
     if structure[0] not in (tuple, list) or any(part[0] != "tensor" for part in structure[1]):
         raise ModelError("a model that is saved as a plan returns a tensor or a tuple of tensors that live on the GPU")
-    evaluate(constants(traced.roots), get_backend("numpy"))
+    host = get_backend("numpy")
+    evaluate(constants(traced.roots), host)
+    lay_out(traced.roots, lambda nodes: evaluate(nodes, host), {})
     results = [traced.roots[part[1]] for part in structure[1]]
     if any(r.count == 0 for r in results):
         raise ModelError("a model that is saved as a plan has no empty results")

@@ -74,7 +74,7 @@ class _Tiled:
         inner = [s for s, _ in steps]
         left = [[p.left(low, self.grid, row, k) for k in inner] for row in self.rows]
         right = [[p.right(low, self.grid, column, k) for column in self.columns] for k in inner]
-        left = [self._vectors(line) for line in left]
+        left = self._left_vectors(left)
         right = [self._vectors(line) for line in right] if self.group == 4 else self._by_step(right)
         sums = []
         for i in range(tile.rows):
@@ -120,6 +120,14 @@ class _Tiled:
             if found:
                 line[at : at + 4] = found
         return line
+
+    def _left_vectors(self, left):
+        """Vectors along the inner steps where those are contiguous, else along the rows (weights laid out for it)."""
+        out = [self._vectors(line) for line in left]
+        if len(left) % 4 or (len(left[0]) >= 4 and out[0][0] is not left[0][0]):
+            return out
+        columns = [self._vectors([line[k] for line in left]) for k in range(len(left[0]))]
+        return [[columns[k][i] for k in range(len(columns))] for i in range(len(left))]
 
     def _by_step(self, right):
         """Vectors along the inner steps instead, for a transposed operand."""

@@ -17,7 +17,7 @@ class Class:
         self.workgroup = workgroup
 
 
-CLASSES = {"cpu": Class(32, 8.0, 20.0, 256, 8), "gpu": Class(8192, 4.0, 6.0, 32, 64)}
+CLASSES = {"cpu": Class(32, 8.0, 20.0, 256, 16), "gpu": Class(8192, 4.0, 6.0, 32, 64)}
 ROWS = (1, 2, 4, 8, 16)
 COLUMNS = (1, 2, 4, 7, 8, 14, 16)
 
@@ -65,7 +65,7 @@ def choose(problem, device_class="cpu"):
     taps = problem.inner[-1] if problem.unrolled else 1
     work = problem.cells() * problem.depth()
     # Long shaders take long to compile: only large problems get large tiles.
-    most = kind.cells if work >= 1 << 24 else min(kind.cells, 64)
+    most = min(kind.cells, 64 if work < 1 << 22 else 128 if work < 1 << 26 else 256)
     best = None
     for rows in ROWS:
         if rows > 1 and rows >= 2 * problem.rows:
