@@ -11,6 +11,7 @@ from .kernels import Options
 from .node import Node, is_leaf, refuse_values, signature, topological
 from .plan import make_plan
 
+MAX_INPUTS = 7  # of a kernel of one's own: WebGPU grants 8 storage buffers, and one is the result
 MAX_PLANS = 256  # plans kept for graphs that were realised before
 
 
@@ -89,6 +90,27 @@ class WgpuBackend(Backend):
         if isinstance(out, tuple):
             return tuple([self._from_host(o) for o in out])
         return self._from_host(out)
+
+    def launch(self, name, source, inputs, dtype, shape, groups):
+        """The tensor of `dtype` and `shape` that a kernel of your own computes (examples/custom_kernel).
+
+        source: WGSL with an entry point `main`. Group 0 binds the inputs in their order, then the result: arrays of
+        32-bit words, row-major without gaps (f32 for floats, i32 and u32 for integers, u32 for bools). It is compiled
+        once, and is what a compiled kernel is found by. inputs: at most 7 Tensors; groups: workgroups (x, y, z).
+        The launch is recorded like every operation, and so becomes part of plans; what goes into it is computed first.
+        Raises BackendError for a tensor of another backend or one that does not live on the GPU.
+        """
+        for x in inputs:
+            if x.backend is not self:
+                raise BackendError("kernel {} of {!r} was given a tensor of {!r}".format(name, self, x.backend))
+            if x.data.op == "host" or not x.size:
+                raise BackendError("kernel {} was given {} {}, which has no buffer".format(name, x.dtype, x.shape))
+        if storage.word(dtype) is None:
+            raise BackendError("kernel {} cannot give {}, which does not live on the GPU".format(name, dtype))
+        if len(inputs) > MAX_INPUTS:
+            raise BackendError("kernel {} has {} inputs, at most {} fit".format(name, len(inputs), MAX_INPUTS))
+        arg = (name, source, tuple(groups))
+        return self._tensor("kernel", tuple([x.data for x in inputs]), arg, dtype, shape)
 
     def _to_host(self, x):
         if isinstance(x, (list, tuple)) and x and isinstance(x[0], Tensor):

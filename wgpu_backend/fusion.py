@@ -143,6 +143,8 @@ class Fusion:
                 state.kind == "inline" and node.op in _REREADS and self._members_cost(state) > CHEAP
             ):
                 state = self._store(s)
+            elif node.op == "kernel":  # somebody's own: it reads buffers and nothing else
+                state = self._store(s)
             leaves.update(state.leaves)
         while len(leaves) > self.max_inputs and self._store_one(node):
             leaves = _joined(*[self.states[id(s)].leaves for s in node.srcs])

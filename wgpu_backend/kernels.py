@@ -33,6 +33,8 @@ def describe(item):
 
 
 def _anchor_name(anchor):
+    if anchor.op == "kernel":
+        return anchor.arg[0]
     if anchor.op == "rows":
         return "rows_" + "_".join([r.arg[0] for r in anchor.arg.reductions])
     if anchor.op in ("reduce", "pool"):
@@ -95,7 +97,14 @@ def _rows(item, stored, options):
     return rows(item, stored, describe(item), options)
 
 
+def _own(item, stored, options):
+    """A kernel that somebody launched (WgpuBackend.launch)."""
+    name, source, groups = item.anchor.arg
+    return loop_kernel.Kernel(name, source, list(item.anchor.srcs), groups)
+
+
 _SPECIAL = {
+    "kernel": _own,
     "rows": _rows,
     "matmul": _contraction,
     "conv": _contraction,

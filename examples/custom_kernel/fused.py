@@ -1,0 +1,80 @@
+"""An operation of one's own: matrix product, addition and ReLU in one, added to backends from outside.
+
+`matmul_add_relu(lhs, rhs, bias)` works on every backend: on wgpu with the kernel in kernel.wgsl, on the others as the
+operations it is made of.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from emberlet import dtypes
+from emberlet import functional as F
+from emberlet.backend import extend, operation
+from emberlet.errors import BackendError, ShapeError
+from emberlet.shapes import broadcast, strides
+from emberlet.tensor import Tensor
+from emberlet.wgpu_backend import WgpuBackend
+from emberlet.wgpu_backend.template import read, render
+
+TEMPLATE = pathlib.Path(__file__).with_name("kernel.wgsl")
+WORKGROUP = (16, 16)
+MAX_GROUPS = 65535  # along each dimension, WebGPU's limit
+
+
+def matmul_add_relu(lhs: Tensor, rhs: Tensor, bias: Tensor) -> Tensor:
+    """max(lhs @ rhs + bias, 0): lhs (…, m, k), rhs (…, k, n), bias (…, m, n); leading dimensions broadcast, and so do
+    bias's last two. Raises ShapeError where they do not fit, BackendError where the tensors are not together.
+    """
+    if not lhs.backend is rhs.backend is bias.backend:
+        raise BackendError(f"lhs is on {lhs.backend}, rhs on {rhs.backend}, bias on {bias.backend}; move them together")
+    if min(lhs.ndim, rhs.ndim) < 2 or lhs.shape[-1] != rhs.shape[-2]:
+        raise ShapeError(f"matmul_add_relu: {lhs.shape} @ {rhs.shape}: columns of the first meet rows of the second")
+    shape = (*broadcast(lhs.shape[:-2], rhs.shape[:-2]), lhs.shape[-2], rhs.shape[-1])
+    if broadcast(shape, bias.shape) != shape:
+        raise ShapeError(f"matmul_add_relu: bias {bias.shape} does not broadcast to the product's {shape}")
+    own = operation(lhs.backend, "matmul_add_relu")
+    if own is not None:
+        return own(lhs, rhs, bias, shape)
+    return reference(lhs, rhs, bias)
+
+
+def reference(lhs: Tensor, rhs: Tensor, bias: Tensor) -> Tensor:
+    """The same from existing operations: what runs where nobody wrote a kernel, and what tests compare with."""
+    return F.relu(lhs @ rhs + bias)
+
+
+@extend(WgpuBackend, "matmul_add_relu")
+def on_gpu(backend: Any, lhs: Tensor, rhs: Tensor, bias: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """`matmul_add_relu` on a GPU: one kernel where it can serve. The caller has checked the shapes."""
+    *lead, m, n = shape
+    batches = 1
+    for size in lead:
+        batches *= size
+    groups = (-(-n // WORKGROUP[0]), -(-m // WORKGROUP[1]), batches)
+    kinds = {lhs.dtype, rhs.dtype, bias.dtype}
+    if kinds != {dtypes.float32} or 0 in (*shape, lhs.shape[-1]) or max(groups) > MAX_GROUPS:
+        return reference(lhs, rhs, bias)  # what the kernel is not written for
+    rank = len(shape)
+    info = [s for x in (lhs, rhs, bias) for s in broadcast_strides(x.shape, rank)]
+    info += [*strides(shape), *shape]
+    source = render(
+        read(str(TEMPLATE)),
+        {
+            "elem": "f32",
+            "rank": rank,
+            "k": lhs.shape[-1],
+            "workgroup_size_x": WORKGROUP[0],
+            "workgroup_size_y": WORKGROUP[1],
+        },
+    )
+    info = backend.from_list(info, dtypes.uint32, (len(info),))
+    return backend.launch("matmul_add_relu", source, (lhs, rhs, bias, info), dtypes.float32, shape, groups)
+
+
+def broadcast_strides(shape: Sequence[int], rank: int) -> list[int]:
+    """The strides of a contiguous tensor of `shape` seen as one of `rank` dimensions; 0 where it broadcasts."""
+    own = [0 if n == 1 else s for n, s in zip(shape, strides(shape), strict=True)]
+    return [0] * (rank - len(own)) + own
