@@ -218,7 +218,7 @@ def register(name, factory):
 def extend(backend_class, name=None):
     """Decorator: add an operation (a function of (backend, *args)) to a backend class, under its own name or `name`.
 
-    The functional layer, or your own function, finds it with `x.backend.operation(name)`. See examples/custom_kernel.
+    The functional layer, or your own function, finds it with `operation(x.backend, name)`. See examples/custom_kernel.
     """
 
     def add(function):
