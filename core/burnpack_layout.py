@@ -111,6 +111,7 @@ def write(file, header, order):
         data = source.read()
         for piece in (data,) if isinstance(data, (bytes, bytearray, memoryview)) else data:
             size += file.write(piece)
+        data = piece = None  # freed before the next one is read
         if size != begin + start + source.nbytes:
             raise FormatError(
                 "tensor {!r} gave {} bytes where {} of shape {} takes {}".format(
