@@ -31,11 +31,13 @@ class Module:
 
     def params(self):
         """The Params, each once."""
-        seen = []
+        seen = {}
+        found = []
         for _, param in self.named_params():
-            if not any(p is param for p in seen):
-                seen.append(param)
-        return seen
+            if id(param) not in seen:
+                seen[id(param)] = True
+                found.append(param)
+        return found
 
     def num_params(self):
         """Number of elements of all parameters; nothing is initialised."""
@@ -50,10 +52,10 @@ class Module:
     def map(self, mapper):
         """Replace every parameter's value by mapper(name, tensor), or mapper.map(name, tensor). Returns self."""
         call = getattr(mapper, "map", mapper)
-        seen = []
+        seen = {}
         for name, param in self.named_params():
-            if not any(p is param for p in seen):
-                seen.append(param)
+            if id(param) not in seen:
+                seen[id(param)] = True
                 param.set(call(name, param.val()))
         return self
 

@@ -4,6 +4,7 @@ import os
 import stat
 import struct
 import sys
+import weakref
 
 import pytest
 from emberlet import dtypes
@@ -156,6 +157,22 @@ def test_the_bytes_may_come_in_pieces_of_any_buffer():
     pieces = [array.array("f", [1.0]), b"", memoryview(array.array("f", [2.0, 3.0])), bytearray(4)]
     found = Burnpack.from_bytes(dumps({"t": Source(dtypes.float32, (4,), lambda: iter(pieces))}))
     assert struct.unpack("<4f", found.raw("t")) == (1.0, 2.0, 3.0, 0.0)
+
+
+def test_one_tensor_is_held_at_a_time(tmp_path):
+    class Data(bytearray):  # a bytearray itself knows no weak references
+        pass
+
+    alive = []
+
+    def read():
+        assert not any(ref() for ref in alive)
+        data = Data(1000)
+        alive.append(weakref.ref(data))
+        return data
+
+    save(tmp_path / "m", {name: Source(dtypes.uint8, (1000,), read) for name in "abc"})
+    assert len(alive) == 3
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are POSIX's")
