@@ -24,7 +24,7 @@ def conv(backend, x, weight, bias, stride, padding, dilation, groups):
     spatial = tuple([window(x.shape[i + 2], kernel[i], stride[i], padding[i], dilation[i]) for i in range(n)])
     for low, high in padding:
         if low or high:
-            x = backend.pad(x, ((0, 0), (0, 0), *padding), 0)
+            x = backend.pad(x, ((0, 0), (0, 0)) + tuple(padding), 0)
             break
     values, taps_of = listed(x), listed(weight)
     area = size(x.shape[2:])
@@ -50,7 +50,7 @@ def conv(backend, x, weight, bias, stride, padding, dilation, groups):
                         s += o
                         column += values[s : s + reach : step]
                     seen.append(column)
-            windows = list(zip(*seen, strict=True))
+            windows = list(zip(*seen))
             each = outputs // groups
             for m in range(group * each, (group + 1) * each):
                 taken = taps_of[m * length : (m + 1) * length]
@@ -59,5 +59,5 @@ def conv(backend, x, weight, bias, stride, padding, dilation, groups):
                     out += [sum(map(mul, taken, w), shift) for w in windows]
                 else:
                     out += [sum(map(mul, taken, w)) for w in windows]
-    shape = (batch, outputs, *spatial)
+    shape = (batch, outputs) + spatial
     return backend.new(build(x.dtype, out, len(out)), x.dtype, shape)

@@ -16,7 +16,7 @@ def matmul(backend, a, b):
         b = backend.expand(b, lead + (k, n))
     axes = tuple(range(len(lead)))
     left = listed(a)
-    right = listed(backend.permute(b, (*axes, len(lead) + 1, len(lead))))  # its columns lie together
+    right = listed(backend.permute(b, axes + (len(lead) + 1, len(lead))))  # its columns lie together
     out = []
     for batch in range(size(lead)):
         first, second = batch * m * k, batch * k * n
@@ -24,5 +24,5 @@ def matmul(backend, a, b):
         for i in range(m):
             row = left[first + i * k : first + (i + 1) * k]
             out += [sum(map(mul, row, column)) for column in columns]
-    shape = (*lead, m, n)
+    shape = lead + (m, n)
     return backend.new(build(a.dtype, out, len(out)), a.dtype, shape)

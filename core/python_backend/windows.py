@@ -11,7 +11,7 @@ def pool(backend, op, x, kernel, stride, padding, dilation):
     spatial = tuple([window(x.shape[i + 2], kernel[i], stride[i], padding[i], dilation[i]) for i in range(n)])
     for low, high in padding:
         if low or high:
-            x = backend.pad(x, ((0, 0), (0, 0), *padding), identity(op, x.dtype))
+            x = backend.pad(x, ((0, 0), (0, 0)) + tuple(padding), identity(op, x.dtype))
             break
     values = listed(x)
     area = size(x.shape[2:])
@@ -29,11 +29,11 @@ def pool(backend, op, x, kernel, stride, padding, dilation):
                 column += values[s : s + reach : step]
             seen.append(column)
         if op == "sum":
-            out += map(sum, zip(*seen, strict=True))
+            out += map(sum, zip(*seen))
         elif len(seen) == 1:
             out += seen[0]
         elif x.dtype.is_float and (total := sum(values[base : base + area])) - total != 0:
-            out += map(largest, zip(*seen, strict=True))  # an infinity or a NaN somewhere
+            out += map(largest, zip(*seen))  # an infinity or a NaN somewhere
         else:
             out += map(max, *seen)
-    return backend.new(build(x.dtype, out, len(out)), x.dtype, (*x.shape[:2], *spatial))
+    return backend.new(build(x.dtype, out, len(out)), x.dtype, x.shape[:2] + spatial)
