@@ -6,24 +6,25 @@ own name (ConvTranspose2d in conv_transpose.py), or names.py says where. docs/mo
 
 
 def __getattr__(name):
-    found = None
-    if name[0].isupper():
-        try:
-            found = getattr(_file(_snake(name)), name, None)
-        except ImportError:
-            pass
+    found = getattr(_file(_snake(name)), name, None) if name[0].isupper() else None
     if found is None:
         file = _file("names").FILES.get(name)
-        try:
-            found = getattr(_file(file), name) if file else _file(name)
-        except ImportError:
+        found = getattr(_file(file), name) if file else _file(name)
+        if found is None:
             raise AttributeError("module 'emberlet.nn' has no attribute " + repr(name))
     globals()[name] = found
     return found
 
 
 def _file(name):
-    return __import__("emberlet." + (name[2:] if name[0] == "." else "nn." + name), None, None, ("*",))
+    """The module of that name, None where there is no such file."""
+    path = "emberlet." + (name[2:] if name[0] == "." else "nn." + name)
+    try:
+        return __import__(path, None, None, ("*",))
+    except ImportError as error:
+        if repr(path) in str(error):
+            return None
+        raise  # the file is there, and something that it imports is not
 
 
 def _snake(name):

@@ -316,6 +316,16 @@ def test_every_name_of_the_table_is_there():
         nn.Conv9d  # noqa: B018
 
 
+def test_a_layer_whose_imports_fail_says_which(monkeypatch):
+    import sys
+
+    monkeypatch.delitem(sys.modules, "emberlet.nn.swiglu", raising=False)
+    monkeypatch.delattr(nn, "SwiGlu", raising=False)
+    monkeypatch.setitem(sys.modules, "emberlet.nn.linear", None)
+    with pytest.raises(ImportError, match=r"emberlet\.nn\.linear"):
+        nn.SwiGlu  # noqa: B018
+
+
 # -- refusals ---------------------------------------------------------------------------------------------------------
 
 
