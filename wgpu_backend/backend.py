@@ -28,6 +28,7 @@ class WgpuBackend(Backend):
     def __init__(self, index=0, device=None, strict=False, planning=False):
         Backend.__init__(self, index)
         self._device = device
+        self._opened = False
         self._host = None
         self.strict = strict
         self.fallbacks = {}
@@ -40,12 +41,13 @@ class WgpuBackend(Backend):
     @property
     def device(self):
         """The Device (device.py), opened on first use. Raises BackendError where the machine has none."""
-        if self._device is None:
+        if self._device is None or (self._device.lost and self._opened):
             if self.planning:
                 raise BackendError("this wgpu backend only makes plans; it has no device to compute values on")
             from .device import open_device
 
             self._device = open_device(self.index)
+            self._opened = True
         return self._device
 
     @property
@@ -75,6 +77,12 @@ class WgpuBackend(Backend):
     def _record(self, name, tensors, args, op, arg, dtype, shape):
         """Record op over tensors; on the host where one of them, or the result, cannot live on the GPU."""
         for x in tensors:
+            if x.backend is not self:
+                raise BackendError(
+                    "{} got a tensor of {!r} and works on {!r}; move it with .to_device()".format(
+                        name, x.backend, self
+                    )
+                )
             if x.data.op == "host":
                 return self.on_host(name, args)
         if storage.word(dtype) is None:
@@ -212,6 +220,12 @@ class WgpuBackend(Backend):
             allocation = self.device.allocate(node.count * 4)
             self.device.write(allocation, node.arg)
             node.become_buffer(allocation)
+        if node.buffer.device is not self.device:
+            raise BackendError(
+                "a tensor {} {} lies on another GPU device, or on one that was lost; this is {!r}".format(
+                    node.dtype, node.shape, self
+                )
+            )
         return node.buffer
 
     # -- creation -------------------------------------------------------------------------------------------------

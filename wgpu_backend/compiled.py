@@ -48,7 +48,7 @@ class Compiled:
     def _tensor(self, x):
         if isinstance(x, Tensor) or not hasattr(x, "shape"):
             return x
-        from emberlet.functional.creation import asarray
+        from emberlet.functional.arrays import asarray
 
         return asarray(x, device=self.backend)
 

@@ -30,20 +30,30 @@ _FINALIZERS = sys.implementation.name != "micropython"  # which never calls __de
 
 
 class Allocation:
-    """A GPU buffer that goes back to its device's pool when nothing refers to it any more."""
+    """GPU memory that goes back to its device's pool when nothing refers to it any more.
 
-    __slots__ = ("device", "gpu", "nbytes")
+    gpu: the buffer; pages: [self], or, where it is larger than one binding may be, an Allocation per page (gpu: None).
+    """
 
-    def __init__(self, device, gpu, nbytes):
+    __slots__ = ("_parts", "device", "gpu", "nbytes")
+
+    def __init__(self, device, gpu, nbytes, parts=None):
         self.device = device
         self.gpu = gpu
         self.nbytes = nbytes
+        self._parts = parts
+
+    @property
+    def pages(self):
+        return self._parts or [self]
 
     def free(self):
-        """Give the buffer back to the pool now."""
+        """Give the memory back to the pool now."""
         if self.gpu is not None:
             self.device.recycle(self.gpu, self.nbytes)
             self.gpu = None
+        for part in self._parts or ():
+            part.free()
 
     def __del__(self):
         self.free()
@@ -56,6 +66,11 @@ def size_class(nbytes):
         size *= 2
     step = max(64, size // 4)
     return (nbytes + step - 1) // step * step if nbytes > size else size
+
+
+def page_size(limits):
+    """The most bytes of one buffer that can be bound, a multiple of 256."""
+    return min(limits["max-storage-buffer-binding-size"], limits["max-buffer-size"]) // 256 * 256
 
 
 def device_class(info):
@@ -74,27 +89,48 @@ class Device:
         self.raw = raw
         self.queue = raw.queue
         self.device_class = device_class(raw.adapter_info)
+        self.page_bytes = page_size(raw.limits)
+        self.max_bindings = min(16, raw.limits["max-storage-buffers-per-shader-stage"])
         self.free = {}
         self.lent = {}
         self.free_bytes = 0
         self.live_bytes = 0
         self.pipelines = {}
         self.created_buffers = 0
+        self.lost = False
+
+    def failure(self, what, error):
+        """The BackendError for something the device refused; notes where it is lost."""
+        text = str(error)
+        if "is lost" in text or "was lost" in text or "Device lost" in text:
+            self.lost = True
+            return BackendError(
+                "the GPU device was lost while {}; what was on it is gone. Load the model again: the next "
+                "operation opens a new device ({})".format(what, text.strip().replace("\n", " "))
+            )
+        if isinstance(error, BackendError):
+            return error
+        return BackendError("{} failed: {}".format(what, text))
 
     # -- buffers --------------------------------------------------------------------------------------------------
 
     def allocate(self, nbytes):
-        """An Allocation of at least nbytes."""
-        size = size_class(max(4, nbytes))
-        pool = self.free.get(size)
-        if pool:
-            gpu = pool.pop()
+        """An Allocation of at least nbytes. Raises BackendError where the device has no room for it."""
+        if nbytes > self.page_bytes:
+            parts = []
+            for at in range(0, nbytes, self.page_bytes):
+                parts.append(self.allocate(min(self.page_bytes, nbytes - at)))
+            return Allocation(self, None, nbytes, parts)
+        size = min(size_class(max(4, nbytes)), self.page_bytes)
+        gpu = None
+        try:
+            gpu = self.free[size].pop()
             self.free_bytes -= size
-        else:
+        except (KeyError, IndexError):
             try:
                 gpu = self.raw.create_buffer(size=size, usage=STORAGE | COPY_SRC | COPY_DST)
             except Exception as error:
-                raise BackendError("the device could not allocate {} bytes: {}".format(size, error))
+                raise self.failure("allocating {} bytes on the GPU".format(size), error)
             self.created_buffers += 1
         self.live_bytes += size
         if _FINALIZERS:
@@ -113,16 +149,40 @@ class Device:
             gpu.destroy()
 
     def write(self, allocation, data):
-        self.queue.write_buffer(allocation.gpu, 0, data)
+        """Upload row-major words into an allocation."""
+        try:
+            if allocation.gpu is not None:
+                self.queue.write_buffer(allocation.gpu, 0, data)
+                return
+            data = memoryview(data)
+            for i in range(len(allocation.pages)):
+                part = data[i * self.page_bytes : (i + 1) * self.page_bytes]
+                self.queue.write_buffer(allocation.pages[i].gpu, 0, part)
+        except Exception as error:
+            raise self.failure("uploading", error)
 
     def read(self, allocation, nbytes):
-        return self.queue.read_buffer(allocation.gpu, 0, (nbytes + 3) // 4 * 4)[:nbytes]
+        """The first nbytes of an allocation, a multiple of 4."""
+        try:
+            if allocation.gpu is not None:
+                return self.queue.read_buffer(allocation.gpu, 0, nbytes)
+            parts = []
+            for i in range(len(allocation.pages)):
+                size = min(self.page_bytes, nbytes - i * self.page_bytes)
+                parts.append(bytes(self.queue.read_buffer(allocation.pages[i].gpu, 0, size)))
+            return b"".join(parts)
+        except Exception as error:
+            raise self.failure("reading back", error)
 
     async def read_async(self, allocation, nbytes):
         """`read`, awaited."""
-        if must_await():
-            return (await self.queue.read_buffer_async(allocation.gpu, 0, (nbytes + 3) // 4 * 4))[:nbytes]
-        return self.read(allocation, nbytes)
+        if not must_await():
+            return self.read(allocation, nbytes)
+        parts = []
+        for i in range(len(allocation.pages)):
+            size = min(self.page_bytes, nbytes - i * self.page_bytes)
+            parts.append(await self.queue.read_buffer_async(allocation.pages[i].gpu, 0, size))
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     # -- pipelines ------------------------------------------------------------------------------------------------
 
@@ -136,7 +196,7 @@ class Device:
                     label=name, layout="auto", compute={"module": module, "entry_point": "main"}
                 )
             except Exception as error:
-                raise BackendError("kernel {} does not compile: {}\n{}".format(name, error, _numbered(source)))
+                raise self.failure("compiling kernel {}".format(name), _Faulty(error, source))
             found = self.pipelines[source] = (pipeline, pipeline.get_bind_group_layout(0))
         return found
 
@@ -154,17 +214,25 @@ class Device:
                 try:
                     pipeline = await started[source]
                 except Exception as error:
-                    raise BackendError("kernel {} does not compile: {}\n{}".format(name, error, _numbered(source)))
+                    raise self.failure("compiling kernel {}".format(name), _Faulty(error, source))
                 self.pipelines[source] = (pipeline, pipeline.get_bind_group_layout(0))
         return [self.pipelines[source] for _, source in kernels]
 
-    def bind(self, layout, buffers):
-        """A bind group over GPU buffers, in binding order."""
-        entries = [
-            {"binding": i, "resource": {"buffer": buffers[i], "offset": 0, "size": buffers[i].size}}
-            for i in range(len(buffers))
-        ]
+    def bind(self, layout, allocations, pages):
+        """A bind group over the first pages[i] pages of each of the allocations, in binding order."""
+        entries = []
+        for i in range(len(allocations)):
+            for part in allocations[i].pages[: pages[i]]:
+                resource = {"buffer": part.gpu, "offset": 0, "size": part.nbytes}
+                entries.append({"binding": len(entries), "resource": resource})
         return self.raw.create_bind_group(layout=layout, entries=entries)
+
+
+class _Faulty(Exception):
+    """What a compiler said of a shader, with the shader's text, its lines numbered."""
+
+    def __init__(self, error, source):
+        Exception.__init__(self, "{}\n{}".format(error, _numbered(source)))
 
 
 def _numbered(source):
@@ -196,7 +264,7 @@ _devices = {}
 def open_device(index=0):
     """The Device number `index`, opened once. Raises BackendError where there is no such adapter."""
     found = _devices.get(index)
-    if found is None:
+    if found is None or found.lost:
         found = _devices[index] = Device(_open(index))
     return found
 
@@ -206,7 +274,7 @@ async def open_device_async(index=0):
     if not must_await():
         return open_device(index)
     found = _devices.get(index)
-    if found is None:
+    if found is None or found.lost:
         from .micropython_device import gpu
 
         if index:
@@ -257,5 +325,5 @@ def _features(adapter):
 
 
 def _limits(adapter):
-    wanted = ("max-storage-buffer-binding-size", "max-buffer-size", "max-compute-workgroup-storage-size")
+    wanted = ("max-storage-buffer-binding-size", "max-buffer-size", "max-storage-buffers-per-shader-stage")
     return {name: adapter.limits[name] for name in wanted}

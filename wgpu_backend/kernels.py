@@ -6,18 +6,22 @@ from .reductions import specification
 
 
 class Options:
-    """What kernels are made for. device_class: "gpu", or "cpu" for a device in software; max_bindings: storage buffers
-    of a kernel; tile: a tiles.Tile for every contraction, or None to choose."""
+    """What kernels are made for; the defaults are WebGPU's baseline.
 
-    def __init__(self, device_class="gpu", max_bindings=8):
+    device_class: "gpu", or "cpu" for a device in software; max_bindings: storage buffers of a kernel; page_bytes: the
+    most bytes of one of them; tile: a tiles.Tile for every contraction, or None to choose.
+    """
+
+    def __init__(self, device_class="gpu", max_bindings=8, page_bytes=1 << 27):
         self.device_class = device_class
         self.max_bindings = max_bindings
+        self.page_bytes = page_bytes
         self.tile = None
 
     @staticmethod
     def of(device):
         """The Options for a Device."""
-        return Options(device.device_class)
+        return Options(device.device_class, device.max_bindings, device.page_bytes)
 
 
 def describe(item):

@@ -3,18 +3,37 @@
 So it can be cached, run with other inputs, and saved (plan_file.py).
 """
 
+from emberlet.errors import UnsupportedError
+
 from . import kernels
 from .fusion import Fusion
 from .node import is_leaf
+from .paging import paged, pages
 from .plan_data import Buffer, Plan, Step
 
 
 def make_plan(roots, options):
+    """`plan_with`, fusing less until every kernel keeps to the device's number of bindings."""
+    inputs = options.max_bindings - 2
+    while True:
+        try:
+            return plan_with(roots, options, inputs)
+        except TooManyBindings as error:
+            inputs -= 1
+            if inputs < 2:
+                raise UnsupportedError(str(error))
+
+
+class TooManyBindings(Exception):
+    """A kernel would bind more buffers than the device allows."""
+
+
+def plan_with(roots, options, max_inputs):
     """(Plan, external nodes): the plan that computes `roots`, and the nodes whose buffers its externals are.
 
-    options: kernels.Options (limits, features and tile sizes the kernels are made for).
+    options: kernels.Options; max_inputs: the most tensors a kernel is to read.
     """
-    fusion = Fusion(roots)
+    fusion = Fusion(roots, max_inputs)
     plan = Plan()
     number = {}
     externals = []
@@ -58,12 +77,19 @@ def make_plan(roots, options):
     sources = {}
     for item in fusion.items:
         kernel = kernels.build(item, fusion.stored, options)
-        target = buffer_of(item.region[0] if item.region else item.node)
+        whole = item.region[0] if item.region else item.node
+        target = buffer_of(whole)
+        sizes = [n.count * 4 for n in kernel.inputs] + [whole.count * 4]
+        if len(sizes) > options.max_bindings:
+            raise TooManyBindings("kernel {} binds {} buffers".format(kernel.name, len(sizes)))
+        kernel = paged(kernel, sizes, options.page_bytes, options.max_bindings)
         if kernel.source not in sources:
             sources[kernel.source] = len(plan.kernels)
             plan.kernels.append((kernel.name, kernel.source))
         bound = [buffer_of(n) for n in kernel.inputs] + [target]
-        plan.steps.append(Step(sources[kernel.source], bound, kernel.groups))
+        plan.steps.append(
+            Step(sources[kernel.source], bound, kernel.groups, [pages(n, options.page_bytes) for n in sizes])
+        )
     plan.outputs = [buffer_of(r) for r in roots]
     _share_temporaries(plan)
     return plan, externals

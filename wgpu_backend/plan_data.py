@@ -10,11 +10,13 @@ class Buffer:
 
 
 class Step:
-    """One dispatch: number of the kernel, numbers of the buffers bound (inputs, then the output), workgroups."""
+    """One dispatch: number of the kernel, numbers of the buffers bound (inputs, then the output), workgroups; pages:
+    how many pages of each buffer are bound (paging.py), one of each unless given."""
 
-    def __init__(self, kernel, buffers, groups):
+    def __init__(self, kernel, buffers, groups, pages=None):
         self.kernel = kernel
         self.buffers = buffers
+        self.pages = [1] * len(buffers) if pages is None else pages
         self.groups = groups
 
 

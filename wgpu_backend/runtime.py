@@ -15,17 +15,26 @@ def run_once(device, plan, externals):
     for i in range(len(plan.buffers)):
         if i not in allocations:
             allocations[i] = device.allocate(plan.buffers[i].nbytes)
-    if plan.steps:
+    try:
         encoder = device.raw.create_command_encoder()
         run = encoder.begin_compute_pass()
         for step in plan.steps:
             pipeline, layout = device.pipeline(plan.kernels[step.kernel][0], plan.kernels[step.kernel][1])
             run.set_pipeline(pipeline)
-            run.set_bind_group(0, device.bind(layout, [allocations[b].gpu for b in step.buffers]))
+            run.set_bind_group(0, device.bind(layout, [allocations[b] for b in step.buffers], step.pages))
             run.dispatch_workgroups(step.groups[0], step.groups[1], step.groups[2])
         run.end()
         device.queue.submit([encoder.finish()])
+    except Exception as error:
+        raise device.failure("running {}".format(named(plan)), error)
     return [allocations[b] for b in plan.outputs]
+
+
+def named(plan):
+    """The kernels of a plan, as many as fit into a message."""
+    names = [name for name, _ in plan.kernels[:4]]
+    more = len(plan.kernels) - len(names)
+    return "kernels {}{}".format(", ".join(names), " and {} more".format(more) if more else "")
 
 
 class Program:
@@ -48,9 +57,13 @@ class Program:
         self.copies = []
         at = 0
         for number, nbytes in results:
-            size = (nbytes + 3) // 4 * 4
-            self.copies.append((self.allocations[number].gpu, at, size))
-            at += size
+            left = nbytes
+            for page in self.allocations[number].pages:
+                size = min(left, page.nbytes)
+                if size:
+                    self.copies.append((page.gpu, at, size))
+                at += size
+                left -= size
         self._staged = device.raw.create_buffer(size=max(4, at), usage=COPIED if must_await() else READABLE)
         self._lock = lock()
 
@@ -68,7 +81,7 @@ class Program:
         steps = []
         for step in self.plan.steps:
             pipeline, layout = pipelines[step.kernel]
-            group = self.device.bind(layout, [self.allocations[b].gpu for b in step.buffers])
+            group = self.device.bind(layout, [self.allocations[b] for b in step.buffers], step.pages)
             x, y, z = step.groups
             steps.append((pipeline, group, x, y, z))
         self.steps = steps
@@ -77,7 +90,7 @@ class Program:
         device = self.device
         for i in range(len(self.inputs)):
             if data[i] is not None:
-                device.queue.write_buffer(self.allocations[self.inputs[i][0]].gpu, 0, data[i])
+                device.write(self.allocations[self.inputs[i][0]], data[i])
         encoder = device.raw.create_command_encoder()
         run = encoder.begin_compute_pass()
         bind, dispatch = run.set_bind_group, run.dispatch_workgroups
@@ -94,30 +107,41 @@ class Program:
         device.queue.submit([encoder.finish()])
 
     def _split(self, whole):
-        return [whole[self.copies[i][1] : self.copies[i][1] + self.results[i][1]] for i in range(len(self.results))]
+        out = []
+        at = 0
+        for _, nbytes in self.results:
+            out.append(whole[at : at + nbytes])
+            at += nbytes
+        return out
 
     def run(self, data):
         """Bytes of the results, given those of the inputs (None leaves an input as it is): one submission."""
         with self._lock:
-            self.prepare()
-            self._submit(data)
-            staged = self._staged
-            staged.map_sync("READ")
-            whole = staged.read_mapped()
-            staged.unmap()
+            try:
+                self.prepare()
+                self._submit(data)
+                staged = self._staged
+                staged.map_sync("READ")
+                whole = staged.read_mapped()
+                staged.unmap()
+            except Exception as error:
+                raise self.device.failure("running {}".format(named(self.plan)), error)
         return self._split(whole)
 
     async def run_async(self, data):
         """`run`, awaited. One call at a time."""
-        await self.prepare_async()
-        self._submit(data)
-        staged = self._staged
-        if must_await():
-            return self._split(await self.device.queue.read_buffer_async(staged))
-        await staged.map_async("READ")
-        whole = staged.read_mapped()
-        staged.unmap()
-        return self._split(whole)
+        try:
+            await self.prepare_async()
+            self._submit(data)
+            staged = self._staged
+            if must_await():
+                return self._split(await self.device.queue.read_buffer_async(staged))
+            await staged.map_async("READ")
+            whole = staged.read_mapped()
+            staged.unmap()
+            return self._split(whole)
+        except Exception as error:
+            raise self.device.failure("running {}".format(named(self.plan)), error)
 
     def release(self):
         """Give the memory back now; a Program is not to be run afterwards."""
