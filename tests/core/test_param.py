@@ -290,3 +290,37 @@ def test_identities_are_random_equal_by_value_and_hashable():
     assert ParamId() != ParamId()
     assert ParamId(5) == ParamId(5)
     assert len({ParamId(5), ParamId(5), ParamId(6)}) == 2
+
+
+def test_the_same_holds_on_micropython(unix_port):
+    script = """
+import _thread, time
+import emberlet as el
+from emberlet.param import Param
+calls = []
+def init(shape, dtype, backend):
+    calls.append(1)
+    if len(calls) == 1:
+        raise OSError("not yet")
+    time.sleep(0.01)
+    return el.zeros(shape, dtype=dtype, device=backend)
+p = Param.uninitialized(init, (2,)).init_mapper(lambda t: t + 1)
+try:
+    p.val()
+except OSError:
+    print(p, p.shape, p.is_initialized)
+c = p.clone()
+seen = []
+for _ in range(8):
+    _thread.start_new_thread(lambda: seen.append(p.val()), ())
+while len(seen) < 8:
+    time.sleep(0.001)
+print(len(calls), all([v is seen[0] for v in seen]), seen[0].tolist(), c.is_initialized, c.id == p.id, len(str(p.id)))
+p.load_mapper(lambda t: t * 2)
+p.set(p.loaded(el.asarray([1, 2], dtype=el.float64)))
+print(p.val().tolist(), p.dtype, p.map(lambda t: t + 1).saved().tolist())
+"""
+    said = unix_port.run(script).check().stdout
+    assert said == (
+        "Param((2,), float32, lazy) (2,) False\n2 True [1.0, 1.0] False True 13\n[2.0, 4.0] float32 [3.0, 5.0]\n"
+    )
