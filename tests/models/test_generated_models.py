@@ -1,19 +1,16 @@
-"""The code generated from each model gives onnxruntime's outputs."""
-
-import re
+"""The code generated from each model gives onnxruntime's outputs, on every backend."""
 
 import numpy as np
 import onnx
 import pytest
-from emberlet import Tensor, get_backend
+from emberlet import Tensor, dtypes, get_backend
 from emberlet.codegen import load
-from emberlet.errors import ModelError
 from models.index import Case, cases
+
+BACKENDS = ["numpy", "python", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))]
 
 
 def to_tensor(array: np.ndarray, backend: str) -> Tensor:
-    from emberlet import dtypes
-
     return get_backend(backend).from_bytes(array.tobytes(), dtypes.dtype(array.dtype.name), array.shape)
 
 
@@ -22,18 +19,15 @@ def to_array(tensor: Tensor) -> np.ndarray:
     return np.frombuffer(data, dtype=tensor.dtype.name).reshape(tensor.shape)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.id)
-def test_generated_model_gives_onnxruntimes_outputs(case: Case) -> None:
-    try:
-        model = load(case.model, backend="numpy")
-    except ModelError as error:
-        if "the operator is not supported" in str(error):
-            names = re.findall(r"\(([\w.]+)\): the operator", str(error))
-            pytest.xfail(f"not supported yet: {', '.join(sorted(set(names)))}")
-        raise
+def test_generated_model_gives_onnxruntimes_outputs(case: Case, backend: str) -> None:
+    if backend == "wgpu":
+        pytest.importorskip("wgpu")
+    model = load(case.model, backend=backend)
     given = case.inputs()
     order = [i.name for i in onnx.load(case.model).graph.input if i.name in given]
-    results = model(*(to_tensor(given[name], "numpy") for name in order))
+    results = model(*(to_tensor(given[name], backend) for name in order))
     results = results if isinstance(results, tuple) else (results,)
     for (name, want), result in zip(case.outputs().items(), results, strict=True):
         got = to_array(result)

@@ -1,0 +1,227 @@
+"""Activations, normalisation and products of com.microsoft, against onnxruntime where it has them on a CPU."""
+
+from math import erf
+from typing import Any
+
+import numpy as np
+import pytest
+from emberlet.codegen import load
+from emberlet.errors import ModelError
+from support.contrib_node import check, generated, levels, normal, number, one_node
+
+F32 = np.float32
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return (x * 0.5 * (1 + np.vectorize(erf)(x / np.sqrt(2)))).astype(F32)
+
+
+def silu(x: np.ndarray) -> np.ndarray:
+    return (x / (1 + np.exp(-x))).astype(F32)
+
+
+def test_bias_split_gelu() -> None:
+    x, bias = normal(1, 2, 3, 8), normal(2, 8)
+    left, right = np.split(x + bias, 2, axis=-1)
+    check("BiasSplitGelu", [x, bias], want=[left * gelu(right)])
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.7])
+def test_quick_gelu(alpha: float) -> None:
+    check("QuickGelu", [normal(3, 4, 5)], alpha=alpha)
+
+
+def test_bias_softmax_over_the_last_axis() -> None:
+    x, bias = normal(4, 2, 3, 5), normal(5, 1, 5)
+    shares = np.exp(x + bias)
+    want = shares / shares.sum(-1, keepdims=True)
+    check("BiasSoftmax", [x, bias], want=[want], axis=2, is_inner_broadcast=0)
+
+
+def test_expand_dims() -> None:
+    check("ExpandDims", [normal(6, 2, 3), number(-2, np.int32)], constants=(1,))
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+def test_trilu(upper: int) -> None:
+    check("Trilu", [normal(7, 4, 5), number(1, np.int64)], constants=(1,), upper=upper)
+
+
+# -- normalisation ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("constants", [(2, 3, 4), ()])
+def test_skip_layer_normalization_with_its_statistics(constants: tuple[int, ...]) -> None:
+    x, skip, (gamma, beta, bias) = normal(10, 2, 3, 16), normal(11, 3, 16), (normal(12 + i, 16) for i in range(3))
+    total = x + skip + bias
+    mean, inverse = total.mean(-1, keepdims=True), 1 / np.sqrt(total.var(-1, keepdims=True) + 1e-5)
+    y = (total - mean) * inverse * gamma + beta
+    inputs, results = [x, skip, gamma, beta, bias], (F32,) * 4
+    want: list[np.ndarray | None] = [y, mean, inverse, total]
+    check("SkipLayerNormalization", inputs, constants=constants, results=results, want=want, epsilon=1e-5)
+    check("SkipLayerNormalization", inputs, constants=constants, epsilon=1e-5)
+
+
+def test_skip_layer_normalization_of_tokens() -> None:
+    inputs = [normal(14, 7, 16), normal(15, 7, 16), normal(16, 16)]
+    check("SkipSimplifiedLayerNormalization", inputs, constants=(2,), results=(F32, None, None, F32))
+
+
+@pytest.mark.parametrize("axis", [-1, 1, 2])
+def test_simplified_layer_normalization(axis: int) -> None:
+    x = normal(17, 2, 3, 16)
+    scale = normal(18, *x.shape[axis:])
+    check("SimplifiedLayerNormalization", [x, scale], constants=(1,), domain="", axis=axis, epsilon=1e-4)
+
+
+@pytest.mark.parametrize("segments", [False, True])
+def test_embed_layer_normalization_with_positions_and_its_sum(segments: bool) -> None:
+    ids = np.array([[1, 4, 2], [0, 3, 3]], dtype=np.int32)
+    positions = np.array([[2, 1, 0]], dtype=np.int32)
+    segment = [ids % 2, normal(19, 2, 8)] if segments else [None, None]
+    tables, affine = [normal(20, 6, 8), normal(21, 5, 8)], [normal(22, 8), normal(23, 8)]
+    inputs = [ids, segment[0], *tables, segment[1], *affine, None, positions]
+    check("EmbedLayerNormalization", inputs, results=(F32, np.int32, F32), constants=(2, 3, 4, 5, 6))
+
+
+@pytest.mark.parametrize("channels_last", [0, 1])
+@pytest.mark.parametrize("activation", [0, 1])
+def test_group_norm(channels_last: int, activation: int) -> None:
+    x, gamma, beta = normal(24, 2, 6, 4, 5), normal(25, 6), normal(26, 6)
+    grouped = x.reshape(2, 3, -1)
+    flat = (grouped - grouped.mean(-1, keepdims=True)) / np.sqrt(grouped.var(-1, keepdims=True) + 1e-5)
+    want = flat.reshape(x.shape) * gamma[:, None, None] + beta[:, None, None]
+    want = silu(want) if activation else want
+    if channels_last:
+        x, want = np.ascontiguousarray(np.moveaxis(x, 1, -1)), np.moveaxis(want, 1, -1)
+    given = {"groups": 3, "activation": activation, "channels_last": channels_last}
+    check("GroupNorm", [x, gamma, beta], want=[want], constants=(1, 2), **given)
+
+
+# -- products ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", [0, 1])
+@pytest.mark.parametrize("turned", [0, 1])
+def test_fused_mat_mul_turns_its_operands(batch: int, turned: int) -> None:
+    a, b = normal(30, 2, 3, 4, 5), normal(31, 2, 3, 5, 6)
+    for axes, on in (((0, 1, 3, 2), turned), ((2, 0, 1, 3), batch)):
+        a, b = (np.ascontiguousarray(x.transpose(axes)) if on else x for x in (a, b))
+    given = {"transA": turned, "transB": turned, "transBatchA": batch, "transBatchB": batch, "alpha": 0.3}
+    check("FusedMatMul", [a, b], **given)
+    check("FusedMatMul", [a, b], constants=(1,), **given)
+
+
+def test_fused_mat_mul_with_a_constant_matrix_is_a_layer() -> None:
+    a, b = normal(32, 2, 3, 4), normal(33, 6, 4)
+    check("FusedMatMul", [a, b], constants=(1,), transB=1, alpha=2.0)
+    check("TransposeMatMul", [a, b], constants=(1,), transB=1)
+    check("FusedMatMul", [normal(34, 4), normal(35, 4, 3)])
+
+
+ACTIVATIONS: list[tuple[str, list[float]]] = [
+    ("Elu", [0.5]),
+    ("HardSigmoid", [0.25, 0.4]),
+    ("LeakyRelu", [0.1]),
+    ("Relu", []),
+    ("Sigmoid", []),
+    ("Softplus", []),
+    ("Softsign", []),
+    ("Tanh", []),
+    ("ThresholdedRelu", [0.2]),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), ACTIVATIONS)
+def test_fused_gemm_with_each_activation(name: str, parameters: list[float]) -> None:
+    given = dict(zip(("activation_alpha", "activation_beta"), parameters, strict=False))
+    inputs = [normal(36, 3, 4), normal(37, 4, 5), normal(38, 5)]
+    check("FusedGemm", inputs, constants=(1, 2), activation=name, **given)
+
+
+@pytest.mark.parametrize(("name", "parameters"), [*ACTIVATIONS[1:5], ("Tanh", []), ("Clip", [-0.1, 0.2])])
+@pytest.mark.parametrize("added", [False, True])
+def test_fused_conv_with_each_activation(name: str, parameters: list[float], added: bool) -> None:
+    x, w, b = normal(39, 1, 4, 6, 5), normal(40, 6, 2, 3, 3), normal(41, 6)
+    inputs = [x, w, b, *([normal(42, 1, 6, 3, 3)] if added else [])]
+    given = {"activation": name, "activation_params": parameters, "strides": [2, 2], "pads": [1, 1, 1, 1], "group": 2}
+    if not parameters:
+        del given["activation_params"]
+    check("FusedConv", inputs, constants=(1, 2), **given)
+
+
+@pytest.mark.parametrize("op", ["NhwcConv", "NhwcFusedConv"])
+def test_conv_with_channels_last(op: str) -> None:
+    x, w, b = normal(43, 2, 6, 5, 4), normal(44, 6, 4, 3, 3), normal(45, 6)
+    turned = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+    given = {"pads": [1, 1, 1, 1], "strides": [1, 2]}
+    (plain,) = generated(one_node("FusedConv", [turned, w, b], (F32,), (1, 2), **given), {"x": turned})
+    check(op, [x, w, b], constants=(1, 2), want=[plain.transpose(0, 2, 3, 1)], **given)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_gemm_fast_gelu(bias: bool) -> None:
+    x, w, b = normal(46, 2, 3, 4), normal(47, 4, 5), normal(48, 5)
+    z = x @ w + (b if bias else 0)
+    want = 0.5 * z * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z**3)))
+    check("GemmFastGelu", [x, w, *([b] if bias else [])], want=[want.astype(F32)])
+
+
+# -- weights of few bits ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_mat_mul_n_bits_with_unpacked_zero_points(bits: int) -> None:
+    k, n, block = 40, 6, 16
+    blocks = -(-k // block)
+    scales, zeros = np.abs(normal(50, n * blocks)) * 0.1, normal(51, n * blocks) + 2 ** (bits - 1)
+    inputs = [normal(52, 3, k), levels(53, n, blocks, block * bits // 8), scales, zeros]
+    check(
+        "MatMulNBits", inputs, constants=(1, 2, 3), atol=1e-4, want=_n_bits(*inputs, bits, block), **_bits(k, n, bits)
+    )
+
+
+def _bits(k: int, n: int, bits: int) -> dict[str, int]:
+    return {"K": k, "N": n, "bits": bits, "block_size": 16}
+
+
+def _n_bits(
+    x: np.ndarray, packed: np.ndarray, scales: np.ndarray, zeros: np.ndarray, bits: int, block: int
+) -> list[Any]:
+    n, blocks, _ = packed.shape
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    values = (packed[..., None] >> shifts & (2**bits - 1)).reshape(n, blocks, block)
+    real = (values - zeros.reshape(n, blocks, 1)) * scales.reshape(n, blocks, 1)
+    return [(x @ real.reshape(n, -1)[:, : x.shape[1]].T).astype(F32)]
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_gather_block_quantized_bytes(bits: int) -> None:
+    table = levels(54, 10, 32 * bits // 8)
+    inputs = [table, np.array([[1, 9], [-2, 0]], dtype=np.int64), np.abs(normal(55, 10, 2))]
+    given = {"gather_axis": 0, "quantize_axis": 1, "block_size": 16, "bits": bits}
+    check("GatherBlockQuantized", inputs, constants=(0, 2), **given)
+
+
+def test_gather_block_quantized_along_another_axis() -> None:
+    from ml_dtypes import int4
+
+    table = np.random.default_rng(56).integers(-8, 8, size=(32, 6)).astype(int4)
+    inputs = [table, np.array([5, 0, 2], dtype=np.int32), np.abs(normal(57, 2, 6))]
+    want = (table.astype(F32) * inputs[2].repeat(16, axis=0))[:, inputs[1]]
+    given = {"gather_axis": 1, "quantize_axis": 0, "block_size": 16}
+    check("GatherBlockQuantized", inputs, constants=(0, 2), want=[want], **given)
+
+
+# -- what the reader says ---------------------------------------------------------------------------------------------
+
+
+def test_an_activation_nobody_knows_is_named() -> None:
+    model = one_node("FusedConv", [normal(1, 1, 1, 4, 4), normal(2, 1, 1, 3, 3)], (F32,), activation="Magic")
+    with pytest.raises(ModelError, match="'Magic' is not supported; it is one of Clip"):
+        load(model)
+
+
+def test_an_operator_nobody_knows_is_named() -> None:
+    with pytest.raises(ModelError, match=r"com.microsoft.Wonder\): the operator is not supported"):
+        load(one_node("Wonder", [normal(1, 2)], (F32,)))
