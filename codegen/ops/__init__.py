@@ -10,12 +10,14 @@ from typing import Any, get_args
 from ..ir.node import Node
 from . import (
     arithmetic,
+    attention,
     constant,
     control,
     convolution,
     elementwise,
     indexing,
     linear_algebra,
+    losses,
     machine_learning,
     microsoft,
     microsoft_attention,
@@ -41,12 +43,14 @@ from . import (
 
 AnyNode = (
     arithmetic.Family
+    | attention.Family
     | constant.Family
     | control.Family
     | convolution.Family
     | elementwise.Family
     | indexing.Family
     | linear_algebra.Family
+    | losses.Family
     | machine_learning.Family
     | microsoft.Family
     | microsoft_attention.Family

@@ -346,9 +346,22 @@ class IsInf(Elementwise[IsInfConfig]):
         return Binary("==", e.x(), lift(float("inf" if self.config.positive else "-inf")))
 
 
+class SwiGLU(Elementwise[AlphaConfig]):
+    """Swish of the first input, times the second."""
+
+    since, function = (28,), "swiglu"
+
+    @classmethod
+    def read(cls, a: Attributes) -> AlphaConfig:
+        return AlphaConfig(a.float("alpha", 1.0))
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call("swiglu", e.x(0), e.x(1), alpha=default(self.config.alpha, 1.0))
+
+
 Family = (
     Abs | Acos | Acosh | Asin | Asinh | Atan | Atanh | BitwiseNot | Ceil | Celu | Cos | Cosh | Elu | Erf | Exp | Floor
     | Gelu | HardSigmoid | HardSwish | IsInf | IsNaN | LeakyRelu | Log | Mish | Neg | Not | PRelu | Reciprocal | Relu
-    | Round | Selu | Shrink | Sigmoid | Sign | Sin | Sinh | Softplus | Softsign | Sqrt | Swish | Tan | Tanh
+    | Round | Selu | Shrink | Sigmoid | Sign | Sin | Sinh | Softplus | Softsign | Sqrt | SwiGLU | Swish | Tan | Tanh
     | ThresholdedRelu
 )  # fmt: skip

@@ -15,38 +15,12 @@ from ..ir.types import TensorType, Type
 from .attributes import Attributes
 from .base import one_channel_or
 from .microsoft import Contrib
+from .normalization import layer_norm, rms_norm
 
 
 @dataclass(frozen=True)
 class EpsilonConfig:
     epsilon: float
-
-
-def layer_norm(e: Emitter, x: Expr, weight: int, bias: int | None, epsilon: float) -> Expr:
-    """Layer normalisation over the last axis with the weight and bias of two inputs: a layer where they are known."""
-    node = e.node
-    scale, shift = node.value(weight), node.value(bias) if bias is not None else None
-    has_bias = bias is not None and node.has(bias)
-    if scale is None or len(scale.shape) != 1 or (has_bias and shift is None):
-        given = [e.x(bias)] if has_bias and bias is not None else []
-        return e.call("layer_norm", x, e.x(weight), *given, epsilon=default(epsilon, 1e-5))
-    layer = e.layer(
-        "LayerNorm",
-        scale.shape[0],
-        weights={"weight": scale, "bias": shift},
-        epsilon=default(epsilon, 1e-5),
-        bias=default(has_bias, True),
-    )
-    return e.apply(layer, x)
-
-
-def rms_norm(e: Emitter, x: Expr, weight: int, epsilon: float) -> Expr:
-    """Root mean square normalisation over the last axis: a layer where the weight is known."""
-    scale = e.node.value(weight)
-    if scale is None or len(scale.shape) != 1:
-        return e.call("rms_norm", x, e.x(weight), epsilon=default(epsilon, 1e-5))
-    layer = e.layer("RmsNorm", scale.shape[0], weights={"weight": scale}, epsilon=default(epsilon, 1e-5))
-    return e.apply(layer, x)
 
 
 def named(e: Emitter, output: int, value: Expr) -> Expr:

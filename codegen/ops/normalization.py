@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from abc import ABC
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from emberlet import dtypes
 
 from ..emit.emitter import Default, Emission, Emitter, default
-from ..emit.expression import Binary, lift
+from ..emit.expression import Binary, Expr, lift
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from .attributes import Attributes
-from .base import axis_of
+from .base import axis_of, one_channel_or
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,140 @@ class BatchNormalization(Node[BatchNormalizationConfig]):
             for old, new in ((mean, batch_mean), (var, batch_var))
         ]
         return (y, *moved, batch_mean, batch_var)[: len(self.outputs)]
+
+
+def layer_norm(e: Emitter, x: Expr, weight: int, bias: int | None, epsilon: float, axes: int = 1) -> Expr:
+    """Layer normalisation over the last `axes` axes, with inputs `weight` and `bias` of the node: a layer where they
+    are constants of the axes' shape."""
+    node = e.node
+    scale, has_bias = node.value(weight), bias is not None and node.has(bias)
+    shift = node.value(bias) if bias is not None else None
+    fits = scale is not None and len(scale.shape) == axes and (shift is None or shift.shape == scale.shape)
+    if not fits or scale is None or (has_bias and shift is None) or not _covers(node, scale.shape):
+        given = [e.x(bias)] if has_bias and bias is not None else []
+        return e.call("layer_norm", x, e.x(weight), *given, epsilon=default(epsilon, 1e-5), axis=default(-axes, -1))
+    layer = e.layer(
+        "LayerNorm",
+        scale.shape[0] if axes == 1 else scale.shape,
+        weights={"weight": scale, "bias": shift},
+        epsilon=default(epsilon, 1e-5),
+        bias=default(has_bias, True),
+    )
+    return e.apply(layer, x)
+
+
+def rms_norm(e: Emitter, x: Expr, weight: int, epsilon: float, axes: int = 1) -> Expr:
+    """Root mean square normalisation over the last `axes` axes: a layer where it is one, and the weight is known."""
+    scale = e.node.value(weight)
+    if scale is None or axes != 1 or len(scale.shape) != 1 or not _covers(e.node, scale.shape):
+        return e.call("rms_norm", x, e.x(weight), epsilon=default(epsilon, 1e-5), axis=default(-axes, -1))
+    layer = e.layer("RmsNorm", scale.shape[0], weights={"weight": scale}, epsilon=default(epsilon, 1e-5))
+    return e.apply(layer, x)
+
+
+def _covers(node: Node[Any], shape: tuple[int, ...]) -> bool:
+    """Whether the last axes of input 0 have these sizes, rather than ones that they broadcast to."""
+    x = node.shape(0)
+    last = (None,) * len(shape) if x is None else x[len(x) - len(shape) :]
+    return all(d == n or (not isinstance(d, int) and n != 1) for d, n in zip(last, shape, strict=True))
+
+
+@dataclass(frozen=True)
+class NormConfig:
+    """axis: the first that is normalised, with all behind it."""
+
+    axis: int
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class LastAxes(Node[NormConfig], ABC):
+    """Normalised over the last axes, from `axis` on."""
+
+    @classmethod
+    def read(cls, a: Attributes) -> NormConfig:
+        a.int("stash_type", 1)  # statistics are computed in float32 or wider
+        return NormConfig(a.int("axis", -1), a.float("epsilon", 1e-5))
+
+    def axes(self) -> int:
+        """How many axes are normalised."""
+        axis = self.config.axis
+        return -axis if axis < 0 else self.rank(0) - axis_of(axis, self.rank(0))
+
+
+class LayerNormalization(LastAxes):
+    """Zero mean and unit variance; outputs 1 and 2 are the mean and 1 / deviation."""
+
+    since, static = (17,), (1, 2)
+
+    def infer(self) -> tuple[Type, ...]:
+        x, axes = self.tensor(0), self.axes()
+        if x.shape is not None and axes > len(x.shape):
+            raise Problem(f"axis {self.config.axis} is outside an input of rank {len(x.shape)}")
+        kept = None if x.shape is None else (*x.shape[: len(x.shape) - axes], *(1,) * axes)
+        statistic = TensorType(dtypes.promote(x.dtype, dtypes.float32), kept)
+        return (x, statistic, statistic)
+
+    def emit(self, e: Emitter) -> Emission:
+        c, axes = self.config, self.axes()
+        y = layer_norm(e, e.x(0), 1, 2 if self.has(2) else None, c.epsilon, axes)
+        if not any(o.present for o in self.outputs[1:]):
+            return (y, *[lift(None)] * (len(self.outputs) - 1))
+        x = e.x(0) if self.dtype(0).bits >= 32 else e.method(e.x(0), "astype", dtypes.float32)
+        along = -1 if axes == 1 else tuple(range(-axes, 0))
+        variance = e.call("var", x, axis=along, keepdims=True)
+        inverse = e.call("rsqrt", Binary("+", variance, lift(c.epsilon)))
+        return (y, e.call("mean", x, axis=along, keepdims=True), inverse)[: len(self.outputs)]
+
+
+class RMSNormalization(LastAxes):
+    """Over the root of the mean square."""
+
+    since, static = (23,), (1,)
+
+    def infer(self) -> tuple[Type, ...]:
+        return (self.tensor(0),)
+
+    def emit(self, e: Emitter) -> Emission:
+        return rms_norm(e, e.x(0), 1, self.config.epsilon, self.axes())
+
+
+@dataclass(frozen=True)
+class GroupNormalizationConfig:
+    """per_group: opset 18 had a weight and a bias for each group, 21 has them for each channel."""
+
+    groups: int
+    epsilon: float
+    per_group: bool
+
+
+class GroupNormalization(Node[GroupNormalizationConfig]):
+    """Zero mean and unit variance over each group of channels."""
+
+    since, static = (18, 21), (1, 2)
+
+    @classmethod
+    def read(cls, a: Attributes) -> GroupNormalizationConfig:
+        a.int("stash_type", 1)
+        return GroupNormalizationConfig(a.int("num_groups"), a.float("epsilon", 1e-5), a.opset < 21)
+
+    def infer(self) -> tuple[Type, ...]:
+        channels, groups = one_channel_or(self.shape(0), 1), self.config.groups
+        if groups < 1 or (isinstance(channels, int) and channels % groups):
+            raise Problem(f"{channels} channels do not divide into {groups} groups")
+        return (self.tensor(0),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c, weight, bias = self.config, self.value(1), self.value(2)
+        epsilon = default(c.epsilon, 1e-5)
+        if c.per_group:
+            each = Binary("//", e.index(e.shape_of(e.x(0)), 1), lift(c.groups))
+            scale, shift = (e.call("repeat", e.x(i), each) for i in (1, 2))
+            return e.call("group_norm", e.x(0), c.groups, scale, shift, epsilon=epsilon)
+        if weight is None or bias is None:
+            return e.call("group_norm", e.x(0), c.groups, e.x(1), e.x(2), epsilon=epsilon)
+        weights = {"weight": weight, "bias": bias}
+        return e.apply(e.layer("GroupNorm", c.groups, weight.shape[0], weights=weights, epsilon=epsilon), e.x(0))
 
 
 @dataclass(frozen=True)
@@ -271,6 +405,6 @@ class Dropout(Node[DropoutConfig]):
 
 
 Family = (
-    BatchNormalization | Dropout | Hardmax | InstanceNormalization | LogSoftmax | LpNormalization | LRN
-    | MeanVarianceNormalization | Softmax
+    BatchNormalization | Dropout | GroupNormalization | Hardmax | InstanceNormalization | LayerNormalization
+    | LogSoftmax | LpNormalization | LRN | MeanVarianceNormalization | RMSNormalization | Softmax
 )  # fmt: skip

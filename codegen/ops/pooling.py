@@ -139,13 +139,15 @@ class GlobalPool(Plain, ABC):
     function: ClassVar[str]
 
     def infer(self) -> tuple[Type, ...]:
-        x = self.tensor(0)
-        if x.shape is None:
-            return (TensorType(x.dtype),)
-        return (TensorType(x.dtype, (*x.shape[:2], *(1,) * (len(x.shape) - 2))),)
+        return global_shape(self.tensor(0))
 
     def emit(self, e: Emitter) -> Emission:
         return e.call(self.function, e.x())
+
+
+def global_shape(x: TensorType) -> tuple[Type, ...]:
+    """(n, c, 1, …)"""
+    return (TensorType(x.dtype, None if x.shape is None else (*x.shape[:2], *(1,) * (len(x.shape) - 2))),)
 
 
 class GlobalAveragePool(GlobalPool):
@@ -156,4 +158,26 @@ class GlobalMaxPool(GlobalPool):
     since, function = (1, 22), "global_max_pool"
 
 
-Family = AveragePool | GlobalAveragePool | GlobalMaxPool | LpPool | MaxPool
+@dataclass(frozen=True)
+class NormOrderConfig:
+    p: int | float
+
+
+class GlobalLpPool(Node[NormOrderConfig]):
+    """The p-norm of each channel; the spatial axes stay, with size 1. Opset 1 had a p that is no integer."""
+
+    since = (1, 2, 22)
+
+    @classmethod
+    def read(cls, a: Attributes) -> NormOrderConfig:
+        return NormOrderConfig(a.float("p", 2.0) if a.opset < 2 else a.int("p", 2))
+
+    def infer(self) -> tuple[Type, ...]:
+        return global_shape(self.tensor(0))
+
+    def emit(self, e: Emitter) -> Emission:
+        spatial = e.index(e.shape_of(e.x()), SliceKey(lift(2)))
+        return e.call("lp_pool", e.x(), spatial, p=default(self.config.p, 2))
+
+
+Family = AveragePool | GlobalAveragePool | GlobalLpPool | GlobalMaxPool | LpPool | MaxPool

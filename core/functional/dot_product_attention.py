@@ -83,7 +83,11 @@ def _grouped(x, groups):
 def scaled_scores(q, keys, scale, softcap):
     """(raw, capped) products of each query with each key: (batch, heads, q_length, kv_length)."""
     k = q.backend
-    q = k.binary("mul", q, k.full((), scale, q.dtype))
+    if q.dtype.bits == 16 and scale > 0:  # as ONNX has it: neither side leaves the range of a half on its own
+        root = k.full((), math.sqrt(scale), q.dtype)
+        q, keys = k.binary("mul", q, root), k.binary("mul", keys, root)
+    else:
+        q = k.binary("mul", q, k.full((), scale, q.dtype))
     shape = q.shape[:3] + keys.shape[2:3]
     if q.shape[1] != keys.shape[1]:
         q = _grouped(q, keys.shape[1])

@@ -1,0 +1,126 @@
+"""Normalisation: layers where weights are constants, functions elsewhere, at every opset; against onnxruntime."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from support.onnx_models import assert_same, check, generated, parse, source
+
+RANDOM = np.random.default_rng(11)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def with_constants(text: str, opset: int = 21, **constants: np.ndarray) -> onnx.ModelProto:
+    model = parse(text, opset)
+    model.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in constants.items())
+    return model
+
+
+def test_a_layer_norm_with_constants_is_a_layer() -> None:
+    model = with_constants(
+        "g (float[N, 3, 8] x) => (float[N, 3, 8] y) { y = LayerNormalization<epsilon = 0.001>(x, w, b) }",
+        w=floats(8),
+        b=floats(8),
+    )
+    assert "nn.LayerNorm(8, epsilon=0.001, backend=backend)" in source(model)
+    check(model, floats(2, 3, 8))
+
+
+def test_a_layer_norm_over_several_axes() -> None:
+    model = with_constants(
+        "g (float[2, 3, 8] x) => (float[2, 3, 8] y) { y = LayerNormalization<axis = 1>(x, w) }", w=floats(3, 8)
+    )
+    assert "nn.LayerNorm((3, 8), bias=False, backend=backend)" in source(model)
+    check(model, floats(2, 3, 8))
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 1)])
+def test_a_weight_that_broadcasts_is_no_layer(shape: tuple[int, ...]) -> None:
+    axis = -len(shape)
+    model = with_constants(
+        f"g (float[2, 3, 8] x) => (float[2, 3, 8] y) {{ y = LayerNormalization<axis = {axis}>(x, w) }}",
+        w=floats(*shape),
+    )
+    assert "F.layer_norm(" in source(model)
+    x = floats(2, 3, 8)
+    mean = x.mean(tuple(range(axis, 0)), keepdims=True)
+    deviation = np.sqrt(((x - mean) ** 2).mean(tuple(range(axis, 0)), keepdims=True) + 1e-5)
+    weight = numpy_helper.to_array(model.graph.initializer[0])
+    assert_same(generated(model, [x]), [(x - mean) / deviation * weight])
+
+
+def test_the_statistics_of_a_layer_norm() -> None:
+    model = parse(
+        """g (float[2, 3, 8] x, float[8] w) => (float[2, 3, 8] y, float[2, 3, 1] mean, float[2, 3, 1] inverse) {
+            y, mean, inverse = LayerNormalization(x, w)
+        }"""
+    )
+    check(model, floats(2, 3, 8), floats(8))
+
+
+def test_root_mean_square_is_a_layer() -> None:
+    model = with_constants(
+        "g (float[N, 3, 8] x) => (float[N, 3, 8] y) { y = RMSNormalization(x, w) }", opset=23, w=floats(8)
+    )
+    assert "nn.RmsNorm(8, backend=backend)" in source(model)
+    x, w = floats(2, 3, 8), numpy_helper.to_array(model.graph.initializer[0])
+    assert_same(generated(model, [x]), [x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * w])
+
+
+def test_root_mean_square_over_several_axes() -> None:
+    model = parse(
+        "g (float[2, 3, 8] x, float[3, 8] w) => (float[2, 3, 8] y) { y = RMSNormalization<axis=1>(x, w) }", 23
+    )
+    x, w = floats(2, 3, 8), floats(3, 8)
+    assert_same(generated(model, [x, w]), [x / np.sqrt((x**2).mean((1, 2), keepdims=True) + 1e-5) * w])
+
+
+def group_norm(x: np.ndarray, groups: int, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    cut = x.reshape(x.shape[0], groups, -1)
+    normal = (cut - cut.mean(-1, keepdims=True)) / np.sqrt(cut.var(-1, keepdims=True) + 1e-5)
+    return normal.reshape(x.shape) * weight[:, None, None] + bias[:, None, None]
+
+
+def test_a_group_norm_per_channel_is_a_layer() -> None:
+    model = with_constants(
+        "g (float[N, 6, 4, 4] x) => (float[N, 6, 4, 4] y) { y = GroupNormalization<num_groups = 3>(x, w, b) }",
+        w=floats(6),
+        b=floats(6),
+    )
+    assert "nn.GroupNorm(3, 6, backend=backend)" in source(model)
+    x, w, b = floats(2, 6, 4, 4), *(numpy_helper.to_array(t) for t in model.graph.initializer)
+    assert_same(generated(model, [x]), [group_norm(x, 3, w, b)])
+
+
+def test_a_group_norm_of_opset_18_has_weights_for_each_group() -> None:
+    model = parse(
+        """g (float[N, 6, 4, 4] x, float[3] w, float[3] b) => (float[N, 6, 4, 4] y) {
+            y = GroupNormalization<num_groups = 3>(x, w, b)
+        }""",
+        18,
+    )
+    x, w, b = floats(2, 6, 4, 4), floats(3), floats(3)
+    assert_same(generated(model, [x, w, b]), [group_norm(x, 3, w.repeat(2), b.repeat(2))])
+
+
+@pytest.mark.parametrize("opset", [1, 6, 7, 9, 14, 15])
+def test_a_batch_norm_with_constants_is_a_layer_at_every_opset(opset: int) -> None:
+    test = ", is_test = 1" if opset < 7 else ""
+    model = with_constants(
+        f"g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) "
+        f"{{ y = BatchNormalization<epsilon = 0.01{test}>(x, w, b, m, v) }}",
+        opset,
+        w=floats(3),
+        b=floats(3),
+        m=floats(3),
+        v=np.abs(floats(3)),
+    )
+    assert "nn.BatchNorm2d(3, epsilon=0.01, backend=backend)" in source(model, passes=[])
+    x = floats(2, 3, 4, 4)
+    w, b, m, v = (numpy_helper.to_array(t)[:, None, None] for t in model.graph.initializer)
+    assert_same(generated(model, [x]), [(x - m) / np.sqrt(v + 0.01) * w + b])
