@@ -47,7 +47,7 @@ def __getattr__(name):
         if found is None and name.endswith("Error"):
             found = getattr(_module("errors"), name)
         if found is None:
-            found = _module("names").function(name)
+            found = _module("lookup").function(name)
         if found is None:
             try:
                 found = _module(name)

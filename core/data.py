@@ -29,7 +29,7 @@ class TensorData:
     @classmethod
     def from_list(cls, values, shape=None, dtype=None):
         """From nested lists, or a flat list and a shape; the dtype by the values unless given."""
-        from .functional.creation import asarray
+        from .functional.arrays import asarray
         from .functional.movement import reshape
 
         if dtype is not None and dtypes.dtype(dtype).kind == "string":

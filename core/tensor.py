@@ -4,8 +4,8 @@ Operators are here; every other method comes from the functional families the fi
 names.py), so that a microcontroller loads only the families its model uses.
 """
 
-from .names import function as _function
-from .names import method as _method
+from .lookup import function as _function
+from .lookup import method as _method
 
 
 class Tensor:

@@ -6,7 +6,7 @@ is imported when one of its functions is first used.
 
 
 def __getattr__(name):
-    from ..names import function
+    from ..lookup import function
 
     found = function(name)
     if found is None:

@@ -6,13 +6,6 @@ from ..shapes import axis_of
 from .operands import floating, like, numeric
 
 
-def relu(x):
-    """max(x, 0)."""
-    x = numeric(x, "relu")
-    fast = operation(x.backend, "relu")
-    return fast(x) if fast else x.backend.binary("maximum", x, x.backend.full((), 0, x.dtype))
-
-
 def relu6(x):
     """min(max(x, 0), 6)."""
     from .arithmetic import clip

@@ -3,7 +3,8 @@
 from .. import dtypes
 from ..backend import operation
 from ..errors import DTypeError
-from .operands import alias, astype, floating, is_scalar, like, numeric, paired, scalar, tensor
+from .operands import alias, astype, floating, is_scalar, like, numeric, tensor
+from .promotion import paired, scalar
 
 
 def _binary(op, x1, x2):

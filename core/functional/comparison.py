@@ -3,7 +3,8 @@
 from .. import dtypes
 from ..errors import DTypeError
 from ..shapes import broadcast
-from .operands import astype, integers, is_scalar, like, paired, same_backend, tensor
+from .operands import astype, integers, is_scalar, like, same_backend, tensor
+from .promotion import paired
 
 
 def _compare(op, x1, x2):

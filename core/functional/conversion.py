@@ -1,36 +1,7 @@
 """From a tensor to Python values and data, and from dtype to dtype."""
 
 from .. import dtypes
-from ..errors import ShapeError
 from .operands import alias, tensor
-
-
-def item(x):
-    """The one element of x as a Python number, bool or str. Raises ShapeError where x has more or fewer."""
-    if x.size != 1:
-        raise ShapeError("only a tensor of one element is a number; shape is {}".format(x.shape))
-    return x.backend.to_list(x)[0]
-
-
-into_scalar = item
-
-
-def tolist(x):
-    """The elements as nested lists (a plain number for a tensor without axes)."""
-    flat = x.backend.to_list(x)
-    shape = x.shape
-    if not shape:
-        return flat[0]
-    for axis in range(len(shape) - 1, 0, -1):
-        n = shape[axis]
-        if not n:
-            return _empty(shape)
-        flat = [flat[i : i + n] for i in range(0, len(flat), n)]
-    return flat
-
-
-def _empty(shape):
-    return [_empty(shape[1:]) for _ in range(shape[0])] if shape else None
 
 
 def to_data(x):
@@ -69,7 +40,7 @@ def astype(x, dtype, *, copy=True, device=None):
     elif copy:
         x = alias(x)
     if device is not None:
-        from .creation import move
+        from .transfer import move
 
         x = move(x, device)
     return x

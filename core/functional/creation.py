@@ -2,7 +2,7 @@
 
 from .. import dtypes
 from ..backend import get_backend
-from ..errors import DTypeError, ShapeError
+from ..errors import ShapeError
 from ..tensor import Tensor
 from .operands import default_dtype, tensor
 
@@ -17,140 +17,11 @@ def _shape(shape):
     return shape
 
 
-def _flatten(values, shape, depth, out):
-    if depth == len(shape):
-        if isinstance(values, Tensor):
-            values = values.item()
-        elif isinstance(values, (list, tuple)):
-            raise ShapeError("nested lists of different depth: found {} where a number belongs".format(values))
-        elif not isinstance(values, (bool, int, float, str)):
-            values = values.item() if hasattr(values, "item") else float(values)
-        out.append(values)
-        return
-    if not isinstance(values, (list, tuple, Tensor)) and not hasattr(values, "__len__"):
-        raise ShapeError("nested lists of different depth: found {!r} where a list belongs".format(values))
-    if len(values) != shape[depth]:
-        raise ShapeError("nested lists of different length: found {}, expected {}".format(len(values), shape[depth]))
-    for v in values:
-        _flatten(v, shape, depth + 1, out)
-
-
-def nested(values):
-    """(flat list, shape) of nested lists or tuples. Raises ShapeError where they are ragged."""
-    shape = []
-    v = values
-    while isinstance(v, (list, tuple)) or (isinstance(v, Tensor) and v.shape):
-        shape.append(len(v))
-        if not shape[-1]:
-            break
-        v = v[0]
-    flat = []
-    _flatten(values, shape, 0, flat)
-    return flat, tuple(shape)
-
-
-def _common(flat):
-    """The dtype for a list of Python scalars, by the widest kind in it."""
-    found = None
-    for v in flat:
-        kind = default_dtype(v)
-        if kind is not found:
-            found = kind if found is None else dtypes.promote(found, kind)
-    return found or dtypes.float32
-
-
-def _list_dtype(values):
-    """The dtype of nested lists that hold tensors, or None."""
-    while isinstance(values, (list, tuple)) and values:
-        values = values[0]
-    return values.dtype if isinstance(values, Tensor) else None
-
-
-def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
-    """A tensor from a number, nested lists, a tensor, a TensorData, or anything NumPy, DLPack or the buffer protocol
-    can describe. Without `dtype`, Python ints become int64, floats float32, bools bool; arrays keep theirs.
-
-    copy: None shares memory where possible, False raises where it is not, True copies.
-    Raises ShapeError for ragged lists, DTypeError for a dtype emberlet does not have.
-    """
-    backend = backend or device
-    if dtype is not None:
-        dtype = dtypes.dtype(dtype)
-    if isinstance(obj, Tensor):
-        x = obj
-        target = x.backend if backend is None else get_backend(backend)
-        if copy is False and (target is not x.backend or (dtype is not None and dtype is not x.dtype)):
-            raise ValueError("another dtype or backend needs a copy, and copy=False forbids it")
-        if target is not x.backend:
-            x = move(x, target)
-        if dtype is not None and dtype is not x.dtype:
-            return x.backend.cast(x, dtype)
-        return duplicate(x) if copy else x
-    target = get_backend(backend)
-    if isinstance(obj, (bool, int, float, str)):
-        if copy is False:
-            raise ValueError("a Python scalar needs a copy, and copy=False forbids it")
-        return target.full((), obj, dtype or default_dtype(obj))
-    if isinstance(obj, (list, tuple)):
-        if copy is False:
-            raise ValueError("lists need a copy, and copy=False forbids it")
-        flat, shape = nested(obj)
-        found = _list_dtype(obj) or _common(flat)
-        if dtype is not None and dtype.is_bool and found is not dtypes.bool:
-            flat = [v != 0 for v in flat]
-        elif dtype is not None and dtype.is_integer and found.is_float:
-            flat = [int(v) for v in flat]
-        return target.from_list(flat, dtype or found, shape)
-    if hasattr(obj, "to_tensor"):  # TensorData
-        x = obj.to_tensor(target)
-        return x if dtype is None or dtype is x.dtype else x.backend.cast(x, dtype)
-    try:
-        from ..host.interop import from_array
-    except ImportError:
-        raise DTypeError("cannot make a tensor from {}; pass numbers or nested lists".format(type(obj)))
-    return from_array(obj, dtype, target, copy)
-
-
 def from_dlpack(x, *, device=None, backend=None, copy=None):
     """A tensor over what `x.__dlpack__()` exports; shares memory where the backend's data is on the CPU."""
     from ..host.interop import from_dlpack
 
     return from_dlpack(x, get_backend(backend or device), copy)
-
-
-def move(x, backend):
-    """x on another backend (a copy through host memory; x itself where it lives there)."""
-    backend = get_backend(backend)
-    if x.backend is backend:
-        return x
-    if x.dtype.kind == "string":
-        return backend.from_list(x.backend.to_list(x), x.dtype, x.shape)
-    return backend.from_bytes(x.backend.to_bytes(x), x.dtype, x.shape)
-
-
-def to(x, target, *more):
-    """x on another backend, in another dtype, or both: `x.to("wgpu")`, `x.to(emberlet.float16)`."""
-    for t in (target,) + more:
-        if isinstance(t, dtypes.DType) or str(t) in dtypes.BY_NAME:
-            t = dtypes.dtype(t)
-            x = x if x.dtype is t else x.backend.cast(x, t)
-        else:
-            x = move(x, t)
-    return x
-
-
-def to_device(x, device, *, stream=None):
-    """x on the backend called `device` (array API)."""
-    if stream is not None:
-        raise ValueError("emberlet has no streams, stream must be None")
-    return move(x, device)
-
-
-def duplicate(x):
-    """A tensor with x's elements in memory of its own."""
-    if x.dtype.kind == "string":
-        return x.backend.from_list(list(x.backend.to_list(x)), x.dtype, x.shape)
-    return x.backend.from_bytes(bytes(x.backend.to_bytes(x)), x.dtype, x.shape)
 
 
 def full(shape, fill_value, *, dtype=None, device=None, backend=None):

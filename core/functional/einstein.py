@@ -3,7 +3,7 @@
 from ..errors import ShapeError
 from ..shapes import size
 from .movement import permute_dims, reshape
-from .operands import all_together
+from .promotion import all_together
 
 
 def _terms(text, operands):

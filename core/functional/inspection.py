@@ -3,7 +3,8 @@
 from .. import dtypes
 from ..errors import DTypeError
 from ..tensor import Tensor
-from .operands import is_scalar, scalar_dtype
+from .operands import is_scalar
+from .promotion import scalar_dtype
 
 
 class _Info:

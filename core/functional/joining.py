@@ -4,7 +4,8 @@ from .. import dtypes
 from ..errors import ShapeError
 from ..shapes import axis_of
 from .movement import expand_dims, narrow, reshape
-from .operands import all_together, astype, tensor
+from .operands import astype, tensor
+from .promotion import all_together
 
 
 def concat(arrays, axis=0, *, dtype=None):

@@ -1,10 +1,10 @@
 """Products of matrices and vectors."""
 
-from ..backend import operation
 from ..errors import ShapeError
 from ..shapes import axis_of, broadcast
 from .movement import moveaxis, permute_dims, reshape
-from .operands import astype, floating, like, together
+from .operands import astype, floating, like
+from .promotion import together
 
 
 def matmul(x1, x2):
@@ -28,26 +28,6 @@ def matmul(x1, x2):
         shape = out.shape[:-2] + (() if row else out.shape[-2:-1]) + (() if column else out.shape[-1:])
         out = reshape(out, shape)
     return out
-
-
-def linear(x, weight, bias=None):
-    """x (…, d_input) @ weight (d_input, d_output) + bias (d_output,): weights lie as Burn stores them."""
-    x = floating(x)
-    weight = like(weight, x)
-    if len(weight.shape) != 2 or not x.ndim or x.shape[-1] != weight.shape[0]:
-        raise ShapeError("linear: input {} does not fit weight {} (d_input, d_output)".format(x.shape, weight.shape))
-    k = x.backend
-    bias = None if bias is None else like(bias, x)
-    fast = operation(k, "linear")
-    if fast:
-        return fast(x, weight, bias)
-    lead = x.shape[:-1]
-    if x.ndim != 2:
-        x = reshape(x, (-1 if x.size else 0, x.shape[-1]))
-    out = k.matmul(x, weight)
-    if bias is not None:
-        out = k.binary("add", out, bias)
-    return reshape(out, lead + (weight.shape[1],))
 
 
 def tensordot(x1, x2, axes=2):

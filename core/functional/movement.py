@@ -2,39 +2,8 @@
 
 from ..errors import ShapeError
 from ..shapes import axes_of, axis_of, broadcast, size
-from .operands import alias, same_backend, tensor
-
-
-def reshape(x, shape, *, copy=None):
-    """x in row-major order under another shape; one size may be -1. Raises ShapeError where the sizes differ."""
-    x = tensor(x)
-    shape = (shape,) if isinstance(shape, int) else tuple([int(d) for d in shape])
-    if -1 in shape:
-        known = 1
-        for d in shape:
-            if d != -1:
-                known *= d
-        if shape.count(-1) > 1 or not known or x.size % known:
-            raise ShapeError("cannot reshape {} ({} elements) to {}".format(x.shape, x.size, shape))
-        shape = tuple([x.size // known if d == -1 else d for d in shape])
-    elif size(shape) != x.size:
-        raise ShapeError("cannot reshape {} ({} elements) to {}".format(x.shape, x.size, shape))
-    if copy:
-        from .creation import duplicate
-
-        x = duplicate(x)
-    return alias(x) if shape == x.shape else x.backend.reshape(x, shape)
-
-
-def flatten(x, start_dim=0, end_dim=-1):
-    """Axes start_dim to end_dim (inclusive) merged into one."""
-    x = tensor(x)
-    if not x.shape:
-        return reshape(x, (1,))
-    start, end = axis_of(start_dim, x.ndim), axis_of(end_dim, x.ndim)
-    if start > end:
-        raise ShapeError("start_dim {} comes after end_dim {}".format(start_dim, end_dim))
-    return reshape(x, x.shape[:start] + (size(x.shape[start : end + 1]),) + x.shape[end + 1 :])
+from .operands import same_backend, tensor
+from .reshaping import reshape
 
 
 def permute_dims(x, axes):

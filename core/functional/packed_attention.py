@@ -72,7 +72,7 @@ def self_attention(
     default); past (2, batch, heads, past length, size). Returns (y (batch, length, v), present: past and new keys and
     values, like past). mask: see MultiHeadAttention's; score_bias is added to the scores.
     """
-    from .linear_algebra import linear
+    from .dense import linear
 
     projected = linear(x, weight, bias)
     sizes = list(qkv_sizes) if qkv_sizes else [projected.shape[2] // 3] * 3

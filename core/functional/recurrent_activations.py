@@ -2,6 +2,7 @@
 
 from ..errors import UnsupportedError
 from . import activations as _a
+from .rectifiers import relu as _relu
 from .transcendental import tanh
 
 
@@ -15,7 +16,7 @@ def _scaled_tanh(x, alpha, beta):
 
 # name in lower case -> (function, default alpha, default beta); None where it has no such parameter.
 _KNOWN = {
-    "relu": (_a.relu, None, None),
+    "relu": (_relu, None, None),
     "tanh": (tanh, None, None),
     "sigmoid": (_a.sigmoid, None, None),
     "affine": (_affine, 1.0, 0.0),

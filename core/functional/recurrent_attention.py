@@ -73,7 +73,7 @@ def causal_conv(x, weight, bias=None, state=None, activation=None):
     (channels,), state (batch, channels, taps - 1) the steps before x, zeros where None. Returns (y like x, the new
     state). activation: None or "silu"."""
     from .activations import silu
-    from .convolution import conv1d
+    from .convolution_ranks import conv1d
 
     x = floating(x)
     weight = like(weight, x)

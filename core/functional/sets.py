@@ -3,7 +3,8 @@
 from .. import dtypes
 from ..shapes import axis_of
 from .movement import moveaxis, reshape
-from .operands import astype, tensor, together
+from .operands import astype, tensor
+from .promotion import together
 from .sorting import argsort, lexsort_rows
 
 

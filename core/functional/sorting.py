@@ -4,7 +4,8 @@ from .. import dtypes
 from ..errors import ShapeError
 from ..shapes import axis_of
 from .movement import narrow, reshape
-from .operands import astype, tensor, together
+from .operands import astype, tensor
+from .promotion import together
 
 
 def _sorted(x, axis, descending):

@@ -85,7 +85,7 @@ def _drawn(i: cli_model.Input, sizes: dict[str, int], random: Any, backend: str 
     """A random input: normal floats, integers of 0 to 9, fair bools; dimensions of unknown size are 1."""
     import numpy as np
 
-    from ..functional.creation import asarray
+    from ..functional.arrays import asarray
 
     if i.dtype is None or i.shape is None or i.dtype is dtypes.string:
         raise EmberletError(f"nothing can be drawn for the input {i}; give --input {i.name}=FILE.npy")

@@ -8,13 +8,13 @@ from ..functional.activations import (
     hard_swish,
     leaky_relu,
     log_softmax,
-    relu,
     selu,
     sigmoid,
     silu,
     softmax,
     softplus,
 )
+from ..functional.rectifiers import relu
 from ..module import Module
 
 

@@ -5,7 +5,8 @@ x (n, in_channels, *spatial) -> (n, out_channels, *spatial') with, along each ax
 out_channels // groups, *kernel_size); everything else as in conv.py.
 """
 
-from ..functional.convolution import conv_transpose, per_axis
+from ..functional.convolution import per_axis
+from ..functional.transposed_convolution import conv_transpose
 from .conv import Conv
 
 

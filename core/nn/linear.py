@@ -1,6 +1,6 @@
 """A dense layer."""
 
-from ..functional.linear_algebra import linear
+from ..functional.dense import linear
 from ..module import Module
 from .params import value, weight
 

@@ -1,0 +1,31 @@
+"""From a tensor to Python values."""
+
+from ..errors import ShapeError
+
+
+def item(x):
+    """The one element of x as a Python number, bool or str. Raises ShapeError where x has more or fewer."""
+    if x.size != 1:
+        raise ShapeError("only a tensor of one element is a number; shape is {}".format(x.shape))
+    return x.backend.to_list(x)[0]
+
+
+into_scalar = item
+
+
+def tolist(x):
+    """The elements as nested lists (a plain number for a tensor without axes)."""
+    flat = x.backend.to_list(x)
+    shape = x.shape
+    if not shape:
+        return flat[0]
+    for axis in range(len(shape) - 1, 0, -1):
+        n = shape[axis]
+        if not n:
+            return _empty(shape)
+        flat = [flat[i : i + n] for i in range(0, len(flat), n)]
+    return flat
+
+
+def _empty(shape):
+    return [_empty(shape[1:]) for _ in range(shape[0])] if shape else None

@@ -1,0 +1,83 @@
+"""Operands of several dtypes brought to one: Python scalars beside tensors, tensors beside each other.
+
+Python scalars follow the array API standard: they take the dtype of the tensor they meet. What the standard leaves
+open is decided here: an int meeting a bool tensor is int64, a float meeting an integer or bool tensor is float32.
+"""
+
+from .. import dtypes
+from ..backend import get_backend
+from ..errors import DTypeError
+from ..shapes import broadcast
+from ..tensor import Tensor
+from .operands import astype, default_dtype, is_scalar, same_backend, tensor
+
+
+def scalar_dtype(value, like):
+    """The dtype a Python scalar takes beside a tensor of dtype `like`."""
+    if like.is_float or isinstance(value, bool) or (isinstance(value, int) and not like.is_bool):
+        return like
+    return default_dtype(value)
+
+
+def check_range(value, dtype):
+    """Raise DTypeError where integer `dtype` cannot hold the int `value`."""
+    if dtype.is_integer:
+        low = -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
+        high = (1 << (dtype.bits - (dtype.kind == "int"))) - 1
+        if not low <= value <= high:
+            raise DTypeError("{} does not fit {}, which holds {} to {}".format(value, dtype, low, high))
+
+
+def scalar(value, dtype, backend):
+    """A tensor without axes that holds the Python scalar `value`."""
+    if dtype.is_integer:
+        value = int(value)
+        check_range(value, dtype)
+    return backend.full((), value, dtype)
+
+
+def together(a, b):
+    """a and b as tensors of one backend and dtype (the promoted one). Raises DTypeError, BackendError."""
+    if not isinstance(a, Tensor):
+        if not isinstance(b, Tensor):
+            a = tensor(a)
+        elif is_scalar(a):
+            dtype = scalar_dtype(a, b.dtype)
+            return scalar(a, dtype, b.backend), astype(b, dtype)
+        else:
+            a = tensor(a, b.backend)
+    if not isinstance(b, Tensor):
+        if is_scalar(b):
+            dtype = scalar_dtype(b, a.dtype)
+            return astype(a, dtype), scalar(b, dtype, a.backend)
+        b = tensor(b, a.backend)
+    if a.backend is not b.backend:
+        same_backend(a, b)
+    if a.dtype is b.dtype:
+        return a, b
+    dtype = dtypes.promote(a.dtype, b.dtype)
+    return astype(a, dtype), astype(b, dtype)
+
+
+def paired(a, b):
+    """`together` for elementwise operations: raises ShapeError unless the shapes broadcast."""
+    a, b = together(a, b)
+    if a.shape != b.shape and a.shape and b.shape:
+        broadcast(a.shape, b.shape)
+    return a, b
+
+
+def all_together(tensors):
+    """A list of tensors of one backend and one dtype from tensors or array-likes."""
+    tensors = list(tensors)
+    backend = get_backend()
+    for t in tensors:
+        if isinstance(t, Tensor):
+            backend = t.backend
+            break
+    tensors = [tensor(t, backend) for t in tensors]
+    same_backend(*tensors)
+    dtype = tensors[0].dtype
+    for t in tensors:
+        dtype = dtypes.promote(dtype, t.dtype)
+    return [astype(t, dtype) for t in tensors]

@@ -1,0 +1,59 @@
+"""Looking functions up by name, each imported from its family when first asked for.
+
+What small networks need is found in the short table below; for the rest the long one is loaded, names.py.
+"""
+
+# family -> (functions that are also Tensor methods, functions that are not)
+EVERYDAY = {
+    "arrays": ("", "asarray"),
+    "convolution": ("", "conv"),
+    "dense": ("", "linear"),
+    "exporting": ("item into_scalar tolist", ""),
+    "pooling": ("", "max_pool"),
+    "rectifiers": ("relu", ""),
+    "reshaping": ("reshape flatten", ""),
+}
+
+_functions = {}
+
+
+def _search(families, name):
+    # Searched, not indexed: an index of all names takes a device 40 KB, and each name is looked for once.
+    word = " " + name + " "
+    for family in families:
+        methods, functions = families[family]
+        if word in " " + methods + " ":
+            return family, True
+        if word in " " + functions + " ":
+            return family, False
+    return None
+
+
+def _find(name):
+    """(family, whether it is a method too) of a function, or None."""
+    found = _search(EVERYDAY, name)
+    if found is None and name[:2] != "__":
+        from .names import FAMILIES
+
+        found = _search(FAMILIES, name)
+    return found
+
+
+def function(name):
+    """The function called `name`, imported from its family on first use. None where there is no such function."""
+    found = _functions.get(name)
+    if found is None:
+        where = _find(name)
+        if where is None:
+            return None
+        home = "emberlet.functional." + where[0] if where[0] != "display" else "emberlet.display"
+        found = _functions[name] = getattr(__import__(home, None, None, ("*",)), name)
+    return found
+
+
+def method(name):
+    """The function behind the Tensor method `name`, or None."""
+    where = _find(name)
+    if where is None or not where[1]:
+        return None
+    return function(name)
