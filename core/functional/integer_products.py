@@ -12,7 +12,7 @@ from .convolution import padding_pairs, per_axis
 from .linear_algebra import matmul
 from .movement import permute_dims, reshape
 from .operands import astype, floating, tensor
-from .quantization import dynamic_quantize_linear, quantize_linear
+from .quantization import dynamic_quantize_linear, quantize_linear, to_levels
 
 
 def centred(x, zero_point, shape=None):
@@ -59,7 +59,8 @@ def requantize(total, scale, zero_point):
     """int32 sums times a float scale, rounded half to even, plus the zero point, cut to the zero point's dtype."""
     k = total.backend
     real = k.binary("mul", k.cast(total, scale.dtype), scale)
-    return quantize_linear(real, k.full((), 1, real.dtype), zero_point)
+    zero_point = tensor(zero_point, k)
+    return to_levels(real, k.cast(zero_point, real.dtype), zero_point.dtype)
 
 
 def _ratio(a_scale, b_scale, y_scale):

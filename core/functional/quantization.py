@@ -5,6 +5,7 @@ real = (quantised - zero_point) * scale. Scale and zero point are numbers or ten
 """
 
 from .. import dtypes
+from ..backend import operation
 from ..errors import DTypeError, ShapeError
 from ..shapes import axis_of
 from .movement import broadcast_to, narrow, reshape
@@ -55,14 +56,23 @@ def quantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=No
         zero = _spread(zero, x, axis, block_size)
     if dtype.is_float:
         return k.cast(y if zero is None else k.binary("add", y, zero), dtype, saturate)
+    return to_levels(y, zero, dtype)
+
+
+def to_levels(x, zero, dtype):
+    """Floats x rounded half to even, plus zero (of x's dtype, or None), cut to the range of an integer dtype."""
+    k = x.backend
     if dtype.name not in _RANGES:
         raise DTypeError("cannot quantise to {}; choose one of {}".format(dtype, ", ".join(sorted(_RANGES))))
     low, high = _RANGES[dtype.name]
-    y = k.unary("round", y)
+    fast = operation(k, "to_levels")
+    if fast and dtype.bits <= 16:
+        return fast(x, zero, low, high, dtype)
+    y = k.unary("round", x)
     if zero is not None:
         y = k.binary("add", y, zero)
-    y = k.binary("maximum", y, k.full((), low, wide))
-    y = k.binary("minimum", y, k.full((), high, wide))
+    y = k.binary("maximum", y, k.full((), low, x.dtype))
+    y = k.binary("minimum", y, k.full((), high, x.dtype))
     return k.cast(y, dtype)
 
 
@@ -75,9 +85,13 @@ def dequantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=
         scale = astype(scale, dtypes.float32)
     out = scale.dtype if dtype is None else dtypes.dtype(dtype)
     wide = out if out.bits >= 32 else dtypes.float32
+    zero = None if zero_point is None else _spread(tensor(zero_point, k), x, axis, block_size)
+    factor = _spread(astype(scale, wide), x, axis, block_size)
+    fast = operation(k, "from_levels")
+    if fast and x.dtype.is_integer and x.dtype.bits <= 16:
+        return astype(fast(x, zero, factor), out)
     # int32 accumulators do not fit float32's mantissa: the difference is taken in integers.
-    if zero_point is not None:
-        zero = _spread(tensor(zero_point, k), x, axis, block_size)
+    if zero is not None:
         if x.dtype.is_integer:
             exact = dtypes.int32 if x.dtype.bits < 32 else x.dtype
             y = k.binary("sub", astype(x, exact), astype(zero, exact))
@@ -85,8 +99,7 @@ def dequantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=
             y = k.binary("sub", astype(x, wide), astype(zero, wide))
     else:
         y = x
-    y = k.binary("mul", astype(y, wide), _spread(astype(scale, wide), x, axis, block_size))
-    return astype(y, out)
+    return astype(k.binary("mul", astype(y, wide), factor), out)
 
 
 def dynamic_quantize_linear(x):

@@ -62,6 +62,9 @@ class _QuantizedCell(LstmCell):
     """The state is quantized anew at every step, each sequence's by itself. (onnxruntime shares out the batch among its
     threads, and takes together what one thread does.)"""
 
+    def all_steps(self):
+        return None  # the state is quantized between steps
+
     def back(self, h):
         parts = []
         for i in range(h.shape[0]):

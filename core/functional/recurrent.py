@@ -13,11 +13,14 @@ All steps meet w in one product. Both directions run as one batch wherever their
 """
 
 from .. import dtypes
+from ..backend import operation
 from ..errors import ShapeError
+from .activations import sigmoid
 from .arithmetic import clip as clip_
 from .movement import flip, narrow, permute_dims, reshape
 from .operands import astype, floating, like, tensor
 from .recurrent_activations import activation
+from .transcendental import tanh
 
 _REVERSED = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
@@ -130,6 +133,10 @@ class Layer:
         if count == 2:
             part = k.concat((narrow(part, 0, 0, 1), flip(narrow(part, 0, 1, 1), 1)), 0)
         states = [narrow(s, 0, first, count) for s in self.initial]
+        fast = cell.all_steps() if steps and self.lengths is None else None
+        if fast:
+            y, states = fast(part, states, backwards == (True,))
+            return self._in_order(y, count), states
         outputs = [None] * steps
         for step in range(steps):
             at = steps - 1 - step if backwards == (True,) else step
@@ -144,10 +151,13 @@ class Layer:
             outputs[at] = reshape(out, (1, count, batch, hidden))
         if not steps:
             return k.full((0, count, batch, hidden), 0, self.x.dtype), states
-        y = k.concat(outputs, 0) if steps > 1 else outputs[0]
-        if count == 2:
-            y = k.concat((narrow(y, 1, 0, 1), flip(narrow(y, 1, 1, 1), 0)), 1)
-        return y, states
+        return self._in_order(k.concat(outputs, 0) if steps > 1 else outputs[0], count), states
+
+    def _in_order(self, y, count):
+        """y (steps, directions, …) with the second of two directions in the order of x's steps."""
+        if count == 1:
+            return y
+        return y.backend.concat((narrow(y, 1, 0, 1), flip(narrow(y, 1, 1, 1), 0)), 1)
 
     def _alive(self, at, steps, count):
         """bool (count, batch, 1): whether a sequence has step `at`; the second of two directions counts backwards."""
@@ -173,6 +183,9 @@ class _Cell:
 
     def bounded(self, x):
         return clip_(x, -self.clip, self.clip) if self.clip else x
+
+    def all_steps(self):
+        """What a backend has for all steps at once: a function of (x's share, states, whether backwards), or None."""
 
     def one_minus(self, x):
         return self.k.binary("sub", self.k.full((), 1, self.dtype), x)
@@ -212,6 +225,13 @@ class _GruCell(_Cell):
         if not linear_before_reset:
             self.r_gates, self.r_new = self.gate(r, 0, 2), self.gate(r, 2)
 
+    def all_steps(self):
+        fast = operation(self.k, "gru_steps")
+        if fast is None or self.clip or (self.f, self.g) != (sigmoid, tanh):
+            return None
+        rest = (self.bias_new, self.linear_before_reset)
+        return lambda part, states, backwards: fast(part, self.r, states, backwards, *rest)
+
     def __call__(self, part, states):
         k, h = self.k, states[0]
         back = k.matmul(h, self.r if self.linear_before_reset else self.r_gates)
@@ -232,6 +252,13 @@ class LstmCell(_Cell):
         self.f, self.g, self.h = functions
         self.input_forget = input_forget
         self.peepholes = None if peepholes is None else [self.gate(peepholes, i) for i in range(3)]
+
+    def all_steps(self):
+        fast = operation(self.k, "lstm_steps")
+        special = self.clip or self.input_forget or self.peepholes
+        if fast is None or special or (self.f, self.g, self.h) != (sigmoid, tanh, tanh):
+            return None
+        return lambda part, states, backwards: fast(part, self.r, states, backwards)
 
     def back(self, h):
         """The state's share of all gates."""

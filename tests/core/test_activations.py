@@ -122,6 +122,13 @@ OVERRIDE_CALLS = {
     "dft": lambda x: F.dft(x[:, :, :2], axis=1),
     "dft": lambda x: F.dft(F.reshape(x, (2, 12, 1)), axis=1),
     "batch_norm": lambda x: F.batch_norm(x, x[0, :, 0], abs(x[0, :, 1]), x[0, :, 2], x[0, :, 3]),
+    "dot_product_attention": lambda x: F.attention(x, x, x, num_heads=2, is_causal=True),
+    "lstm_steps": lambda x: F.lstm(x, F.ones_like(x).tile((1, 4, 1))[:1], F.ones_like(x).tile((1, 4, 1))[:1, :, :3])[0],
+    "gru_steps": lambda x: F.gru(x, F.ones_like(x).tile((1, 3, 1))[:1], F.ones_like(x).tile((1, 3, 1))[:1, :, :3])[0],
+    "matmul_8bit": lambda x: F.matmul_integer((x * 50).astype("int8"), (x * 50).astype("int8").mT),
+    "conv_8bit": lambda x: F.conv_integer((x * 50).astype("int8"), (x * 50).astype("int8")[:, :, :2]),
+    "to_levels": lambda x: F.quantize_linear(x, x[0, 0, 0]),
+    "from_levels": lambda x: F.dequantize_linear((x * 50).astype("int8"), abs(x[0, 0, 0])),
 }
 
 

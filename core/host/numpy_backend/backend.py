@@ -11,7 +11,7 @@ from ... import dtypes
 from ...backend import Backend
 from ...dtypes import DType
 from ...tensor import Tensor
-from . import composites, elementwise, storage, windows
+from . import attention, composites, elementwise, integers, recurrent, storage, windows
 from .storage import WIDE, Array, numpy_dtype
 
 _SCANS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -23,7 +23,8 @@ class NumpyBackend(Backend):
     name = "numpy"
     OVERRIDES: tuple[str, ...] = (
         "dft", "relu", "sigmoid", "softmax", "log_softmax", "gelu", "layer_norm", "rms_norm", "clip", "linear",
-        "signbit",
+        "signbit", "dot_product_attention", "lstm_steps", "gru_steps", "matmul_8bit", "conv_8bit", "to_levels",
+        "from_levels",
     )  # fmt: skip
     relu = composites.relu
     sigmoid = composites.sigmoid
@@ -35,6 +36,13 @@ class NumpyBackend(Backend):
     clip = composites.clip
     linear = composites.linear
     signbit = composites.signbit
+    dot_product_attention = attention.dot_product_attention
+    lstm_steps = recurrent.lstm_steps
+    gru_steps = recurrent.gru_steps
+    matmul_8bit = integers.matmul_8bit
+    conv_8bit = integers.conv_8bit
+    to_levels = integers.to_levels
+    from_levels = integers.from_levels
 
     def _tensor(self, array: Array, dtype: DType) -> Tensor:
         if not isinstance(array, np.ndarray):  # NumPy's own functions turn arrays without axes into scalars
