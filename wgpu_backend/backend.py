@@ -99,12 +99,14 @@ class WgpuBackend(Backend):
             return tuple([self._from_host(o) for o in out])
         return self._from_host(out)
 
-    def launch(self, name, source, inputs, dtype, shape, groups):
-        """The tensor of `dtype` and `shape` that a kernel of your own computes (examples/custom_kernel).
+    def launch(self, name, source, inputs, dtype, shape, groups, values=None):
+        """The tensor of `dtype` and `shape` that a kernel of your own computes (docs/writing-a-kernel.md).
 
-        source: WGSL with an entry point `main`. Group 0 binds the inputs in their order, then the result: arrays of
+        source: WGSL with an entry point `main`, or the path of a .wgsl file; placeholders `{{ … }}` are filled from
+        `values` and with what emberlet knows itself. Group 0 binds the inputs in order, then the result: arrays of
         32-bit words, row-major without gaps (f32 for floats, i32 and u32 for integers, u32 for bools). It is compiled
-        once, and is what a compiled kernel is found by. inputs: at most 7 Tensors; groups: workgroups (x, y, z).
+        once, and is what a compiled kernel is found by. inputs: at most 7 Tensors; groups: workgroups (x, y, z), or
+        (elements, workgroup size) for as many workgroups as those elements take.
         The launch is recorded like every operation, and so becomes part of plans; what goes into it is computed first.
         Raises BackendError for a tensor of another backend or one that does not live on the GPU.
         """
@@ -117,7 +119,9 @@ class WgpuBackend(Backend):
             raise BackendError("kernel {} cannot give {}, which does not live on the GPU".format(name, dtype))
         if len(inputs) > MAX_INPUTS:
             raise BackendError("kernel {} has {} inputs, at most {} fit".format(name, len(inputs), MAX_INPUTS))
-        arg = (name, source, tuple(groups))
+        from .launch import prepared
+
+        arg = (name,) + prepared(name, source, inputs, dtype, shape, groups, values)
         return self._tensor("kernel", tuple([x.data for x in inputs]), arg, dtype, shape)
 
     def _to_host(self, x):

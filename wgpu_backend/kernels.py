@@ -102,9 +102,9 @@ def _rows(item, stored, options):
 
 
 def _own(item, stored, options):
-    """A kernel that somebody launched (WgpuBackend.launch)."""
-    name, source, groups = item.anchor.arg
-    return loop_kernel.Kernel(name, source, list(item.anchor.srcs), groups)
+    from .launch import kernel
+
+    return kernel(item)
 
 
 _SPECIAL = {
