@@ -2,6 +2,7 @@
 MatMulNBits and GatherBlockQuantized."""
 
 from .. import dtypes
+from ..backend import operation
 from ..errors import DTypeError, ShapeError
 from ..shapes import axis_of
 from .movement import narrow, permute_dims, reshape
@@ -32,10 +33,14 @@ def _blocks(values, scales, zero_points, block_size):
     lead = values.shape[:-1]
     if count * block_size != n:
         values = k.pad(values, ((0, 0),) * len(lead) + ((0, count * block_size - n),), 0)
-    values = k.cast(reshape(values, lead + (count, block_size)), scales.dtype)
-    shape = scales.shape + (1,)
-    zero = k.cast(zero_points, scales.dtype)
-    out = k.binary("mul", k.binary("sub", values, reshape(zero, shape) if zero.ndim else zero), reshape(scales, shape))
+    values = reshape(values, lead + (count, block_size))
+    scales = reshape(scales, scales.shape + (1,))
+    zero = reshape(zero_points, zero_points.shape + (1,)) if zero_points.ndim else zero_points
+    fast = operation(k, "from_levels")
+    if fast:
+        out = fast(values, zero, scales)
+    else:
+        out = k.binary("mul", k.binary("sub", k.cast(values, scales.dtype), k.cast(zero, scales.dtype)), scales)
     return narrow(reshape(out, lead + (count * block_size,)), len(lead), 0, n)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import emberlet as el
 import numpy as np
 import pytest
@@ -47,13 +49,13 @@ CASES = [
 
 @pytest.mark.parametrize("backend", EVERY)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
-def test_equals_numpy(case: tuple[str, ...], backend: str) -> None:
+def test_equals_numpy(case: tuple[Any, ...], backend: str) -> None:
     equation, *shapes = case
     rng = np.random.default_rng(1)
     arrays = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
     found = F.einsum(equation, *[to_tensor(a, backend_of(backend)) for a in arrays])
     # NumPy does not broadcast a length of 1 that a letter names.
-    axes = {}
+    axes: dict[str, int] = {}
     for term, shape in zip(equation.replace(" ", "").split("->")[0].split(","), shapes, strict=True):
         for letter, n in zip(term, shape, strict=False) if "." not in term else ():
             axes[letter] = max(n, axes.get(letter, 1))

@@ -22,8 +22,11 @@ def node_cases() -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = collect_testcases(None)
-    single = [c for c in found if c.model is not None and len(c.model.graph.node) == 1]
-    return {c.name.removeprefix("test_"): c for c in single if key(c.model.graph.node[0]) in HANDLERS}
+    return {
+        c.name.removeprefix("test_"): c
+        for c in found
+        if c.model is not None and len(c.model.graph.node) == 1 and key(c.model.graph.node[0]) in HANDLERS
+    }
 
 
 def single_node_models() -> list[Case]:
@@ -40,8 +43,9 @@ def check(node: onnx.NodeProto, inputs: dict[str, Any], outputs: dict[str, Any],
     found = run(call)
     for i, name in enumerate(node.output):
         if name and name in outputs:
-            assert found[i] is not None, f"output {i} is missing"
-            close(found[i], outputs[name], more["rtol"], more["atol"], more.get("levels", 0))
+            y = found[i]
+            assert y is not None, f"output {i} is missing"
+            close(y, outputs[name], more["rtol"], more["atol"], more.get("levels", 0))
 
 
 @pytest.mark.parametrize("backend", EVERY)
