@@ -25,6 +25,8 @@ _HOMES = {
     "ParamId": "param_id",
     "Config": "config",
 }
+# Modules that are asked for by `from . import ...`, which spares looking through the names of functions.
+_MODULES = ("functional", "nn", "cbor", "dtypes", "errors", "shapes", "names", "lookup")
 
 
 def _module(name):
@@ -42,6 +44,8 @@ def __getattr__(name):
         found = None
     elif name.startswith("__"):
         raise AttributeError(name)
+    elif name in _MODULES:
+        return _module(name)
     else:
         found = _module("dtypes").BY_NAME.get(name)
         if found is None and name.endswith("Error"):

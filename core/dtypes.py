@@ -101,25 +101,6 @@ def promote(a, b):
     """The dtype of a binary operation on dtypes a and b. Raises DTypeError where none holds both."""
     if a is b:
         return a
-    if a.kind == "string" or b.kind == "string":
-        raise DTypeError("string and {} do not mix; convert one".format(a if b.kind == "string" else b))
-    if a.is_float or b.is_float:
-        if not b.is_float:
-            return a
-        if not a.is_float:
-            return b
-        if a.bits == b.bits or max(a.bits, b.bits) < 16:
-            return float32
-        return a if a.bits > b.bits else b
-    if a.is_bool:
-        return b
-    if b.is_bool:
-        return a
-    if a.kind == b.kind:
-        return a if a.bits > b.bits else b
-    signed, unsigned = (a, b) if a.kind == "int" else (b, a)
-    if signed.bits > unsigned.bits:
-        return signed
-    if unsigned.bits == 64:
-        raise DTypeError("no integer dtype holds both {} and {}; convert one with .astype()".format(a, b))
-    return BY_NAME["int" + str(unsigned.bits * 2)]
+    from .dtype_promotion import promoted
+
+    return promoted(a, b)

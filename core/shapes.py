@@ -53,7 +53,8 @@ def broadcast(*shapes):
             d = s[i]
             if d != 1:
                 if out[lead + i] != 1 and out[lead + i] != d:
-                    raise ShapeError("shapes {} do not broadcast together".format(" and ".join([str(s) for s in shapes])))
+                    named = " and ".join([str(s) for s in shapes])
+                    raise ShapeError("shapes {} do not broadcast together".format(named))
                 out[lead + i] = d
     return tuple(out)
 

@@ -1,8 +1,9 @@
 """The wgpu backend: every primitive records a Node; reading a value fuses and runs what was recorded."""
 
 from emberlet import dtypes, shapes
-from emberlet.backend import BOOLEAN_RESULT, Backend
+from emberlet.backend import Backend
 from emberlet.errors import BackendError, UnsupportedError
+from emberlet.protocol import BOOLEAN_RESULT
 from emberlet.tensor import Tensor
 
 from . import storage

@@ -14,10 +14,10 @@ from .buffers import MICRO, borrow, build, flat
 _KERNELS = {
     "unary": "unary", "binary": "binary", "where": "selection", "cast": "casts", "bitcast": "casts",
     "reduce": "reductions", "argreduce": "reductions", "cumulative": "reductions", "sort": "sorting",
-    "matmul": "products_loops" if MICRO else "products", "conv": "convolution_loops" if MICRO else "convolution",
+    "matmul": "products_loops" if MICRO else "products", "linear": "products_loops" if MICRO else "products", "conv": "convolution_loops" if MICRO else "convolution",
     "pool": "windows_loops" if MICRO else "windows", "take": "selection", "gather": "selection",
     "scatter": "scattering", "nonzero": "selection", "permute": "movement", "expand": "movement", "slice": "movement",
-    "pad": "movement", "concat": "movement", "random_bits": "philox", "relu": "activations", "softmax": "activations",
+    "pad": "movement", "concat": "movement", "random_bits": "philox", "relu": "rectifier", "softmax": "activations",
     "sigmoid": "activations",
 }  # fmt: skip
 
@@ -26,7 +26,7 @@ class PythonBackend(Backend):
     """Tensors in typed arrays, computed by the interpreter alone."""
 
     name = "python"
-    OVERRIDES = ("relu", "softmax", "sigmoid")
+    OVERRIDES = ("relu", "softmax", "sigmoid", "linear")
 
     def from_bytes(self, data, dtype, shape):
         return Tensor((borrow(data, dtype, shape), 0, None), dtype, tuple(shape), self)

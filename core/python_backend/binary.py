@@ -3,7 +3,6 @@
 import math
 
 from .. import dtypes
-from ..backend import BOOLEAN_RESULT
 from ..shapes import broadcast
 from . import scalars
 from .buffers import MICRO, code_of, flat, is_narrow, merged, offsets, same, store, wrapper
@@ -40,6 +39,8 @@ _FAST["logical_and"] = (lambda a, b: not (not a or not b),) * 2
 _FAST["logical_or"] = (lambda a, b: not (not a and not b),) * 2
 _FAST["logical_xor"] = (lambda a, b: (not a) != (not b),) * 2
 
+_COMPARING = ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor")
+
 # What a float function gives way to where it raises.
 _SAFE = {
     "div": scalars.divide, "floor_divide": scalars.floor_divide, "remainder": scalars.remainder, "fmod": scalars.fmod,
@@ -49,7 +50,7 @@ _SAFE = {
 
 def binary(backend, op, a, b):
     shape = a.shape if a.shape == b.shape else broadcast(a.shape, b.shape)
-    out = dtypes.bool if op in BOOLEAN_RESULT else a.dtype
+    out = dtypes.bool if op in _COMPARING else a.dtype
     function = _FAST[op][0 if a.dtype.is_float else 1]
     exact = out.is_integer and is_narrow(out)  # nothing in the buffer's type would notice an overflow
     if not exact:
@@ -102,7 +103,7 @@ def _broadcast_strides(x, shape):
 
 
 def _rows(function, a, b, shape):
-    """The results in row-major order, a run at a time: the innermost stretch of each operand is a run or one repeated element."""
+    """The results in row-major order, a run at a time: innermost, each operand is a run or one repeated element."""
     left, right = flat(a), flat(b)
     if not MICRO:
         left = left if code_of(a.dtype) is None else left.tolist()

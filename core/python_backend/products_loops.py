@@ -16,6 +16,38 @@ def dot(a, i, b, j, step, count):
     return total
 
 
+def _product(left, row, right, start, streamed, k, n, out, at):
+    """out[at …] += left[row …] (k) @ right[start …] (k, n)."""
+    if streamed:  # row by row, each copied out of flash by itself
+        for p in range(k):
+            v = left[row + p]
+            weights = run(right, start + p * n, n)
+            for j in range(n):
+                out[at + j] += v * weights[j]
+    else:
+        for j in range(n):
+            out[at + j] += dot(left, row, right, start + j, n, k)
+
+
+def _right(b):
+    """(buffer, where b begins in it, whether it must be read in rows)."""
+    buffer, start, strides = b.data
+    if strides is None and isinstance(buffer, Borrowed):
+        return buffer, start, True
+    return flat(b), 0, False
+
+
+def _numbers(dtype, count):
+    """Zeros to add products to: where those may exceed the buffer's type, Python's own numbers."""
+    return allocate(dtype, count) if dtype.is_float and not is_narrow(dtype) else [0] * count
+
+
+def _stored(out, dtype, count):
+    if not isinstance(out, list):
+        return out
+    return store(dtype, map(wrapper(dtype), out) if dtype.is_integer else out, count)
+
+
 def matmul(backend, a, b):
     m, k = a.shape[-2:]
     n = b.shape[-1]
@@ -25,32 +57,24 @@ def matmul(backend, a, b):
     if b.shape[:-2] != lead:
         b = backend.expand(b, lead + (k, n))
     left = flat(a)
-    buffer, start, strides = b.data
-    streamed = isinstance(buffer, Borrowed) and strides is None
-    right = buffer if streamed else flat(b)
-    if not streamed:
-        start = 0
+    right, start, streamed = _right(b)
     count = size(lead) * m * n
-    # Where a product may exceed the buffer's type, Python's own numbers hold it until it is wrapped.
-    direct = b.dtype.is_float and not is_narrow(b.dtype)
-    out = allocate(b.dtype, count) if direct else [0] * count
-    at = 0
-    for batch in range(size(lead)):
-        base = start + batch * k * n
-        for i in range(m):
-            row = (batch * m + i) * k
-            if streamed:
-                for p in range(k):
-                    v = left[row + p]
-                    weights = run(right, base + p * n, n)
-                    for j in range(n):
-                        out[at + j] += v * weights[j]
-            else:
-                for j in range(n):
-                    out[at + j] = dot(left, row, right, base + j, n, k)
-            at += n
-    if not direct:
-        if b.dtype.is_integer:
-            out = map(wrapper(b.dtype), out)
-        out = store(b.dtype, out, count)
-    return backend.new(out, b.dtype, lead + (m, n))
+    out = _numbers(b.dtype, count)
+    for i in range(size(lead) * m):
+        _product(left, i * k, right, start + i // m * k * n, streamed, k, n, out, i * n)
+    return backend.new(_stored(out, b.dtype, count), b.dtype, lead + (m, n))
+
+
+def linear(backend, x, weight, bias):
+    k, n = weight.shape
+    left = flat(x)
+    right, start, streamed = _right(weight)
+    rows = size(x.shape[:-1])
+    out = _numbers(x.dtype, rows * n)
+    shifts = None if bias is None else flat(bias)
+    for i in range(rows):
+        if bias is not None:
+            for j in range(n):
+                out[i * n + j] = shifts[j]
+        _product(left, i * k, right, start, streamed, k, n, out, i * n)
+    return backend.new(_stored(out, x.dtype, rows * n), x.dtype, x.shape[:-1] + (n,))

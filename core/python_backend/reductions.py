@@ -1,27 +1,10 @@
 """Reductions and running ones, over rows that lie side by side."""
 
 from .. import dtypes
-from ..backend import BOOLEAN_RESULT
 from ..shapes import reduced, size
 from . import scalars
 from .buffers import MICRO, build, code_of, flat
-
-INF = float("inf")
-
-
-def identity(op, dtype):
-    """What op gives for no elements at all."""
-    if op == "prod" or op == "all":
-        return 1
-    if op == "sum" or op == "any":
-        return 0
-    if dtype.is_float:
-        return -INF if op == "max" else INF
-    if dtype.is_bool:
-        return op == "min"
-    if op == "max":
-        return -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
-    return (1 << (dtype.bits - (dtype.kind == "int"))) - 1
+from .identities import identity
 
 
 def _product(row):
@@ -80,7 +63,7 @@ def rows(backend, x, axes, listed=True):
 
 def reduce(backend, op, x, axes, keepdims):
     shape = reduced(x.shape, axes, keepdims)
-    out = dtypes.bool if op in BOOLEAN_RESULT else x.dtype
+    out = dtypes.bool if op in ("any", "all") else x.dtype
     count = size(shape)
     if not count:
         return backend.new(build(out, (), 0), out, shape)

@@ -3,7 +3,8 @@
 from ..shapes import size, window
 from .buffers import build, listed
 from .convolution import positions
-from .reductions import identity, largest
+from .identities import identity
+from .reductions import largest
 
 
 def pool(backend, op, x, kernel, stride, padding, dilation):

@@ -3,7 +3,7 @@
 from ..shapes import size, strides, window
 from .buffers import allocate, flat, is_narrow, store, wrapper
 from .convolution_loops import _corner, offsets_nd
-from .reductions import identity
+from .identities import identity
 
 
 def pool(backend, op, x, kernel, stride, padding, dilation):

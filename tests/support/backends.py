@@ -20,6 +20,7 @@ class LoopsBackend(PythonBackend):
     name = "loops"
     conv = convolution_loops.conv
     matmul = products_loops.matmul
+    linear = products_loops.linear
     pool = windows_loops.pool
 
 

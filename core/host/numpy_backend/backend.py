@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backend import Backend
 from ...dtypes import DType
+from ...protocol import Protocol
 from ...tensor import Tensor
 from . import attention, composites, elementwise, integers, recurrent, storage, windows
 from .storage import WIDE, Array, numpy_dtype
@@ -17,7 +17,7 @@ from .storage import WIDE, Array, numpy_dtype
 _SCANS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-class NumpyBackend(Backend):
+class NumpyBackend(Protocol):
     """Tensors whose data is a NumPy array."""
 
     name = "numpy"

@@ -1,0 +1,30 @@
+"""The dtype that two dtypes make together, by the array API standard and beyond it (see dtypes.py)."""
+
+from .dtypes import BY_NAME, float32
+from .errors import DTypeError
+
+
+def promoted(a, b):
+    """The dtype that holds what dtypes a and b hold. Raises DTypeError where there is none."""
+    if a.kind == "string" or b.kind == "string":
+        raise DTypeError("string and {} do not mix; convert one".format(a if b.kind == "string" else b))
+    if a.is_float or b.is_float:
+        if not b.is_float:
+            return a
+        if not a.is_float:
+            return b
+        if a.bits == b.bits or max(a.bits, b.bits) < 16:
+            return float32
+        return a if a.bits > b.bits else b
+    if a.is_bool:
+        return b
+    if b.is_bool:
+        return a
+    if a.kind == b.kind:
+        return a if a.bits > b.bits else b
+    signed, unsigned = (a, b) if a.kind == "int" else (b, a)
+    if signed.bits > unsigned.bits:
+        return signed
+    if unsigned.bits == 64:
+        raise DTypeError("no integer dtype holds both {} and {}; convert one with .astype()".format(a, b))
+    return BY_NAME["int" + str(unsigned.bits * 2)]
