@@ -17,7 +17,6 @@ from emberlet.errors import BackendError, ShapeError
 from emberlet.shapes import broadcast, strides
 from emberlet.tensor import Tensor
 from emberlet.wgpu_backend import WgpuBackend
-from emberlet.wgpu_backend.template import read, render
 
 TEMPLATE = pathlib.Path(__file__).with_name("kernel.wgsl")
 WORKGROUP = (16, 16)
@@ -60,18 +59,15 @@ def on_gpu(backend: Any, lhs: Tensor, rhs: Tensor, bias: Tensor, shape: tuple[in
     rank = len(shape)
     info = [s for x in (lhs, rhs, bias) for s in broadcast_strides(x.shape, rank)]
     info += [*strides(shape), *shape]
-    source = render(
-        read(str(TEMPLATE)),
-        {
-            "elem": "f32",
-            "rank": rank,
-            "k": lhs.shape[-1],
-            "workgroup_size_x": WORKGROUP[0],
-            "workgroup_size_y": WORKGROUP[1],
-        },
-    )
-    info = backend.from_list(info, dtypes.uint32, (len(info),))
-    return backend.launch("matmul_add_relu", source, (lhs, rhs, bias, info), dtypes.float32, shape, groups)
+    values = {
+        "elem": "f32",
+        "rank": rank,
+        "k": lhs.shape[-1],
+        "workgroup_size_x": WORKGROUP[0],
+        "workgroup_size_y": WORKGROUP[1],
+    }
+    inputs = (lhs, rhs, bias, backend.from_list(info, dtypes.uint32, (len(info),)))
+    return backend.launch("matmul_add_relu", str(TEMPLATE), inputs, dtypes.float32, shape, groups, values)
 
 
 def broadcast_strides(shape: Sequence[int], rank: int) -> list[int]:
