@@ -25,6 +25,7 @@ class WgpuBackend(Backend):
     """
 
     name = "wgpu"
+    OVERRIDES = ("dot_product_attention",)
 
     def __init__(self, index=0, device=None, strict=False, planning=False):
         Backend.__init__(self, index)
@@ -337,6 +338,26 @@ class WgpuBackend(Backend):
         arg = (op, tuple(kernel), tuple(stride), tuple([tuple(p) for p in padding]), tuple(dilation))
         args = (op, x, kernel, stride, padding, dilation)
         return self._record("pool", (x,), args, "pool", arg, x.dtype, x.shape[:2] + tuple(spatial))
+
+    def dot_product_attention(self, q, keys, values, bias, scale, softcap, blind, sink):
+        """The composite of that name (core/functional/dot_product_attention.py) in one kernel, where that serves."""
+        from .attention_kernel import serves
+
+        if not q.dtype.is_float or not serves(q, keys, values, self.options.device_class):
+            from emberlet.functional.dot_product_attention import compose_attention
+
+            return compose_attention(q, keys, values, bias, scale, softcap, blind, sink)
+        tensors = [q, keys, values]
+        if bias is not None:
+            if len(bias.shape) < 4:
+                bias = self.reshape(bias, (1,) * (4 - len(bias.shape)) + bias.shape)
+            tensors.append(bias)
+        if sink is not None:
+            tensors.append(self.reshape(sink, (q.shape[1],)))
+        arg = (scale, softcap, bias is not None, sink is not None)
+        args = (q, keys, values, bias, scale, softcap, blind, sink)
+        shape = q.shape[:3] + (values.shape[3],)
+        return self._record("dot_product_attention", tensors, args, "attention", arg, q.dtype, shape)
 
     # -- indexing -------------------------------------------------------------------------------------------------
 

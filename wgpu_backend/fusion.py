@@ -22,8 +22,9 @@ _COSTLY = (
     "asinh", "acosh", "atanh", "pow", "atan2", "sqrt", "div", "remainder", "fmod", "floor_divide",
 )  # fmt: skip
 _HEAVY = ("matmul", "conv", "attention")
-_OPENING = ("reduce", "argreduce", "matmul", "conv", "pool", "cumulative")  # kernels that take an epilogue along
-_REREADS = ("matmul", "conv", "pool", "scatter", "sort_runs", "merge_runs")
+# Kernels that take an epilogue along.
+_OPENING = ("reduce", "argreduce", "matmul", "conv", "pool", "cumulative", "attention")
+_REREADS = ("attention", "matmul", "conv", "pool", "scatter", "sort_runs", "merge_runs")
 
 
 class Item:

@@ -107,7 +107,14 @@ def _own(item, stored, options):
     return kernel(item)
 
 
+def _attention(item, stored, options):
+    from .attention_kernel import attention
+
+    return attention(item, stored, describe(item), options)
+
+
 _SPECIAL = {
+    "attention": _attention,
     "kernel": _own,
     "rows": _rows,
     "matmul": _contraction,

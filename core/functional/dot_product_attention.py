@@ -139,6 +139,11 @@ def dot_product_attention(
     return _attend(q, keys, values, bias, scale, softcap, blind, sink, softmax_dtype)[0]
 
 
+def compose_attention(q, keys, values, bias, scale, softcap, blind, sink):
+    """`dot_product_attention` from primitives: for a backend whose own does not serve these shapes."""
+    return _attend(q, keys, values, bias, scale, softcap, blind, sink, None)[0]
+
+
 def _attend(q, keys, values, bias, scale, softcap, blind, sink, softmax_dtype):
     """(result, (raw scores, capped scores, scores with bias, probabilities))."""
     k = q.backend

@@ -1,0 +1,12 @@
+// {{ name }}: one invocation attends with {{ rows }} queries to all keys.
+
+{{ bindings }}
+
+@compute @workgroup_size({{ workgroup }})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let t = {{ flat }};
+    if (t >= {{ count }}u) {
+        return;
+    }
+    {{ body }}
+}
