@@ -1,0 +1,121 @@
+"""attention, flex_attention, rotary_embedding and linear_attention beyond ONNX's own cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emberlet as el
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.errors import ShapeError
+from support.backends import array, tensor
+
+
+def normal(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+Q, K, V = normal(1, 2, 4, 3, 8), normal(2, 2, 2, 5, 8), normal(3, 2, 2, 5, 6)
+
+
+def test_query_heads_share_key_heads(backend: Any) -> None:
+    k, v = (np.repeat(a, 2, axis=1) for a in (K, V))
+    expected = softmax(Q @ k.swapaxes(2, 3) / np.sqrt(8)) @ v
+    np.testing.assert_allclose(array(F.attention(tensor(Q), tensor(K), tensor(V))), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_query_that_sees_nothing_gives_zeros(backend: Any) -> None:
+    mask = np.ones((3, 5), bool)
+    mask[1] = False
+    out = array(F.attention(tensor(Q), tensor(K), tensor(V), tensor(mask)))
+    assert (out[:, :, 1] == 0).all()
+    assert np.isfinite(out).all()
+    scores = F.attention_outputs(tensor(Q), tensor(K), tensor(V), tensor(mask), scores_output=3)[3]
+    assert (array(scores)[:, :, 1] == 0).all()
+
+
+def test_a_short_mask_hides_the_rest(backend: Any) -> None:
+    short, full = np.ones((3, 2), bool), np.arange(5) < 2
+    one = F.attention(tensor(Q), tensor(K), tensor(V), tensor(short))
+    two = F.attention(tensor(Q), tensor(K), tensor(V), tensor(full))
+    np.testing.assert_allclose(array(one), array(two), rtol=1e-6)
+
+
+def test_step_by_step_equals_all_at_once(backend: Any) -> None:
+    q, k, v = normal(4, 1, 4, 6, 8), normal(5, 1, 2, 6, 8), normal(6, 1, 2, 6, 8)
+    whole = array(F.attention(tensor(q), tensor(k), tensor(v), is_causal=True))
+    past_key, past_value = tensor(k[:, :, :0]), tensor(v[:, :, :0])
+    for t in range(6):
+        now = [tensor(a[:, :, t : t + 1]) for a in (q, k, v)]
+        out, past_key, past_value, _ = F.attention_outputs(
+            *now, past_key=past_key, past_value=past_value, is_causal=True
+        )
+        np.testing.assert_allclose(array(out)[:, :, 0], whole[:, :, t], rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(array(past_key), k)
+
+
+def test_a_window_is_a_mask(backend: Any) -> None:
+    q, k, v = normal(4, 1, 2, 6, 8), normal(5, 1, 2, 6, 8), normal(6, 1, 2, 6, 8)
+    i, j = np.ogrid[:6, :6]
+    mask = (j >= i - 2) & (j <= i + 1)
+    one = F.attention(tensor(q), tensor(k), tensor(v), window=(2, 1))
+    two = F.attention(tensor(q), tensor(k), tensor(v), tensor(mask))
+    np.testing.assert_allclose(array(one), array(two), rtol=1e-5, atol=1e-6)
+
+
+def test_flex_attention_calls_its_functions(backend: Any) -> None:
+    plain = array(F.attention(tensor(Q), tensor(K), tensor(V)))
+    np.testing.assert_allclose(array(F.flex_attention(tensor(Q), tensor(K), tensor(V))), plain, rtol=1e-5, atol=1e-6)
+    capped = F.flex_attention(tensor(Q), tensor(K), tensor(V), lambda s: F.tanh(s / 2.0) * 2.0, lambda p: p * 0.5)
+    expected = F.attention(tensor(Q), tensor(K), tensor(V), softcap=2.0) * 0.5
+    np.testing.assert_allclose(array(capped), array(expected), rtol=1e-5, atol=1e-6)
+
+
+def test_rotary_embedding_turns_by_the_position(backend: Any) -> None:
+    angle = np.arange(10)[:, None] * np.array([1.0, 0.1])
+    cos, sin = (tensor(f(angle).astype(np.float32)) for f in (np.cos, np.sin))
+    x = normal(7, 1, 2, 3, 4)
+    out = array(F.rotary_embedding(tensor(x), cos, sin, tensor(np.array([5], np.int64))))
+    turned = (x[..., :2] + 1j * x[..., 2:]) * np.exp(1j * angle[5:8])
+    np.testing.assert_allclose(out, np.concatenate([turned.real, turned.imag], -1), rtol=1e-5, atol=1e-6)
+    neighbours = array(F.rotary_embedding(tensor(x), cos, sin, tensor(np.array([[5, 6, 7]])), interleaved=True))
+    turned = (x[..., ::2] + 1j * x[..., 1::2]) * np.exp(1j * angle[5:8])
+    np.testing.assert_allclose(neighbours[..., ::2], turned.real, rtol=1e-5, atol=1e-6)
+
+
+def test_linear_attention_goes_on_from_its_state(backend: Any) -> None:
+    q, k, v = normal(1, 1, 6, 8), normal(2, 1, 6, 4), normal(3, 1, 6, 6)
+    decay, beta = -abs(normal(4, 1, 6, 1)), abs(normal(5, 1, 6, 1))
+
+    def run(part: slice, state: Any) -> Any:
+        q_, k_, v_, d, b = (tensor(np.ascontiguousarray(a[:, part])) for a in (q, k, v, decay, beta))
+        return F.linear_attention(q_, k_, v_, state, d, b, num_heads=2, kv_num_heads=1)
+
+    whole, last = run(slice(None), None)
+    first, state = run(slice(0, 4), None)
+    second, end = run(slice(4, 6), state)
+    np.testing.assert_allclose(np.concatenate([array(first), array(second)], 1), array(whole), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(array(end), array(last), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "options"),
+    [
+        (((1, 3, 2, 4), (1, 2, 5, 4), (1, 2, 5, 4)), {}),
+        (((1, 2, 2, 4), (1, 2, 5, 3), (1, 2, 5, 4)), {}),
+        (((1, 2, 2, 4), (1, 2, 5, 4), (1, 2, 6, 4)), {}),
+        (((1, 2, 8), (1, 5, 8), (1, 5, 8)), {}),
+        (((1, 2, 8), (1, 5, 8), (1, 5, 8)), {"num_heads": 3}),
+        (((1, 2, 2, 4), (1, 2, 5, 4), (1, 2, 5, 4)), {"past_key": (1, 2, 1, 4)}),
+    ],
+)
+def test_refuses_what_does_not_fit(shapes: Any, options: dict[str, Any]) -> None:
+    given = {name: el.zeros(v) if isinstance(v, tuple) else v for name, v in options.items()}
+    with pytest.raises(ShapeError):
+        F.attention(*(el.zeros(s) for s in shapes), **given)
