@@ -50,14 +50,21 @@ def samples_from(path: Path, graph: Graph) -> dict[str, Array]:
 
 
 def check_samples(samples: Mapping[str, Array], graph: Graph, origin: str = "samples") -> dict[str, Array]:
-    """The samples as float32, (count, *shape of the input). Raises ShapeError where they do not fit."""
+    """The samples as float32, (count, *shape of the input), in the order of axes that the graph takes them in.
+
+    They come as the model has them (its batch axis counts samples, axes of size 1 may be missing) or channels last
+    already. Raises ShapeError where they do not fit.
+    """
     out: dict[str, Array] = {}
     for name in graph.inputs:
         x, shape = np.asarray(samples[name], np.float32), graph.shapes[name]
-        if x.ndim == 0 or x.size == 0 or x.size // len(x) != int(np.prod(shape)):
-            raise ShapeError(
-                f"{origin}: {name!r} has shape {x.shape}, expected (samples, {', '.join(map(str, shape))})"
-            )
+        dims, order = graph.layouts.get(name, (shape, tuple(range(len(shape)))))
+        wanted = ", ".join(map(str, dims[1:] if dims[:1] == (1,) else dims))
+        large = [n for n in x.shape[1:] if n != 1]
+        if x.size and large == [n for n in dims if n != 1]:
+            x = np.transpose(x.reshape(len(x), *dims), (0, *(k + 1 for k in order)))
+        elif not x.size or large != [n for n in shape if n != 1]:
+            raise ShapeError(f"{origin}: {name!r} has shape {x.shape}, expected (samples, {wanted})")
         out[name] = x.reshape(len(x), *shape)
     if len({len(x) for x in out.values()}) > 1:
         raise ShapeError(f"{origin}: different numbers of samples: { {n: len(x) for n, x in out.items()} }")

@@ -6,6 +6,7 @@ import re
 
 from .functions import FROM_MATH
 from .kernels.recurrent import HIDDEN, MIDDLE
+from .kernels.writer import Writer
 from .program import Program
 
 DIALECTS = ("viper", "bytecode", "float32")
@@ -45,17 +46,18 @@ def kernels_source(program: Program, dialect: str) -> str:
     names: dict[str, str] = {}
     functions: list[str] = []
     calls: list[str] = []
-    for step in program.steps:
-        writer = step.layer.emit(dialect, step.inputs, step.output)
+
+    def name(writer: Writer) -> str:
         body = writer.source("_")
-        name = names.get(body)
-        if name is None:
-            name = names[body] = f"{step.layer.kind}_{len(names)}"
-            functions.append(writer.source(name))
-        places = [str(step.places[p]) for p in writer.places]
-        calls.append(f"    {name}({', '.join([*writer.arguments(), *places])})")
+        if body not in names:
+            names[body] = f"{step.layer.kind}_{len(names)}"
+            functions.append(writer.source(names[body]))
+        return names[body]
+
+    for step in program.steps:
+        calls += step.layer.calls(name, dialect, step.inputs, step.output, step.places)
     text = "\n\n".join(functions)
-    run = "def run(A, W, T):\n" + ("\n".join(calls) or "    pass") + "\n"
+    run = "def run(A, W, T):\n" + ("\n".join("    " + line for line in calls) or "    pass") + "\n"
     return "\n\n".join([_imports(text, dialect), text, run, _reset(program), _PREPARE[dialect]]).lstrip("\n")
 
 

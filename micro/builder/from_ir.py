@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from emberlet.codegen.evaluation import evaluate, foldable
+from emberlet.codegen.evaluation import evaluate, foldable, known
 from emberlet.codegen.ir.argument import Argument, Constant, Dynamic
 from emberlet.codegen.ir.graph import Model
 from emberlet.codegen.ir.node import Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ops.quantization import DequantizeLinear
-from emberlet.codegen.reader import known, read_model
+from emberlet.codegen.reader import read_model
 from emberlet.errors import EmberletError, ModelError
 
 from .graph import Graph

@@ -5,7 +5,7 @@ Tensors have no batch axis; images are (height, width, channels), sequences (ste
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TypeVar
@@ -13,8 +13,7 @@ from typing import TypeVar
 import numpy as np
 from emberlet.errors import ModelError, ShapeError
 
-from .kernels.layer import Array, Layer, View
-from .kernels.writer import Writer
+from .kernels.layer import Array, Layer
 
 L = TypeVar("L", bound=Layer)
 
@@ -35,9 +34,6 @@ class Reshape(Layer):
 
     def reference(self, *inputs: Array) -> Array:
         return inputs[0].reshape(self.shape)
-
-    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
-        raise NotImplementedError("a reshape has no kernel")
 
 
 @dataclass(frozen=True)

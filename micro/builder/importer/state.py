@@ -59,8 +59,8 @@ class Importer:
     """The state of an import; methods raise Problem for what cannot be.
 
     layouts: of the inputs, their shape in the model and the order of their axes; moved: elements that transpositions
-    move; flattened: of tensors that the model flattened while their elements lie in another order, where each element is in
-    the model's order; unflattened: what they were before.
+    move; flattened: of tensors that the model flattened while their elements lie in another order, where each element
+    is in the model's order; unflattened: what they were before.
     """
 
     name: str

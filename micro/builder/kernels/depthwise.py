@@ -110,7 +110,7 @@ class _Depthwise(Layer):
         taps = self.window.kernel[0] * self.window.kernel[1]
         reach = self._offsets(x)[-1]
         for u in (4, 3, 2):
-            if ow % u == 0 and u * taps <= 40 and reach + (u - 1) * across <= SPAN and (u - 1) * out <= SPAN:
+            if ow % u == 0 and u * taps <= 20 and reach + (u - 1) * across <= SPAN and (u - 1) * out <= SPAN:
                 return u
         return 1
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..reference import ZERO, Bytes, Ints, Requant, check_word, folded_bias, requantise, start_bounds
 from .layer import Array, Layer, View, as_image, emit_clamp_float, emit_requantise
-from .window import Loops, Window, walk, window_loops
+from .window import UNROLL, Loops, Window, walk, window_loops
 from .writer import Pointer, Writer
 
 X = Pointer("x", "A")
@@ -163,7 +163,7 @@ class Dot(_Dot):
     def begin_window(self, w: Writer, start: str, loops: Loops, run: int) -> None:
         w.go(X, start)
         w.line("s = 0")
-        walk(w, loops, run, X, None, lambda i, k: w.line(f"s = {w.load(X, i)} + s"))
+        walk(w, loops, run, X, None, lambda i, k: w.line(f"s = {w.load(X, i)} + s"), UNROLL // 2)
         w.line("t = 0 - (s << 7) - h")
 
     def begin_sum(self, w: Writer) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, prod
 from typing import Any
@@ -105,10 +105,22 @@ class Layer(ABC):
     def reference(self, *inputs: Array) -> Array:
         """The output, by NumPy: bit by bit what the kernel computes (for float32: up to rounding)."""
 
-    @abstractmethod
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         """The kernel. Its places: one for each input ("i0", "i1", …), "o", "st" for the state and "zo" for the scratch
         where there are any, then "wo" and "to", the beginning of the layer's constants in W and T."""
+        raise NotImplementedError
+
+    def calls(
+        self,
+        name: Callable[[Writer], str],
+        dialect: str,
+        inputs: Sequence[View],
+        output: View,
+        places: Mapping[str, int],
+    ) -> list[str]:
+        """The lines of `run` for this layer. name(writer): what the kernel is called; places: where everything lies."""
+        writer = self.emit(dialect, inputs, output)
+        return [writer.call(name(writer), places)]
 
     def places(self) -> list[str]:
         """The names of the kernel's places."""

@@ -11,14 +11,15 @@ candidate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..reference import ZERO, Bytes, Ints, Requant, check_word, fixed_point, folded_bias, start_bounds
 from .layer import Array, Layer, View, emit_clamp, emit_requantise
-from .window import walk
+from .nest import Axis, nest
+from .window import UNROLL, walk
 from .writer import Pointer, Writer
 
 X = Pointer("x", "A")
@@ -65,24 +66,30 @@ class Rows:
             words += [int(bias), multiplier]
         return words
 
-    def emit(self, w: Writer, source: str) -> None:
-        """X at `source`, WEIGHTS, the table `q` and Y at the rows' beginnings; the last three are left behind them."""
+    def emit(self, dialect: str) -> Writer:
+        """A kernel of places "i0", the bytes, "o", the numbers of 16 bits, "wo" and "to"."""
+        w = Writer(dialect, (X, "s", WEIGHTS), ("i0", "o", "wo", "to"))
         rows, k = self.weights.shape
+        w.go(WEIGHTS, w.place("wo"))
+        w.go(Y, w.place("o"))
+        w.table("q", "to")
         w.line(f"h = {w.word('q')}")
         w.line(f"m = {w.word('q', 1)}")
         w.move_table("q", 2)
-        w.go(X, source)
+        w.line(f"c = {w.place('i0')}")
+        w.go(X, "c")
         w.line("s = 0")
-        walk(w, (), k, X, None, lambda i, _: w.line(f"s = {w.load(X, i)} + s"))
+        walk(w, (), k, X, None, lambda i, _: w.line(f"s = {w.load(X, i)} + s"), UNROLL // 2)
         w.line("t = 0 - (s << 7) - h")
         with w.times("n", rows):
-            w.go(X, source)
+            w.go(X, "c")
             w.line(f"s = {w.word('q')} + t")
             walk(w, (), k, X, WEIGHTS, lambda i, j: w.line(f"s = {w.load(WEIGHTS, j)} * {w.load(X, i)} + s"))
             emit_requantise(w, self.requant, w.word("q", 1), "m")
             w.move_table("q", 2)
             store16(w, Y, "s")
             w.move(Y, 2)
+        return w
 
 
 def store16(w: Writer, p: Pointer, value: str, k: int = 0) -> None:
@@ -160,57 +167,71 @@ class _Recurrent(Layer):
         words = self.from_input.words(self.name) + self.from_state.words(self.name)
         return np.concatenate(parts).astype(np.uint8), words
 
-    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
-        w = Writer(dialect, (X, "s", WEIGHTS), self.places())
+    def calls(
+        self,
+        name: Callable[[Writer], str],
+        dialect: str,
+        inputs: Sequence[View],
+        output: View,
+        places: Mapping[str, int],
+    ) -> list[str]:
+        """A loop over the steps, each in small kernels: the sums of the input, of the state, the units, the output."""
         k = self.from_input.weights.shape[1]
         back = self.steps - 1 if self.reverse else 0
-        if not self.keep:
-            emit_reset(w, self.hidden)
-        w.line(f"a = {w.place('i0', back * k)}")
-        w.line(f"b = {w.place('o', back * self.hidden if self.sequence else 0)}")
-        with w.times("i", self.steps):
-            w.go(WEIGHTS, w.place("wo", 2048))
-            w.table("q", "to")
-            w.go(Y, w.place("zo"))
-            self.from_input.emit(w, "a")
-            w.line(f"f = {w.place('st')}")
-            self.from_state.emit(w, "f")
-            w.go(WEIGHTS, w.place("wo"))
-            self.update(w)
-            if self.steps > 1:
-                w.line(f"a {'-' if self.reverse else '+'}= {k}")
-            if self.sequence:
-                self._output(w)
-                if self.steps > 1:
-                    w.line(f"b {'-' if self.reverse else '+'}= {self.hidden}")
-        if not self.sequence:
-            self._output(w)
+        sums = places["zo"], places["zo"] + 2 * len(self.from_input.weights)
+        weights = places["wo"] + 2048, places["wo"] + 2048 + self.from_input.weights.size
+        tables = places["to"], places["to"] + 2 + 2 * len(self.from_input.weights)
+
+        def rows(which: Rows, source: str, n: int) -> str:
+            writer = which.emit(dialect)
+            return writer.call(name(writer), {"i0": source, "o": sums[n], "wo": weights[n], "to": tables[n]})
+
+        update, copy, reset = self.units(dialect), self._copy(dialect), self._reset(dialect)
+        step = [
+            rows(self.from_input, "i", 0),
+            rows(self.from_state, str(places["st"]), 1),
+            update.call(name(update), places),
+        ]
+        out = copy.call(name(copy), {"i0": places["st"], "o": "o"})
+        sign = "-" if self.reverse else "+"
+        step += [out, f"o {sign}= {self.hidden}"] if self.sequence else []
+        lines = [] if self.keep else [reset.call(name(reset), places)]
+        lines.append(f"i = {places['i0'] + back * k}")
+        lines.append(f"o = {places['o'] + (back * self.hidden if self.sequence else 0)}")
+        lines.append(f"for _ in range({self.steps}):")
+        lines += ["    " + line for line in [*step, f"i {sign}= {k}"]]
+        return lines if self.sequence else [*lines, out]
+
+    def _copy(self, dialect: str) -> Writer:
+        w = Writer(dialect, (X, Y), ("i0", "o"))
+        w.go(X, w.place("i0"))
+        w.go(Y, w.place("o"))
+        nest(w, [Axis(self.hidden, (1, 1))], (X, Y), lambda at: w.store(Y, w.load(X, at[0]), at[1]))
         return w
 
-    def _output(self, w: Writer) -> None:
-        w.go(X, w.place("st"))
-        w.go(Y, "b")
-        walk(w, (), self.hidden, X, None, lambda i, _: self._copy(w, i), flat=8)
+    def _reset(self, dialect: str) -> Writer:
+        """Bytes of 128, numbers of 16 bits at MIDDLE."""
+        w = Writer(dialect, (X, Y), ("st",))
+        w.go(Y, w.place("st"))
+        with w.times("n", self.hidden):
+            w.store(Y, str(HIDDEN))
+            w.move(Y, 1)
+        with w.times("n", self.hidden):
+            w.store(Y, "0")
+            w.store(Y, str(MIDDLE >> 8), 1)
+            w.move(Y, 2)
+        return w
 
-    def _copy(self, w: Writer, i: int) -> None:
-        w.store(Y, w.load(X, i))
-        w.move(Y, 1)
+    def units(self, dialect: str) -> Writer:
+        """A kernel of places "st", "zo" and "wo": the units' new states from the gates' sums."""
+        w = Writer(dialect, (X, "s", WEIGHTS), ("st", "zo", "wo"))
+        w.go(WEIGHTS, w.place("wo"))
+        self.update(w)
+        return w
 
     def update(self, w: Writer) -> None:
         """The units' new states from the gates' sums."""
         raise NotImplementedError
-
-
-def emit_reset(w: Writer, hidden: int) -> None:
-    """Set the state of `hidden` units to zero: bytes of 128, numbers of 16 bits at MIDDLE."""
-    w.go(Y, w.place("st"))
-    with w.times("n", hidden):
-        w.store(Y, str(HIDDEN))
-        w.move(Y, 1)
-    with w.times("n", hidden):
-        w.store(Y, "0")
-        w.store(Y, str(MIDDLE >> 8), 1)
-        w.move(Y, 2)
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ class Softmax(Layer):
             with w.block("if v > h"):
                 w.line("h = v")
 
-        walk(w, (), self.length, X, None, take, flat=4)
+        walk(w, (), self.length, X, None, take, unroll=8)
 
     def _total(self, w: Writer) -> None:
         w.go(X, "a")
@@ -146,7 +146,7 @@ class Softmax(Layer):
             w.line(f"d = h - {w.load(X, i)}")
             w.line(f"t = {_exponential(w)} + t")
 
-        walk(w, (), self.length, X, None, take, flat=4)
+        walk(w, (), self.length, X, None, take, unroll=8)
 
     def _logarithm(self, w: Writer) -> None:
         """Turn the sum `t` into what every output of the row starts from."""

@@ -13,8 +13,12 @@ from .writer import NEAR, Pointer, Writer
 UNROLL = 32
 """Steps of an inner loop: as many as a load has offsets for."""
 
-FLAT = 80
-"""A window of at most this many elements is written out without a loop."""
+FLAT = 36
+"""A window of at most this many elements is written out without a loop.
+
+A loop's machine code stays below 2 KB: jumps reach no farther on Cortex-M0+ and Xtensa, and up to MicroPython 1.25
+conditional ones go astray beyond 4 KB on other Cortex-M.
+"""
 
 
 @dataclass(frozen=True)
@@ -96,38 +100,40 @@ def walk(
     x: Pointer,
     weights: Pointer | None,
     step: Step,
-    flat: int = FLAT,
+    unroll: int = UNROLL,
 ) -> None:
     """Write `step` for each element of a walk of x, with `weights` (contiguous) moving along.
 
     step(i, k) writes what is done with the element at offset i of x and k of the weights. Both pointers are left where
-    the walk ends: x anywhere, the weights behind their last element.
+    the walk ends: x anywhere, the weights behind their last element. unroll: steps of an inner loop, at most.
     """
-    total = run
-    for n, _ in loops:
-        total *= n
-    if total <= flat:
+    if _is_flat(loops, run, unroll):
         _straight(w, offsets(loops, run), x, weights, step)
         return
     if not loops:
-        _stream(w, run, x, weights, step)
+        _stream(w, run, x, weights, step, unroll)
         return
     (turns, jump), inner = loops[0], loops[1:]
     counter = f"k{len(inner)}"
     w.line(f"{counter} = {turns}")
     with w.block(f"while {counter}"):
-        moved = _advance(inner, run, flat)
-        walk(w, inner, run, x, weights, step, flat)
+        moved = _advance(inner, run, unroll)
+        walk(w, inner, run, x, weights, step, unroll)
         w.move(x, jump - moved)
         w.line(f"{counter} -= 1")
 
 
-def _advance(loops: Loops, run: int, flat: int) -> int:
-    """How far `walk` moves x."""
+def _is_flat(loops: Loops, run: int, unroll: int) -> bool:
+    """Whether a walk is written out without a loop."""
     total = run
     for n, _ in loops:
         total *= n
-    if total <= flat:
+    return total <= unroll * FLAT // UNROLL
+
+
+def _advance(loops: Loops, run: int, unroll: int) -> int:
+    """How far `walk` moves x."""
+    if _is_flat(loops, run, unroll):
         return _straight_advance(offsets(loops, run))
     if not loops:
         return run
@@ -157,9 +163,9 @@ def _straight(w: Writer, places: Sequence[int], x: Pointer, weights: Pointer | N
         w.move(weights, len(places) - done)
 
 
-def _stream(w: Writer, run: int, x: Pointer, weights: Pointer | None, step: Step) -> None:
+def _stream(w: Writer, run: int, x: Pointer, weights: Pointer | None, step: Step, most: int) -> None:
     """A long contiguous run: a loop over a few steps, and the rest written out."""
-    unroll = best_unroll(run)
+    unroll = best_unroll(run, most)
     w.line(f"k = {run // unroll}")
     with w.block("while k"):
         for i in range(unroll):
@@ -171,11 +177,12 @@ def _stream(w: Writer, run: int, x: Pointer, weights: Pointer | None, step: Step
     rest = run % unroll
     for i in range(rest):
         step(i, i)
-    w.move(x, rest)
-    if weights:
+    if rest:
+        w.move(x, rest)
+    if rest and weights:
         w.move(weights, rest)
 
 
-def best_unroll(run: int) -> int:
-    """The steps of a loop over `run` elements: a divisor near UNROLL where there is one, so that no rest is left."""
-    return next((u for u in range(UNROLL, UNROLL // 2 - 1, -1) if run % u == 0), UNROLL)
+def best_unroll(run: int, most: int = UNROLL) -> int:
+    """The steps of a loop over `run` elements that leave the smallest rest: at most `most`, at least half of that."""
+    return min(range(most, most // 2 - 1, -1), key=lambda u: run % u)

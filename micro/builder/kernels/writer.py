@@ -12,7 +12,7 @@ inner loop uses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -68,6 +68,10 @@ class Writer:
             return list(self.buffers)
         held = [p.buffer if isinstance(p, Pointer) else "0" for p in self.registers]
         return [*held, *(b for b in self.buffers if b not in held)]
+
+    def call(self, name: str, places: Mapping[str, int | str]) -> str:
+        """A call of the kernel with the places given."""
+        return f"{name}({', '.join([*self.arguments(), *(str(places[p]) for p in self.places)])})"
 
     def source(self, name: str) -> str:
         """The whole function."""

@@ -244,6 +244,44 @@ KINDS: tuple[Callable[[Rng], Case], ...] = (
 )
 
 
+def large_cases() -> list[Case]:
+    """Layers with the largest kernels: what their loops hold must stay within the reach of a jump."""
+    rng = np.random.default_rng(5)
+
+    def dot(shape: tuple[int, ...], n: int, window: Window, groups: int = 1) -> Case:
+        c = shape[-1]
+        weights = weights_at_random(rng, (n, *window.kernel, c // groups))
+        bias, zero = rng.integers(-5000, 5000, n), 77
+        requant = requant_for(rng, weights, bias, zero)
+        layer = Dot("dot", ("x",), "y", shape, window, groups, weights, bias, zero, requant)
+        out = (*window.output(*as_image(shape)[:2]), n) if len(shape) == 3 else (n,)
+        return Case(layer, (bytes_at_random(rng, shape),), out, window.pads, zero)
+
+    def deep(shape: tuple[int, int, int], window: Window, each: int = 1) -> Case:
+        n = shape[2] * each
+        weights, bias = weights_at_random(rng, (n, *window.kernel)), rng.integers(-5000, 5000, n)
+        layer = Depthwise("deep", ("x",), "y", shape, window, weights, bias, 9, requant_for(rng, weights, bias, 9))
+        return Case(layer, (bytes_at_random(rng, shape),), (*window.output(*shape[:2]), n), window.pads, 9)
+
+    made = [dot((k,), 3, Window((1, 1))) for k in (36, 37, 61, 97, 127, 509, 784)]
+    made += [dot((6, 6, c), 3, Window((3, 3), pads=(1, 1, 1, 1))) for c in (3, 4, 5, 11, 12, 13, 21, 64)]
+    made += [dot((9, 9, 2), 3, Window((5, 5), (2, 2))), dot((8, 8, 36), 4, Window((3, 3), (1, 1), (2, 2)), 2)]
+    made += [deep((12, 12, 5), Window((3, 3), pads=(1, 1, 1, 1))), deep((12, 12, 40), Window((3, 3)), 2)]
+    made += [deep((12, 12, 3), Window((5, 5))), deep((1, 80, 7), Window((1, 32)))]
+    x = bytes_at_random(rng, (10, 10, 7))
+    made.append(Case(MaxPool("max", ("x",), "y", x.shape, Window((6, 6))), (x,), (5, 5, 7)))
+    requant = choose(1 / 49, 255 * 49, 3)
+    made.append(Case(AveragePool("mean", ("x",), "y", x.shape, Window((7, 7)), 3, requant), (x,), (4, 4, 7)))
+    for log in (False, True):
+        layer = Softmax("softmax", ("x",), "y", 2, 1000, 0.05, log, 1 / 8, 200)
+        made.append(Case(layer, (bytes_at_random(rng, (2, 1000)),), (2, 1000)))
+    for kind, gates in ((Lstm, 4), (Gru, 3)):
+        rows = rows_at_random(rng, gates * 37, 61, 5), rows_at_random(rng, gates * 37, 37, 128)
+        layer = kind("recurrent", ("x",), "y", 2, 37, *rows, False, True, False)  # type: ignore[assignment]
+        made.append(Case(layer, (bytes_at_random(rng, (2, 61)),), (2, 37)))
+    return made
+
+
 def cases(seed: int, count: int) -> Iterator[Case]:
     rng = np.random.default_rng(seed)
     for n in range(count):

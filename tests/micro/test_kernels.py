@@ -1,0 +1,100 @@
+"""Viper on 64-bit and on 32-bit words, bytecode on both, and NumPy compute the same bytes in 10,140 random layers."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from emberlet.micro.builder.compile import compile_mpy
+from emberlet.micro.builder.emit_kernels import kernels_source
+from emberlet.micro.builder.kernels.layer import Array
+from emberlet.micro.builder.program import Program
+from support import mpy_cross
+from support.microcontrollers.random_layers import Case, cases, large_cases, program_of
+from support.microcontrollers.running import run_program
+from support.micropython import Port
+
+BATCHES, LAYERS = 20, 507
+
+
+@cache
+def batch(seed: int) -> tuple[list[Case], Program, bytes, list[tuple[int, Array]]]:
+    made = list(cases(seed, LAYERS))
+    return (made, *program_of(made))
+
+
+def differing(seed: int, arena: Array) -> list[str]:
+    made, _, _, due = batch(seed)
+    wrong = []
+    for case, (at, expected) in zip(made, due, strict=True):
+        if not np.array_equal(arena[at : at + expected.size], expected.reshape(-1)):
+            wrong.append(f"{case.layer.name} {[x.shape for x in case.inputs]} -> {case.shape}")
+    return wrong
+
+
+@pytest.mark.parametrize("seed", range(BATCHES))
+@pytest.mark.parametrize("port", ["unix_port", "armhf_port"])
+def test_every_layer_is_bit_exact(seed: int, port: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    found: Port = request.getfixturevalue(port)
+    _, program, arena, _ = batch(seed)
+    for dialect in ("viper", "bytecode"):
+        assert differing(seed, run_program(found, program, dialect, arena, tmp_path)) == []
+
+
+def wrong_layers(made: list[Case], arena: Array, due: list[tuple[int, Array]]) -> list[str]:
+    return [c.layer.name for c, (at, y) in zip(made, due, strict=True) if bytes(arena[at : at + y.size]) != y.tobytes()]
+
+
+@pytest.mark.parametrize("port", ["unix_port", "armhf_port"])
+def test_kernels_compiled_on_the_device_are_bit_exact(
+    port: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    made = [*cases(1000, 130), *large_cases()]
+    program, arena, due = program_of(made)
+    for dialect in ("viper", "bytecode"):
+        out = run_program(request.getfixturevalue(port), program, dialect, arena, tmp_path, precompiled=False)
+        assert wrong_layers(made, out, due) == []
+
+
+def test_bytecode_runs_where_there_is_no_machine_code(wasm_port: Port, tmp_path: Path) -> None:
+    made = list(cases(1001, 130))
+    program, arena, due = program_of(made)
+    assert wrong_layers(made, run_program(wasm_port, program, "bytecode", arena, tmp_path), due) == []
+
+
+ARCHITECTURES = ("armv6m", "armv7m", "armv7emsp", "armv7emdp", "xtensa", "xtensawin", "rv32imc", "x64")
+
+
+@pytest.mark.parametrize("release", mpy_cross.RELEASES)
+def test_kernels_compile_with_every_release_of_mpy_cross(release: str, tmp_path: Path) -> None:
+    if not mpy_cross.binary(release).exists():
+        pytest.skip(f"mpy-cross {release} is not installed")
+    program, _, _ = program_of([*cases(1002, 26), *large_cases()])
+    source = tmp_path / "kernels.py"
+    source.write_text(kernels_source(program, "viper"))
+    for architecture in ARCHITECTURES:
+        if architecture != "rv32imc" or release >= "1.24":
+            assert mpy_cross.compile_file(release, source, architecture) == ""
+
+
+def test_loops_of_machine_code_stay_below_the_reach_of_a_jump(tmp_path: Path) -> None:
+    """Every kernel by itself: what a function takes beyond its loops is under 300 bytes."""
+    for case in [*cases(1003, 60), *large_cases()]:
+        program, _, _ = program_of([case])
+        for kernel in re.findall(
+            r"@micropython.viper\ndef .*?(?=\n\n|\Z)", kernels_source(program, "viper"), re.DOTALL
+        ):
+            source = "import micropython\n" + kernel + "\n"
+            for architecture in ("armv6m", "xtensawin"):
+                assert len(compile_mpy(source, "kernel", architecture)) < 2048 + 300, kernel
+
+
+def test_bytecode_allocates_nothing(armhf_port: Port, tmp_path: Path) -> None:
+    """On 32-bit words an integer of 2**30 or more would be an object of the heap."""
+    made = list(cases(1004, 130))
+    program, arena, _ = program_of(made)
+    for dialect in ("bytecode", "viper"):
+        run_program(armhf_port, program, dialect, arena, tmp_path, check="assert allocated == 0, allocated")
