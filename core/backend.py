@@ -27,7 +27,7 @@ _default = None
 
 def register(name, factory):
     """Make a backend known: `factory(index)` returns a Backend. Raises BackendError where the name is taken."""
-    if name in _factories:
+    if name in names():
         raise BackendError("backend {!r} is registered already; choose another name".format(name))
     _factories[name] = factory
 
@@ -50,31 +50,28 @@ def operation(backend, name):
     return getattr(backend, name, None)
 
 
-def _python(index):
-    from .python_backend import PythonBackend
+# name -> (module, class, what provides its library) of the backends that come with emberlet
+_OWN = {
+    "python": ("python_backend", "PythonBackend", ""),
+    "numpy": ("host.numpy_backend", "NumpyBackend", "NumPy: pip install emberlet[numpy]"),
+    "wgpu": ("wgpu_backend", "WgpuBackend", "wgpu-py: pip install emberlet[wgpu]"),
+}
 
-    return PythonBackend(index)
 
-
-def _numpy(index):
+def _make(name, index):
+    if name not in _OWN:
+        return _factories[name](index)
+    module, class_name, needs = _OWN[name]
     try:
-        from .host.numpy_backend import NumpyBackend
+        found = getattr(__import__("emberlet." + module, None, None, ("*",)), class_name)
     except ImportError as error:
-        raise BackendError("backend 'numpy' needs NumPy: pip install emberlet[numpy] ({})".format(error))
-    return NumpyBackend(index)
+        raise BackendError("backend {!r} needs {} ({})".format(name, needs, error))
+    return found(index)
 
 
-def _wgpu(index):
-    try:
-        from .wgpu_backend import WgpuBackend
-    except ImportError as error:
-        raise BackendError("backend 'wgpu' needs wgpu-py: pip install emberlet[wgpu] ({})".format(error))
-    return WgpuBackend(index)
-
-
-_factories["python"] = _python
-_factories["numpy"] = _numpy
-_factories["wgpu"] = _wgpu
+def names():
+    """The names of all known backends, sorted."""
+    return sorted(set(_factories) | set(_OWN))
 
 
 def get_backend(backend=None):
@@ -95,12 +92,12 @@ def get_backend(backend=None):
     found = _instances.get(backend)
     if found is None:
         name, _, index = str(backend).partition(":")
-        if name not in _factories or (index and not index.isdigit()):
-            raise BackendError("there is no backend {!r}; there are {}".format(backend, ", ".join(sorted(_factories))))
+        if name not in names() or (index and not index.isdigit()):
+            raise BackendError("there is no backend {!r}; there are {}".format(backend, ", ".join(names())))
         if index == "0":  # "numpy:0" is "numpy"
             found = get_backend(name)
         else:
-            found = _factories[name](int(index or 0))
+            found = _make(name, int(index or 0))
         _instances[backend] = found
     return found
 
@@ -108,7 +105,7 @@ def get_backend(backend=None):
 def available():
     """The names of the backends that work here, sorted: their libraries and devices are there."""
     out = []
-    for name in sorted(_factories):
+    for name in names():
         try:
             get_backend(name)
             out.append(name)

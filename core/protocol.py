@@ -41,7 +41,7 @@ BOOLEAN_RESULT = ("isnan", "isinf", "logical_not", "logical_and", "logical_or", 
 
 
 class Protocol(Backend):
-    """Every primitive, documented, and refused until a subclass implements it; register that with `backend.register`."""
+    """Every primitive, documented, and refused until a subclass implements it (`backend.register` makes it known)."""
 
     def _no(self, what):
         raise UnsupportedError("backend {!r} does not implement {}".format(self, what))

@@ -164,23 +164,8 @@ def _operand(other):
     return hasattr(other, "__array_interface__") or hasattr(other, "__dlpack__")
 
 
-def _interoperation():
-    # What NumPy, DLPack and the buffer protocol ask of a tensor; CPython only, loaded when first asked.
-    def late(name):
-        def method(self, *args, **options):
-            from .host import interop
-
-            return getattr(interop, name)(self, *args, **options)
-
-        return method
-
-    Tensor.__array__ = late("to_numpy")
-    Tensor.__dlpack__ = late("to_dlpack")
-    Tensor.__dlpack_device__ = late("dlpack_device")
-    Tensor.__buffer__ = late("to_buffer")
-    Tensor.__array_interface__ = property(late("array_interface"))
-
-
 _operators()
-if hasattr(memoryview, "cast"):
-    _interoperation()
+if hasattr(memoryview, "cast"):  # not on MicroPython
+    from .host.protocols import attach
+
+    attach(Tensor)

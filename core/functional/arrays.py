@@ -67,29 +67,16 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
     if dtype is not None:
         dtype = dtypes.dtype(dtype)
     if isinstance(obj, Tensor):
-        x = obj
-        target = x.backend if backend is None else get_backend(backend)
-        if copy is False and (target is not x.backend or (dtype is not None and dtype is not x.dtype)):
-            raise ValueError("another dtype or backend needs a copy, and copy=False forbids it")
-        if target is not x.backend:
-            from .transfer import move
+        from .transfer import converted
 
-            x = move(x, target)
-        if dtype is not None and dtype is not x.dtype:
-            return x.backend.cast(x, dtype)
-        if copy:
-            from .transfer import duplicate
-
-            x = duplicate(x)
-        return x
+        return converted(obj, dtype, backend, copy)
     target = get_backend(backend)
-    if isinstance(obj, (bool, int, float, str)):
-        if copy is False:
-            raise ValueError("a Python scalar needs a copy, and copy=False forbids it")
+    plain = isinstance(obj, (bool, int, float, str))
+    if copy is False and (plain or isinstance(obj, (list, tuple))):
+        raise ValueError("numbers and lists need a copy, and copy=False forbids it")
+    if plain:
         return target.full((), obj, dtype or default_dtype(obj))
     if isinstance(obj, (list, tuple)):
-        if copy is False:
-            raise ValueError("lists need a copy, and copy=False forbids it")
         flat, shape = nested(obj)
         found = _list_dtype(obj) or _common(flat)
         if dtype is not None and dtype.is_bool and found is not dtypes.bool:

@@ -37,3 +37,15 @@ def duplicate(x):
     if x.dtype.kind == "string":
         return x.backend.from_list(list(x.backend.to_list(x)), x.dtype, x.shape)
     return x.backend.from_bytes(bytes(x.backend.to_bytes(x)), x.dtype, x.shape)
+
+
+def converted(x, dtype, backend, copy):
+    """What `asarray` makes of a tensor."""
+    target = x.backend if backend is None else get_backend(backend)
+    if copy is False and (target is not x.backend or (dtype is not None and dtype is not x.dtype)):
+        raise ValueError("another dtype or backend needs a copy, and copy=False forbids it")
+    if target is not x.backend:
+        x = move(x, target)
+    if dtype is not None and dtype is not x.dtype:
+        return x.backend.cast(x, dtype)
+    return duplicate(x) if copy else x

@@ -10,16 +10,24 @@ from ..backend import Backend
 from ..tensor import Tensor
 from .buffers import MICRO, borrow, build, flat
 
-# primitive -> file that holds the function of that name
+# file -> the primitives and overrides it holds
 _KERNELS = {
-    "unary": "unary", "binary": "binary", "where": "selection", "cast": "casts", "bitcast": "casts",
-    "reduce": "reductions", "argreduce": "reductions", "cumulative": "reductions", "sort": "sorting",
-    "matmul": "products_loops" if MICRO else "products", "linear": "products_loops" if MICRO else "products", "conv": "convolution_loops" if MICRO else "convolution",
-    "pool": "windows_loops" if MICRO else "windows", "take": "selection", "gather": "selection",
-    "scatter": "scattering", "nonzero": "selection", "permute": "movement", "expand": "movement", "slice": "movement",
-    "pad": "movement", "concat": "movement", "random_bits": "philox", "relu": "rectifier", "softmax": "activations",
-    "sigmoid": "activations",
-}  # fmt: skip
+    "unary": "unary",
+    "binary": "binary",
+    "selection": "where take gather nonzero",
+    "casts": "cast bitcast",
+    "reductions": "reduce argreduce cumulative",
+    "sorting": "sort",
+    "scattering": "scatter",
+    "movement": "permute expand slice pad concat",
+    "philox": "random_bits",
+    "rectifier": "relu",
+    "activations": "softmax sigmoid",
+    "products": "matmul linear",
+    "convolution": "conv",
+    "windows": "pool",
+}
+_LOOPS = ("products", "convolution", "windows")  # which have a file for MicroPython, with this name and "_loops"
 
 
 class PythonBackend(Backend):
@@ -74,5 +82,6 @@ def _bind(name, home):
     setattr(PythonBackend, name, first)
 
 
-for _name in _KERNELS:
-    _bind(_name, _KERNELS[_name])
+for _file in _KERNELS:
+    for _name in _KERNELS[_file].split():
+        _bind(_name, _file + "_loops" if MICRO and _file in _LOOPS else _file)

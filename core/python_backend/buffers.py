@@ -8,7 +8,6 @@ from array import array
 
 from ..errors import FormatError
 from ..shapes import size
-from ..shapes import strides as row_major
 
 MICRO = not hasattr(memoryview, "cast")  # MicroPython: no stepped slices, no operator module, costly calls
 WIDTH = {"d": 8, "f": 4, "q": 8, "Q": 8, "i": 4, "I": 4, "h": 2, "H": 2, "b": 1, "B": 1}
@@ -148,33 +147,6 @@ def run(buffer, start, count):
     return part
 
 
-def offsets(shape, strides, start):
-    """Where each element of a strided block lies, in row-major order."""
-    out = [start]
-    for i in range(len(shape)):
-        out = [o + j * strides[i] for o in out for j in range(shape[i])]
-    return out
-
-
-def merged(shape, *strides):
-    """Neighbouring axes merged wherever all of `strides` allow: [(length, stride, stride, …), …]."""
-    out = []
-    for i in range(len(shape)):
-        if shape[i] == 1:
-            continue
-        axis = (shape[i],) + tuple([s[i] for s in strides])
-        if out:
-            last = out[-1]
-            whole = True
-            for k in range(1, len(axis)):
-                whole = whole and last[k] == axis[k] * axis[0]
-            if whole:
-                out[-1] = (last[0] * axis[0],) + axis[1:]
-                continue
-        out.append(axis)
-    return out
-
-
 def flat(x):
     """The elements of x in row-major order: its own buffer where they lie so, else a copy."""
     buffer, offset, strides = x.data
@@ -183,38 +155,9 @@ def flat(x):
         if not offset and len(buffer) == count and not isinstance(buffer, Borrowed):
             return buffer
         return run(buffer, offset, count)
-    axes = merged(x.shape, strides)
-    if not axes:
-        return run(buffer, offset, 1)
-    length, step = axes[-1]
-    starts = offsets([a[0] for a in axes[:-1]], [a[1] for a in axes[:-1]], offset)
-    if isinstance(buffer, Borrowed):
-        buffer = buffer.run(0, len(buffer))
-    if step == 1:
-        return join(x.dtype, [buffer[o : o + length] for o in starts])
-    if not MICRO:
-        out = []
-        for o in starts:
-            if step:
-                stop = o + length * step
-                out += buffer[o : None if stop < 0 else stop : step]
-            else:
-                out += [buffer[o]] * length
-        code = code_of(x.dtype)
-        return out if code is None else array(code, out)
-    out = allocate(x.dtype, count)
-    i = 0
-    for o in starts:
-        for _ in range(length):
-            out[i] = buffer[o]
-            o += step
-            i += 1
-    return out
+    from .views import gathered
 
-
-def strides_of(x):
-    """x's strides in elements."""
-    return row_major(x.shape) if x.data[2] is None else x.data[2]
+    return gathered(x, buffer, offset, strides, count)
 
 
 def listed(x):

@@ -5,7 +5,8 @@ from operator import mul
 
 from ..shapes import size, window
 from ..shapes import strides as row_major
-from .buffers import build, listed, offsets
+from .buffers import build, listed
+from .views import offsets
 
 
 def positions(shape, kernel, stride, dilation, out):

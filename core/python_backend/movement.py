@@ -3,7 +3,8 @@
 from ..shapes import size
 from ..shapes import strides as row_major
 from ..tensor import Tensor
-from .buffers import flat, join, merged, offsets, run, strides_of
+from .buffers import flat, join, run
+from .views import merged, offsets, strides_of
 
 
 def _view(backend, x, shape, offset, strides):
