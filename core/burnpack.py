@@ -8,7 +8,6 @@ not hold together raises FormatError before anything is allocated for it.
 import sys
 
 from . import dtypes
-from .errors import FormatError
 
 MAGIC = 0x4255524E
 VERSION = 1
@@ -72,29 +71,29 @@ class Burnpack:
         self.origin = origin
         size = len(data)
         if size < HEADER:
-            self.bad("{} bytes are fewer than the {} of the header".format(size, HEADER))
+            self.bad("header", size, HEADER)
         if size > MAX_FILE:
-            self.bad("{} bytes are more than the limit of {}".format(size, MAX_FILE))
+            self.bad("limit", size, "bytes", MAX_FILE)
         magic = int.from_bytes(data[0:4], "little")
         if magic != MAGIC:
-            self.bad("begins with 0x{:08x}, not with the magic 0x{:08x} of a burnpack".format(magic, MAGIC))
+            self.bad("magic", magic, MAGIC)
         version = int.from_bytes(data[4:6], "little")
         if version != VERSION:
-            self.bad("has version {}; this release reads version {}".format(version, VERSION))
+            self.bad("version", version, VERSION)
         length = int.from_bytes(data[6:10], "little")
         if length > MAX_METADATA:
-            self.bad("{} bytes of metadata are more than the limit of {}".format(length, MAX_METADATA))
+            self.bad("limit", length, "bytes of metadata", MAX_METADATA)
         if HEADER + length > size:
-            self.bad("is truncated: its metadata ends at byte {}, the file at {}".format(HEADER + length, size))
+            self.bad("truncated", "its metadata", HEADER + length, size)
 
         from . import cbor
 
         contents = cbor.decode(data, HEADER, HEADER + length, origin)
         if not isinstance(contents, dict) or not isinstance(contents.get("tensors"), dict):
-            self.bad("its metadata is not a map that holds a map 'tensors'")
+            self.bad("contents")
         tensors = contents["tensors"]
         if len(tensors) > MAX_TENSORS:
-            self.bad("{} tensors are more than the limit of {}".format(len(tensors), MAX_TENSORS))
+            self.bad("limit", len(tensors), "tensors", MAX_TENSORS)
         self.data_start = aligned(HEADER + length)
         for name in tensors:
             tensors[name] = self._entry(name, tensors[name])
@@ -103,7 +102,7 @@ class Burnpack:
         texts = self._map(contents, "metadata")
         for key in texts:
             if not isinstance(texts[key], str):
-                self.bad("metadata {!r} is not a text".format(key))
+                self.bad("text", key)
             if key.startswith(NARROW):
                 from .burnpack_extras import narrow
 
@@ -160,27 +159,24 @@ class Burnpack:
 
         entry = self._find(name)
         backend = get_backend(backend)
-        if entry.is_quantized:
-            from .burnpack_quantized import dequantize
+        if entry.dtype is dtypes.bool or not isinstance(entry.stored, str):
+            from .burnpack_extras import special
 
-            return dequantize(self.raw(name), entry, backend, self._where(name))
-        if entry.dtype is dtypes.bool:  # not read in place: a file may hold other bytes than 0 and 1
-            stored = dtypes.uint32 if entry.stored == {"Bool": "U32"} else dtypes.uint8
-            return backend.cast(backend.from_bytes(self.raw(name), stored, entry.shape), dtypes.bool)
+            return special(self, name, entry, backend)
         return backend.from_bytes(self.raw(name), entry.dtype, entry.shape)
 
     # -- checks -----------------------------------------------------------------------------------------------------
 
-    def bad(self, message):
-        raise FormatError("{}: {}".format(self.origin, message))
+    def bad(self, what, *found):
+        """Refuse the file. The words are loaded only now: a device that meets no bad file never holds them."""
+        from .burnpack_refusals import refuse
 
-    def _where(self, name):
-        return "{}: tensor {!r}".format(self.origin, name)
+        refuse(self.origin, what, found)
 
     def _find(self, name):
         entry = self.tensors.get(name)
         if entry is None:
-            self.bad("holds no tensor {!r}; it holds {}".format(name, ", ".join(sorted(self.tensors)[:8]) or "none"))
+            self.bad("name", name, ", ".join(sorted(self.tensors)[:8]) or "none")
         return entry
 
     def _map(self, contents, key):
@@ -188,79 +184,56 @@ class Burnpack:
         if found is None:
             return {}
         if not isinstance(found, dict):
-            self.bad("{!r} is not a map".format(key))
+            self.bad("map", key)
         return found
 
     def unsigned(self, value, name, what):
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_U64:
-            self.bad("tensor {!r}: {} is {!r}, not an unsigned integer of 64 bits".format(name, what, value))
+            self.bad("unsigned", name, what, value)
         return value
 
     def _entry(self, name, found):
         if not isinstance(found, dict):
-            self.bad("tensor {!r}: its descriptor is not a map".format(name))
+            self.bad("descriptor", name)
         shape = found.get("shape")
         offsets = found.get("data_offsets")
         if not isinstance(shape, list):
-            self.bad("tensor {!r}: its shape is not an array".format(name))
+            self.bad("shape", name)
         if len(shape) > MAX_RANK:
-            self.bad("tensor {!r}: {} dimensions are more than the limit of {}".format(name, len(shape), MAX_RANK))
+            self.bad("tensor_limit", name, len(shape), "dimensions", MAX_RANK)
         if not isinstance(offsets, list) or len(offsets) != 2:
-            self.bad("tensor {!r}: its data_offsets are not an array of two".format(name))
+            self.bad("offsets", name)
         start = self.unsigned(offsets[0], name, "the start")
         end = self.unsigned(offsets[1], name, "the end")
         if end < start:
-            self.bad("tensor {!r} ends at {}, before it starts at {}".format(name, end, start))
+            self.bad("backwards", name, end, start)
         if end - start > MAX_TENSOR:
-            self.bad("tensor {!r}: {} bytes are more than the limit of {}".format(name, end - start, MAX_TENSOR))
+            self.bad("tensor_limit", name, end - start, "bytes", MAX_TENSOR)
         if self.data_start + end > len(self.data) and end:
-            self.bad(
-                "is truncated: tensor {!r} ends at byte {}, the file at {}".format(
-                    name, self.data_start + end, len(self.data)
-                )
-            )
+            self.bad("truncated", "tensor {!r}".format(name), self.data_start + end, len(self.data))
         count = 1
         for n in shape:
             count *= self.unsigned(n, name, "a dimension")
             if count > MAX_U64:
-                self.bad("tensor {!r}: the product of its shape {} overflows".format(name, shape))
+                self.bad("product", name, shape)
         param_id = found.get("param_id")
         if param_id is not None:
             self.unsigned(param_id, name, "param_id")
         stored = found.get("dtype")
-        dtype, itemsize = _dtype(stored)
+        dtype = None
+        if isinstance(stored, str):
+            for d in dtypes.ALL:
+                if d.burn == stored:
+                    dtype = d
         if dtype is None:
-            self.bad("tensor {!r}: dtype {!r} is none that a burnpack has".format(name, stored))
-        if itemsize:
-            if end - start != count * itemsize:
-                self.bad(
-                    "tensor {!r}: {} bytes where shape {} of {} takes {}".format(
-                        name, end - start, shape, stored, count * itemsize
-                    )
-                )
+            from .burnpack_extras import special_dtype
+
+            dtype, itemsize = special_dtype(self, name, stored, shape, end - start)
         else:
-            from .burnpack_quantized import check
-
-            check(stored["QFloat"], shape, end - start, self._where(name))
+            itemsize = dtype.itemsize
+        if itemsize and end - start != count * itemsize:
+            self.bad("length", name, end - start, shape, stored, count * itemsize)
         return Entry(dtype, tuple(shape), self.data_start + start, self.data_start + end, param_id, stored)
-
-
-def _dtype(stored):
-    """(DType, bytes of an element), (float32, 0) for a quantized dtype, (None, 0) for one there is not."""
-    if isinstance(stored, str):
-        if stored == "Flex32":
-            return dtypes.float32, 4
-        for d in dtypes.ALL:
-            if d.burn == stored:
-                return d, d.itemsize
-    elif isinstance(stored, dict) and len(stored) == 1:
-        if stored in ({"Bool": "Native"}, {"Bool": "U8"}):
-            return dtypes.bool, 1
-        if stored == {"Bool": "U32"}:
-            return dtypes.bool, 4
-        if isinstance(stored.get("QFloat"), dict):
-            return dtypes.float32, 0
-    return None, 0
 
 
 def _contents(path):

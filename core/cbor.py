@@ -6,15 +6,16 @@ what follows. Everything else is refused with a FormatError that says at which b
 instead of recursing, so that deep nesting fails with the same message on a microcontroller as on a desktop.
 """
 
-from .errors import FormatError
-
 MAX_DEPTH = 128
 
 _NO_KEY = object()
 
 
-def bad(what, at, message):
-    raise FormatError("{}, byte {}: {}".format(what, at, message))
+def bad(what, at, problem, *found):
+    """Refuse the bytes. The words are loaded only now: a device that meets no bad file never holds them."""
+    from .cbor_rare import refuse
+
+    refuse(what, at, problem, found)
 
 
 def text(raw, what, at):
@@ -27,7 +28,7 @@ def text(raw, what, at):
         from .cbor_rare import is_utf8
 
         if not is_utf8(raw, found):
-            bad(what, at, "a text that is not valid UTF-8")
+            bad(what, at, "utf8")
     return found
 
 
@@ -46,7 +47,7 @@ def decode(data, start=0, end=None, what="CBOR"):
     while True:
         begin = at
         if at >= end:
-            bad(what, at, "ends in the middle of a value")
+            bad(what, at, "cut")
         major = data[at] >> 5
         info = data[at] & 31
         at += 1
@@ -56,13 +57,13 @@ def decode(data, start=0, end=None, what="CBOR"):
         elif info < 28:
             width = 1 << (info - 24)
             if width > end - at:
-                bad(what, begin, "ends in the middle of a value")
+                bad(what, begin, "cut")
             argument = int.from_bytes(data[at : at + width], "big")
             at += width
         elif info == 31 and major in (2, 3, 4, 5, 7):
             argument = -1
         else:
-            bad(what, begin, "reserved initial byte 0x{:02x}".format(data[begin]))
+            bad(what, begin, "reserved", data[begin])
 
         if major == 0:
             value = argument
@@ -74,7 +75,7 @@ def decode(data, start=0, end=None, what="CBOR"):
 
                 value, at = chunks(data, at, end, major, what)
             elif argument > end - at:
-                bad(what, begin, "a string of {} bytes where {} are left".format(argument, end - at))
+                bad(what, begin, "string", argument, end - at)
             else:
                 value = bytes(data[at : at + argument])
                 at += argument
@@ -82,11 +83,11 @@ def decode(data, start=0, end=None, what="CBOR"):
                 value = text(value, what, begin)
         elif major == 4 or major == 5:
             if len(stack) >= MAX_DEPTH:
-                bad(what, begin, "nested deeper than {}".format(MAX_DEPTH))
+                bad(what, begin, "deep", MAX_DEPTH)
             if major == 5 and argument > 0:
                 argument *= 2
             if argument > end - at:
-                bad(what, begin, "a container of {} items where {} bytes are left".format(argument, end - at))
+                bad(what, begin, "container", argument, end - at)
             value = [] if major == 4 else {}
             if argument:
                 stack.append([value, argument, _NO_KEY])
@@ -97,7 +98,7 @@ def decode(data, start=0, end=None, what="CBOR"):
             continue
         elif argument == -1:
             if tagged or not stack or stack[-1][1] != -1 or stack[-1][2] is not _NO_KEY:
-                bad(what, begin, "a break outside a container of indefinite length")
+                bad(what, begin, "break")
             value = stack.pop()[0]
         elif width > 1:
             from .cbor_rare import floating
@@ -106,7 +107,7 @@ def decode(data, start=0, end=None, what="CBOR"):
         elif width == 0 and 20 <= argument < 24:
             value = (False, True, None, None)[argument - 20]
         else:
-            bad(what, begin, "simple value {} has no meaning".format(argument))
+            bad(what, begin, "simple", argument)
         tagged = False
 
         # Put the value into its container; a container that this completes goes into its own.
@@ -117,9 +118,9 @@ def decode(data, start=0, end=None, what="CBOR"):
                 container.append(value)
             elif top[2] is _NO_KEY:
                 if not isinstance(value, str):
-                    bad(what, begin, "a map key that is not a text")
+                    bad(what, begin, "key")
                 if value in container:
-                    bad(what, begin, "the key {!r} stands twice in one map".format(value))
+                    bad(what, begin, "twice", value)
                 top[2] = value
             else:
                 container[top[2]] = value
@@ -131,5 +132,5 @@ def decode(data, start=0, end=None, what="CBOR"):
             value = stack.pop()[0]
         if not stack:
             if at != end:
-                bad(what, at, "{} bytes follow the value".format(end - at))
+                bad(what, at, "behind", end - at)
             return value

@@ -1,6 +1,29 @@
-"""The parts of CBOR that a burnpack's table of contents seldom has: floats, strings in pieces, text beyond ASCII."""
+"""The parts of CBOR that a burnpack's table of contents seldom has: floats, strings in pieces, text beyond ASCII, and
+what is said of bytes that are no CBOR."""
 
 from .cbor import bad
+from .errors import FormatError
+
+_SAYS = {
+    "cut": "ends in the middle of a value",
+    "cut_string": "ends in the middle of a string of indefinite length",
+    "reserved": "reserved initial byte 0x{:02x}",
+    "string": "a string of {} bytes where {} are left",
+    "container": "a container of {} items where {} bytes are left",
+    "piece": "a string of indefinite length holds something else than plain strings",
+    "utf8": "a text that is not valid UTF-8",
+    "deep": "nested deeper than {}",
+    "break": "a break outside a container of indefinite length",
+    "simple": "simple value {} has no meaning",
+    "key": "a map key that is not a text",
+    "twice": "the key {!r} stands twice in one map",
+    "behind": "{} bytes follow the value",
+}
+
+
+def refuse(what, at, problem, found):
+    """Raise FormatError: the file, the byte, and what was found there."""
+    raise FormatError("{}, byte {}: {}".format(what, at, _SAYS[problem].format(*found)))
 
 
 def floating(raw):
@@ -40,12 +63,12 @@ def chunks(data, at, end, major, what):
     parts = []
     while True:
         if at >= end:
-            bad(what, begin, "ends in the middle of a string of indefinite length")
+            bad(what, begin, "cut_string")
         if data[at] == 0xFF:
             return b"".join(parts), at + 1
         info = data[at] & 31
         if data[at] >> 5 != major or info > 27:
-            bad(what, at, "a string of indefinite length holds something else than plain strings")
+            bad(what, at, "piece")
         start = at
         at += 1
         n = info
@@ -54,7 +77,7 @@ def chunks(data, at, end, major, what):
             n = int.from_bytes(data[at : at + width], "big") if width <= end - at else end
             at += width
         if n > end - at:
-            bad(what, start, "a string of {} bytes where {} are left".format(n, max(0, end - at)))
+            bad(what, start, "string", n, max(0, end - at))
         piece = bytes(data[at : at + n])
         if major == 3:
             from .cbor import text
