@@ -53,7 +53,7 @@ class Compiled:
         return asarray(x, device=self.backend)
 
     def _find(self, arguments):
-        """The _Planned for these arguments' shapes, made if need be; None where the model is cut."""
+        """The Planned for these arguments' shapes, made if need be; None where the model is cut."""
         key = []
         for x in arguments:
             key.append((x.dtype.name, x.shape) if isinstance(x, Tensor) else repr(x))
@@ -62,7 +62,7 @@ class Compiled:
             found = self._programs.get(key)
             if found is None and self.cut is None:
                 try:
-                    found = _Planned(self.model, arguments, self.backend, self._laid_out)
+                    found = Planned(self.model, arguments, self.backend, self._laid_out)
                 except ValueNeeded as error:
                     self.cut = error
                     return None
@@ -96,13 +96,17 @@ class Compiled:
             return x
         return self.backend.from_bytes(x.backend.to_bytes(x), x.dtype, x.shape)
 
-    def plan(self, *examples):
-        """The Plan for the shapes of `examples`, or of the last call. Raises ValueNeeded where the model is cut."""
+    def planned(self, *examples):
+        """The Planned for the shapes of `examples`, or of the last call. Raises ValueNeeded where the model is cut."""
         if examples:
             self._find([self._tensor(x) for x in examples])
         if self.cut is not None:
             raise self.cut
-        return self._programs[self._used[-1]].plan
+        return self._programs[self._used[-1]]
+
+    def plan(self, *examples):
+        """The Plan for the shapes of `examples`, or of the last call. Raises ValueNeeded where the model is cut."""
+        return self.planned(*examples).plan
 
 
 def _compute(nodes, backend):
@@ -117,8 +121,8 @@ def _compute(nodes, backend):
         backend.realize(*[Tensor(n, n.dtype, n.shape, backend) for n in on_gpu])
 
 
-class _Planned:
-    """A plan with its program, and how to get Tensors in and out."""
+class Planned:
+    """A plan with its program, and how to get Tensors in and out. plan: the Plan; program: the Program."""
 
     def __init__(self, model, arguments, backend, memo):
         self.backend = backend

@@ -5,7 +5,7 @@ So it can be cached, run with other inputs, and saved (plan_file.py).
 
 from emberlet.errors import UnsupportedError
 
-from . import kernels
+from . import estimates, kernels
 from .fusion import Fusion
 from .node import is_leaf
 from .paging import paged, pages
@@ -87,9 +87,10 @@ def plan_with(roots, options, max_inputs):
             sources[kernel.source] = len(plan.kernels)
             plan.kernels.append((kernel.name, kernel.source))
         bound = [buffer_of(n) for n in kernel.inputs] + [target]
-        plan.steps.append(
-            Step(sources[kernel.source], bound, kernel.groups, [pages(n, options.page_bytes) for n in sizes])
-        )
+        step = Step(sources[kernel.source], bound, kernel.groups, [pages(n, options.page_bytes) for n in sizes])
+        step.flops = estimates.flops(item)
+        step.nbytes = estimates.nbytes(item, kernel)
+        plan.steps.append(step)
     plan.outputs = [buffer_of(r) for r in roots]
     _share_temporaries(plan)
     return plan, externals

@@ -17,6 +17,8 @@ class Step:
         self.kernel = kernel
         self.buffers = buffers
         self.pages = [1] * len(buffers) if pages is None else pages
+        self.flops = 0  # arithmetic operations and bytes read and written, as far as a plan knows (profile.py)
+        self.nbytes = 0
         self.groups = groups
 
 

@@ -1,0 +1,56 @@
+"""Profiles: every dispatch is measured, told with its work, and written as a trace."""
+
+from __future__ import annotations
+
+import json
+
+from emberlet import functional as F
+from emberlet.wgpu_backend import profile
+from emberlet.wgpu_backend.compiled import compile
+
+
+def _profiled(gpu, make, measure=profile.measure):
+    x = make((16, 32))
+    compiled = compile(lambda x: F.softmax(F.matmul(x, F.permute_dims(x, (1, 0)))), x, backend=gpu)
+    planned = compiled.planned(x)
+    return measure(planned.program, planned.words([x]), 3)
+
+
+def test_every_dispatch_has_a_time_and_its_work(gpu, make):
+    samples, clock = _profiled(gpu, make)
+    assert [s.name for s in samples] == ["matmul", "rows_max_sum"]
+    assert samples[0].flops == 2 * 16 * 16 * 32
+    assert samples[0].nbytes == 4 * (16 * 32 + 16 * 16)
+    assert all(s.duration > 0 for s in samples)
+    assert clock in ("GPU timestamps", "host clock")
+
+
+def test_without_timestamps_the_host_clock_serves(gpu, make):
+    def by_host(program, data, runs):
+        program.prepare()
+        return profile._by_host_clock(program), "host clock"
+
+    samples, _ = _profiled(gpu, make, by_host)
+    assert all(s.duration > 0 for s in samples)
+
+
+def test_the_table_lists_kernels_by_time_and_the_trace_is_json(gpu, make):
+    samples, _ = _profiled(gpu, make)
+    lines = profile.table(samples, 1e10, 1e10).splitlines()
+    assert lines[0].startswith("kernel")
+    assert {lines[1].split()[0], lines[2].split()[0]} == {"matmul", "rows_max_sum"}
+    assert lines[-1].startswith("all")
+    events = json.loads(profile.trace(samples, "model"))["traceEvents"]
+    assert [e["name"] for e in events if e["ph"] == "X"] == ["matmul", "rows_max_sum"]
+
+
+def test_the_command_prints_the_table_and_writes_the_trace(gpu, tmp_path, capsys):
+    from support.paths import ROOT
+
+    trace = tmp_path / "trace.json"
+    model = ROOT / "examples" / "digits" / "digits.onnx"
+    assert profile.main([str(model), "--runs", "2", "--trace", str(trace)]) == 0
+    printed = capsys.readouterr().out
+    assert "GFLOP/s" in printed
+    assert "conv_add_maximum" in printed
+    assert json.loads(trace.read_text())["traceEvents"]

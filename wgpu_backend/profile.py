@@ -1,0 +1,211 @@
+"""`emberlet profile`: where the time of a model goes, kernel by kernel, and how near each comes to what the device can.
+
+Times are the GPU's own (timestamp queries, a compute pass a dispatch) where the device has them, else the host's around
+each dispatch. The device's limits are measured in the same run: the arithmetic by a large matrix product, the memory
+by a large copy. The trace is in the format that Perfetto (https://ui.perfetto.dev) opens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import struct
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from emberlet import dtypes
+from emberlet.errors import EmberletError
+from emberlet.tensor import Tensor
+
+from .compiled import Compiled
+from .compiled import compile as compile_model
+from .runtime import Program
+
+QUERY_RESOLVE = 0x0200
+STORAGE_COPY = 0x0008 | 0x0004
+
+
+class Sample:
+    """One dispatch: kernel name, start and duration in nanoseconds (start counted from the first), its work."""
+
+    def __init__(self, name: str, groups: tuple[int, int, int], start: float, duration: float, step: Any) -> None:
+        self.name = name
+        self.groups = groups
+        self.start = start
+        self.duration = duration
+        self.flops: int = step.flops
+        self.nbytes: int = step.nbytes
+
+
+def measure(program: Program, data: Sequence[Any], runs: int = 10) -> tuple[list[Sample], str]:
+    """(Samples of the fastest of several runs, the clock that measured them: "GPU timestamps" or "host clock")."""
+    program.prepare()
+    program.run(data)
+    raw = program.device.raw
+    timed = _by_timestamps if "timestamp-query" in raw.features and program.steps else _by_host_clock
+    best: list[Sample] = []
+    for _ in range(runs):
+        found = timed(program)
+        if not best or sum(s.duration for s in found) < sum(s.duration for s in best):
+            best = found
+    return best, "GPU timestamps" if timed is _by_timestamps else "host clock"
+
+
+def _samples(program: Program, times: Sequence[tuple[float, float]]) -> list[Sample]:
+    zero = times[0][0] if times else 0.0
+    out = []
+    for step, (begin, end) in zip(program.plan.steps, times, strict=True):
+        name = program.plan.kernels[step.kernel][0]
+        out.append(Sample(name, step.groups, begin - zero, max(0.0, end - begin), step))
+    return out
+
+
+def _by_timestamps(program: Program) -> list[Sample]:
+    raw = program.device.raw
+    count = 2 * len(program.steps)
+    queries = raw.create_query_set(type="timestamp", count=count)
+    resolved = raw.create_buffer(size=count * 8, usage=QUERY_RESOLVE | STORAGE_COPY)
+    encoder = raw.create_command_encoder()
+    for i, (pipeline, group, x, y, z) in enumerate(program.steps):
+        writes = {
+            "query_set": queries,
+            "beginning_of_pass_write_index": 2 * i,
+            "end_of_pass_write_index": 2 * i + 1,
+        }
+        run = encoder.begin_compute_pass(timestamp_writes=writes)
+        run.set_pipeline(pipeline)
+        run.set_bind_group(0, group)
+        run.dispatch_workgroups(x, y, z)
+        run.end()
+    encoder.resolve_query_set(queries, 0, count, resolved, 0)
+    raw.queue.submit([encoder.finish()])
+    stamps = struct.unpack(f"<{count}Q", raw.queue.read_buffer(resolved))
+    return _samples(program, [(float(stamps[i]), float(stamps[i + 1])) for i in range(0, count, 2)])
+
+
+def _by_host_clock(program: Program) -> list[Sample]:
+    raw = program.device.raw
+    times = []
+    for pipeline, group, x, y, z in program.steps:
+        begin = time.perf_counter_ns()
+        encoder = raw.create_command_encoder()
+        run = encoder.begin_compute_pass()
+        run.set_pipeline(pipeline)
+        run.set_bind_group(0, group)
+        run.dispatch_workgroups(x, y, z)
+        run.end()
+        raw.queue.submit([encoder.finish()])
+        raw.queue.read_buffer(program.allocations[0].gpu, 0, 4)  # waits for what was submitted
+        times.append((float(begin), float(time.perf_counter_ns())))
+    return _samples(program, times)
+
+
+def peaks(backend: Any) -> tuple[float, float]:
+    """(operations, bytes) a second that this device reaches on a large matrix product and on a large copy."""
+    n = 512 if backend.device.device_class == "cpu" else 2048
+    a = backend.full((n, n), 1.0, dtypes.float32)
+    wide = backend.full((1 << 22,), 1.0, dtypes.float32)
+    backend.realize(a, wide)
+    product = Compiled(lambda x: backend.reduce("max", backend.matmul(x, x), (0, 1), False), (a,), backend)
+    copy = Compiled(lambda x: backend.slice(backend.binary("add", x, x), (0,), (x.size,), (1,)), (wide,), backend)
+    found = []
+    for compiled, x in ((product, a), (copy, wide)):
+        planned = compiled.planned(x)
+        samples, _ = measure(planned.program, planned.words([x]), 4)
+        found.append(max((s.flops if compiled is product else s.nbytes) / max(s.duration, 1.0) for s in samples) * 1e9)
+    return found[0], found[1]
+
+
+def table(samples: Sequence[Sample], best_flops: float, best_bytes: float) -> str:
+    """Kernels by the time they take; "limit" is the share of what the device's arithmetic and memory would allow."""
+    rows: dict[str, list[float]] = {}
+    for s in samples:
+        row = rows.setdefault(s.name, [0.0, 0.0, 0.0, 0.0, 0.0])
+        needed = max(s.flops / best_flops, s.nbytes / best_bytes) * 1e9
+        for i, value in enumerate((1, s.duration, s.flops, s.nbytes, needed)):
+            row[i] += value
+    total = sum(s.duration for s in samples) or 1.0
+    lines = [
+        f"{'kernel':<44}{'runs':>5}{'µs':>10}{'share':>8}{'MFLOP':>10}{'GFLOP/s':>9}{'MB':>8}{'GB/s':>7}{'limit':>7}"
+    ]
+    for name, (count, spent, flops, nbytes, needed) in sorted(rows.items(), key=lambda r: -r[1][1]):
+        spent = spent or 1.0
+        label = name if len(name) < 44 else name[:40] + "..."
+        lines.append(
+            f"{label:<44}{count:>5.0f}{spent / 1e3:>10.1f}{spent / total:>8.1%}{flops / 1e6:>10.2f}"
+            f"{flops / spent:>9.2f}{nbytes / 1e6:>8.2f}{nbytes / spent:>7.2f}{min(needed / spent, 9.99):>7.0%}"
+        )
+    flops, nbytes = sum(s.flops for s in samples), sum(s.nbytes for s in samples)
+    lines.append(
+        f"{'all':<44}{len(samples):>5}{total / 1e3:>10.1f}{'':>8}{flops / 1e6:>10.2f}{flops / total:>9.2f}"
+        f"{nbytes / 1e6:>8.2f}{nbytes / total:>7.2f}"
+    )
+    return "\n".join(lines)
+
+
+def trace(samples: Sequence[Sample], title: str) -> str:
+    """The samples in the trace event format, as JSON."""
+    events: list[dict[str, Any]] = [
+        {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": title}},
+        {"name": "thread_name", "ph": "M", "pid": 1, "tid": 1, "args": {"name": "GPU queue"}},
+    ]
+    for s in samples:
+        arguments = {"workgroups": list(s.groups), "flops": s.flops, "bytes": s.nbytes}
+        events.append(
+            {
+                "name": s.name,
+                "ph": "X",
+                "pid": 1,
+                "tid": 1,
+                "ts": s.start / 1e3,
+                "dur": s.duration / 1e3,
+                "args": arguments,
+            }
+        )
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command `emberlet profile`; returns its exit status."""
+    from emberlet.backend import get_backend
+    from emberlet.functional.creation import zeros
+    from emberlet.host import cli_model
+
+    parser = argparse.ArgumentParser(prog="emberlet profile", description="Time a model's GPU kernels.")
+    parser.add_argument("model", help="an ONNX file or a generated module (.py)")
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE", help="an input from a .npy file")
+    parser.add_argument("--backend", default="wgpu", help="wgpu or wgpu:N (default: wgpu)")
+    parser.add_argument("--runs", type=int, default=10, metavar="N", help="measure N times; the fastest counts")
+    parser.add_argument("--trace", metavar="FILE.json", help="write a trace for https://ui.perfetto.dev")
+    cli_model.add_sizes(parser)
+    options = parser.parse_args(list(argv))
+    backend: Any = get_backend(options.backend)
+    if backend.name != "wgpu":
+        raise EmberletError(f"profile times GPU kernels; {options.backend!r} has none")
+    loaded = cli_model.load(options.model, options.backend)
+    given = cli_model.read_inputs(loaded, options.input, "numpy")
+    known = cli_model.sizes(options.dim)
+    arguments: list[Tensor] = []
+    for i in loaded.inputs:
+        if i.name in given:
+            arguments.append(given[i.name])
+        elif i.dtype is None or i.shape is None:
+            raise EmberletError(f"the dtype and shape of input {i} are not known; give it with --input {i.name}=FILE")
+        else:
+            arguments.append(zeros(cli_model.sized(i.shape, known), dtype=i.dtype, backend="numpy"))
+    compiled = compile_model(loaded.model, *arguments, backend=backend)
+    if compiled.cut is not None:
+        raise compiled.cut
+    planned = compiled.planned(*arguments)
+    samples, clock = measure(planned.program, planned.words(arguments), options.runs)
+    best_flops, best_bytes = peaks(backend)
+    info = backend.device.raw.adapter_info
+    print(f"{info['device'] or info['description']}, {clock}; reached here: {best_flops / 1e9:.1f} GFLOP/s, "
+          f"{best_bytes / 1e9:.1f} GB/s")  # fmt: skip
+    print(table(samples, best_flops, best_bytes))
+    if options.trace:
+        with open(options.trace, "w", encoding="utf-8") as file:
+            file.write(trace(samples, options.model))
+        print(f"wrote {options.trace}; open it at https://ui.perfetto.dev")
+    return 0
