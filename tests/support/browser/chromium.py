@@ -92,9 +92,13 @@ class Page:
             raise AttributeError(do)
         return lambda **details: self._browser.command(do, page=self._number, **details)
 
-    def evaluate(self, code: str, argument: Any = None) -> Any:
-        """The JSON value of a JavaScript function of one argument, given as source; promises are awaited."""
-        return self._browser.command("evaluate", page=self._number, code=code, argument=argument)
+    def evaluate(self, code: str, argument: Any = None, timeout: int = 60000) -> Any:
+        """The JSON value of a JavaScript function of one argument, given as source; promises are awaited.
+
+        Raises:
+            BrowserError: It threw, or gave no answer within `timeout` milliseconds.
+        """
+        return self._browser.command("evaluate", page=self._number, code=code, argument=argument, timeout=timeout)
 
     def wait(self, code: str, timeout: int = 30000) -> None:
         """Until the JavaScript function returns something true."""

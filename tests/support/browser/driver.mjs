@@ -50,7 +50,11 @@ const commands = {
     return next;
   },
 
-  evaluate: ({ page, code, argument }) => pages.get(page).page.evaluate(`(${code})(${JSON.stringify(argument ?? null)})`),
+  evaluate: ({ page, code, argument, timeout = 60000 }) =>
+    Promise.race([
+      pages.get(page).page.evaluate(`(${code})(${JSON.stringify(argument ?? null)})`),
+      new Promise((_, reject) => setTimeout(() => reject(new Error(`no answer in ${timeout} ms`)), timeout)),
+    ]),
   wait: async ({ page, code, timeout = 30000 }) => {
     await pages.get(page).page.waitForFunction(`(${code})()`, undefined, { timeout, polling: 50 });
     return true;
