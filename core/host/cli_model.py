@@ -44,14 +44,12 @@ class Loaded:
     outputs: tuple[str, ...]
 
     def __call__(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The outputs by name, computed."""
+        """The outputs by name."""
         found = self.model(*[inputs[i.name] for i in self.inputs])
         results = list(found) if isinstance(found, (tuple, list)) else [found]
         for x in results:
             if not isinstance(x, Tensor):
                 raise EmberletError(f"an output is of {type(x).__name__}; only tensors can be shown and saved")
-        for x in results:
-            x.backend.realize(x)
         names = self.outputs
         if len(names) != len(results):
             names = ("output",) if len(results) == 1 else tuple(f"output_{i}" for i in range(len(results)))
