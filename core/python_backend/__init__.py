@@ -36,6 +36,16 @@ class PythonBackend(Backend):
     name = "python"
     OVERRIDES = ("relu", "softmax", "sigmoid", "linear")
 
+    def __getattr__(self, name):
+        for file in _KERNELS:
+            if " " + name + " " in " " + _KERNELS[file] + " ":
+                if MICRO and file in _LOOPS:
+                    file += "_loops"
+                kernel = getattr(__import__("emberlet.python_backend." + file, None, None, ("*",)), name)
+                setattr(PythonBackend, name, kernel)  # the next call finds the kernel itself
+                return getattr(self, name)
+        raise AttributeError("backend {!r} has no {}".format(self.name, name))
+
     def from_bytes(self, data, dtype, shape):
         return Tensor((borrow(data, dtype, shape), 0, None), dtype, tuple(shape), self)
 
@@ -71,17 +81,3 @@ class PythonBackend(Backend):
     def new(self, buffer, dtype, shape):
         """A tensor over a row-major buffer."""
         return Tensor((buffer, 0, None), dtype, shape, self)
-
-
-def _bind(name, home):
-    def first(self, *args):
-        kernel = getattr(__import__("emberlet.python_backend." + home, None, None, ("*",)), name)
-        setattr(PythonBackend, name, kernel)  # the next call finds the kernel itself
-        return kernel(self, *args)
-
-    setattr(PythonBackend, name, first)
-
-
-for _file in _KERNELS:
-    for _name in _KERNELS[_file].split():
-        _bind(_name, _file + "_loops" if MICRO and _file in _LOOPS else _file)
