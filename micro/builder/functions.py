@@ -1,6 +1,7 @@
 """Functions of one number: in NumPy, for tables of 256 bytes, and as MicroPython, for models that stay float32.
 
-A function is a chain of steps `(name, parameters)`, so that neighbours merge into one table or one loop.
+A function is a chain of steps `(name, parameters)`, so that neighbours merge into one table or one loop. Between
+"start" and "times_start" a chain computes the factor that its own argument is multiplied with: x * sigmoid(x).
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ FUNCTIONS: dict[str, Function] = {
     "affine": Function(lambda v, a, b: v * a + b, ("v = v * {0} + {1}",)),
     "clip": Function(lambda v, a, b: np.clip(v, a, b), ("v = {0} if v < {0} else {1} if v > {1} else v",)),
     "leaky_relu": Function(lambda v, a: np.where(v < 0, v * a, v), ("v = v if v >= 0 else v * {0}",)),
+    "celu": Function(
+        lambda v, a: np.where(v < 0, a * np.expm1(np.minimum(v, 0) / a), v),
+        ("v = v if v >= 0 else {0} * (exp(v / {0}) - 1)",),
+    ),
+    "thresholded_relu": Function(lambda v, a: np.where(v > a, v, 0), ("v = v if v > {0} else 0.0",)),
     "elu": Function(
         lambda v, a: np.where(v < 0, a * np.expm1(np.minimum(v, 0)), v), ("v = v if v >= 0 else {0} * (exp(v) - 1)",)
     ),
@@ -91,8 +97,14 @@ FROM_MATH = ("exp", "log", "sqrt", "tanh", "erf", "sin", "cos", "floor", "ceil",
 def apply(chain: Chain, x: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """The chain's value at each element, in float32. Raises UnsupportedError for an unknown function."""
     v = np.asarray(x, np.float64)
+    start = v
     for name, parameters in chain:
-        v = _function(name).numpy(v, *parameters)
+        if name == "start":
+            start = v
+        elif name == "times_start":
+            v = v * start
+        else:
+            v = _function(name).numpy(v, *parameters)
     return np.asarray(v, np.float32)
 
 
@@ -100,6 +112,9 @@ def lines(chain: Chain) -> tuple[str, ...]:
     """MicroPython that turns `v` into the chain's value. Raises UnsupportedError for an unknown function."""
     out: list[str] = []
     for name, parameters in chain:
+        if name in ("start", "times_start"):
+            out.append("u = v" if name == "start" else "v = u * v")
+            continue
         numbers = [_number(p) for p in parameters]
         out += [line.format(*numbers) for line in _function(name).source]
     return tuple(out)

@@ -24,6 +24,7 @@ def fuse(graph: Graph) -> Graph:
         drop_reshapes,
         constants_to_maps,
         merge_maps,
+        merge_gates,
         fold_scales,
         fuse_clamps,
         remove_dead,
@@ -94,6 +95,27 @@ def merge_maps(graph: Graph) -> Graph:
         if isinstance(layer, MapFloat) and isinstance(after, MapFloat) and layer.output not in graph.grids:
             merged = replace(layer, output=after.output, chain=layer.chain + after.chain)
             return merge_maps(_replaced(graph, layer, after, merged))
+    return graph
+
+
+def merge_gates(graph: Graph) -> Graph:
+    """A tensor multiplied with a function of itself is a function of it: x * sigmoid(x)."""
+    writers = {layer.output: layer for layer in graph.layers}
+    for layer in graph.layers:
+        if not isinstance(layer, BinaryFloat) or layer.operation != "mul" or len(layer.inputs) != 2:
+            continue
+        if layer.shape != layer.other or layer.low > -inf or layer.high < inf:
+            continue
+        for source, gate in (layer.inputs, layer.inputs[::-1]):
+            writer = writers.get(gate)
+            if not isinstance(writer, MapFloat) or writer.inputs != (source,) or gate in graph.grids:
+                continue
+            if _sole_reader(graph, gate) is not layer or ("start", ()) in writer.chain:
+                continue
+            chain: Chain = (("start", ()), *writer.chain, ("times_start", ()))
+            merged = MapFloat(layer.name, (source,), layer.output, layer.shape, chain)
+            rest = [merged if other is layer else other for other in graph.layers if other is not writer]
+            return merge_gates(graph.with_layers(rest))
     return graph
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def expected(built: Built, x: Array) -> list[list[int]]:
     return [built.graph.run({name: v})[output].reshape(-1).tolist() for v in as_bytes(built, x)]
 
 
-def infer(port: Port, folder: Path, name: str, x: Array, after: str = "", heap: str = "192K") -> object:
+def infer(port: Port, folder: Path, name: str, x: Array, after: str = "", heap: str = "192K") -> Any:
     """The bytes a deployed model infers from some inputs; `after`: lines to run then."""
     (folder / "inputs").write_bytes(x.tobytes())
     script = INFER.format(folder=folder, name=name, after=after)

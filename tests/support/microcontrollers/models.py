@@ -49,7 +49,7 @@ def residual_graph(width: int = 32, seed: int = 0) -> Graph:
 
     def conv(name: str, x: str, y: str, shape: tuple[int, int, int], n: int, k: int, stride: int = 1) -> DotFloat:
         weights = rng.standard_normal((n, k, k, shape[2])) / (k * shape[2] ** 0.5)
-        window = Window((k, k), (stride, stride), pads=(k // 2,) * 4)  # type: ignore[arg-type]
+        window = Window((k, k), (stride, stride), pads=(k // 2,) * 4)
         return DotFloat(name, (x,), y, shape, window, 1, weights, rng.standard_normal(n) * 0.1, 0.0, INF)
 
     w = width

@@ -31,7 +31,7 @@ class Case:
     inputs: tuple[Array, ...]
     shape: tuple[int, ...]
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)
-    fill: int = 0
+    fill: float = 0
 
     @property
     def expected(self) -> Array:
