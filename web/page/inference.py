@@ -19,26 +19,35 @@ async def open_gpu():
     await open_device_async()
 
 
+def load(backend, weights):
+    """A Classifier on a backend ("python", "wgpu"), its weights from the file `weights`."""
+    return Classifier(emberlet.get_backend(backend), weights)
+
+
 class Classifier:
-    """The generated model with its weights on a backend ("python", "wgpu")."""
+    """The generated model with its weights; on a GPU with its plan, so that a call is one submission."""
 
     def __init__(self, backend, weights):
-        self.backend = emberlet.get_backend(backend)
-        self.model = Digits.from_file(weights, backend=self.backend)
+        self.backend = backend
+        self.model = Digits.from_file(weights, backend=backend)
+        self.compiled = None
+        if backend.name == "wgpu":
+            self.compiled = self.model.compile(self._image([0] * 64), backend=backend)
 
     def adapter(self):
         """The GPU's name, or None."""
-        return self.backend.device.raw.adapter.summary if self.backend.name == "wgpu" else None
+        return self.backend.device.raw.adapter.summary if self.compiled else None
 
     def logits(self, pixels):
         """Ten floats."""
-        return self._forward(pixels).tolist()[0]
+        return (self.compiled or self.model)(self._image(pixels)).tolist()[0]
 
     async def logits_async(self, pixels):
         """The same where a GPU's answer can only be awaited."""
-        data = await self._forward(pixels).to_data_async()
-        return data.to_vec()
+        if self.compiled:
+            return (await self.compiled.call_async(self._image(pixels))).tolist()[0]
+        return self.logits(pixels)
 
-    def _forward(self, pixels):
+    def _image(self, pixels):
         rows = [[pixels[8 * y + x] / 16 for x in range(8)] for y in range(8)]
-        return self.model(emberlet.asarray([[rows]], dtype=emberlet.float32, backend=self.backend))
+        return emberlet.asarray([[rows]], dtype=emberlet.float32, backend=self.backend)

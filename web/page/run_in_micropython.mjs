@@ -31,7 +31,7 @@ import js, jsffi
 import inference
 if js.emberlet.device == "wgpu":
     await inference.open_gpu()
-classifier = inference.Classifier(js.emberlet.device, "/lib/digits.bpk")
+classifier = inference.load(js.emberlet.device, "/lib/digits.bpk")
 js.emberlet.adapter = classifier.adapter()
 js.emberlet.version = inference.version()
 `);

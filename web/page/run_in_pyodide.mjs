@@ -21,11 +21,11 @@ export async function load(device, fetcher) {
 
   fetcher.tell(device === "wgpu" ? "Opening the GPU" : "Loading the model", 0.98);
   const inference = pyodide.pyimport("inference");
-  const classifier = inference.Classifier(device, `${site}/digits.bpk`);
+  // Called this way Python can be suspended while the browser works.
+  const classifier = await inference.load.callPromising(device, `${site}/digits.bpk`);
   return {
     version: `Pyodide ${pyodide.version}, ${inference.version()}`,
-    // Called this way Python can be suspended while the browser works.
-    adapter: await classifier.adapter.callPromising(),
+    adapter: classifier.adapter(),
     classify: async (pixels) => {
       const logits = await classifier.logits.callPromising(pixels);
       const list = logits.toJs();
