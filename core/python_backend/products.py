@@ -38,4 +38,4 @@ def linear(backend, x, weight, bias):
     for i in range(size(x.shape[:-1])):
         row = left[i * k : (i + 1) * k]
         out += [sum(map(mul, row, column), shift) for column, shift in columns]
-    return backend.new(build(x.dtype, out, len(out)), x.dtype, (*x.shape[:-1], n))
+    return backend.new(build(x.dtype, out, len(out)), x.dtype, x.shape[:-1] + (n,))
