@@ -155,8 +155,7 @@ class _Attention:
             for d in range(0, self.depth, 4 if self.vector_out else 1):
                 value, store = results[r][d]
                 if self.vector_out:
-                    names = [out.name(v) for v, _ in results[r][d : d + 4]]
-                    out.line("out[{}] = vec4<f32>({});".format(out.index(ix.floordiv(store, 4)), ", ".join(names)))
+                    out.store_four("out", results[r][d : d + 4], "f32")
                 else:
                     out.store("out", store, value, self.item.node.dtype)
             if self.ragged and r:

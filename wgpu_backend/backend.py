@@ -81,9 +81,7 @@ class WgpuBackend(Backend):
         for x in tensors:
             if x.backend is not self:
                 raise BackendError(
-                    "{} got a tensor of {!r} and works on {!r}; move it with .to_device()".format(
-                        name, x.backend, self
-                    )
+                    "{} got a tensor of {!r} and works on {!r}; move it with .to_device()".format(name, x.backend, self)
                 )
             if x.data.op == "host":
                 return self.on_host(name, args)

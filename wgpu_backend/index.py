@@ -1,9 +1,9 @@
 """Index expressions: where in a buffer an element lies, as an integer expression of the loop counters.
 
 Every movement operation (reshape, permute, slice, pad, …) is a rewriting of index expressions, so it costs no kernel.
-An `Index` is a sum of terms (coefficient × atom) plus a constant, with a known range. An atom is a *digit* of a loop
-counter, `(counter // div) % mod`, a value computed by the kernel (a gathered index), or a quotient or remainder that
-could not be simplified. The rules keep sums canonical, so that splitting a shape and merging it again cancels out:
+An `Index` is a sum of terms (coefficient × atom) plus a constant, with a known range. An atom is a *digit*,
+`(base // div) % mod`, of a loop counter or of a sum that could not be simplified further, or a value computed by the
+kernel (a gathered index). The rules keep sums canonical, so that splitting a shape and merging it again cancels out:
 `reshape(permute(reshape(x)))` of a contiguous buffer is read with the plain counter where that is possible.
 
 Expressions are rendered in unsigned 32-bit arithmetic. A negative intermediate wraps, which is harmless: it only
@@ -22,9 +22,9 @@ def gcd(a, b):
 class Atom:
     """One symbol of an index expression; two atoms with the same `key` are equal.
 
-    kind "digit": payload (counter name, extent, div, mod), mod 0 where no remainder is needed;
-    kind "value": payload is a Value of the kernel IR (kernel_ir.py);
-    kind "div" and "mod": payload (Index, divisor).
+    kind "digit": payload (base, extent, div, mod), base a counter's name or an Index that is never negative, extent
+    one more than its largest value, mod 0 where no remainder is needed;
+    kind "value": payload is a Value of the kernel IR (kernel_ir.py).
     """
 
     def __init__(self, key, lo, hi, kind, payload):
@@ -71,18 +71,25 @@ def const(n):
 ZERO = Index((), 0)  # not const(0): MicroPython takes `NAME = const(…)` for a declaration of its own
 
 
-def _digit(name, extent, div, mod):
+def _base_key(base):
+    return base if isinstance(base, str) else "[" + base.key + "]"
+
+
+def _digit(base, extent, div, mod):
+    """The Index (base // div) % mod, base running over [0, extent)."""
     if div >= extent:
         return ZERO
     if mod and div * mod >= extent:
         mod = 0
+    if div == 1 and not mod and not isinstance(base, str):
+        return base
     hi = (extent - 1) // div
     if mod:
         hi = min(hi, mod - 1)
     if hi == 0:
         return ZERO
-    key = "({}/{}%{})".format(name, div, mod)
-    return Index(((1, Atom(key, 0, hi, "digit", (name, extent, div, mod))),), 0)
+    key = "({}/{}%{})".format(_base_key(base), div, mod)
+    return Index(((1, Atom(key, 0, hi, "digit", (base, extent, div, mod))),), 0)
 
 
 def counter(name, extent):
@@ -96,7 +103,7 @@ def of_value(value, lo=0, hi=_NO_LIMIT):
 
 
 def _merge(terms):
-    """Terms with equal atoms added up and neighbouring digits of one counter joined."""
+    """(terms, constant): equal atoms added up and neighbouring digits of one base joined."""
     coefs = {}
     atoms = []
     for c, a in terms:
@@ -106,30 +113,25 @@ def _merge(terms):
             coefs[a.key] = c
             atoms.append(a)
     out = [(coefs[a.key], a) for a in atoms if coefs[a.key]]
-    joined = True
-    while joined and len(out) > 1:
-        joined = False
-        for i in range(len(out)):
-            ci, ai = out[i]
-            if ai.kind != "digit":
+    for i in range(len(out)):
+        ci, ai = out[i]
+        if ai.kind != "digit":
+            continue
+        base, extent, di, mi = ai.payload
+        same = _base_key(base)
+        for j in range(len(out)):
+            cj, aj = out[j]
+            if j == i or aj.kind != "digit" or _base_key(aj.payload[0]) != same:
                 continue
-            name, extent, di, mi = ai.payload
-            for j in range(len(out)):
-                cj, aj = out[j]
-                if j == i or aj.kind != "digit" or aj.payload[0] != name:
-                    continue
-                dj, mj = aj.payload[2], aj.payload[3]
-                # (v//(dj*mj) % mi) * (cj*mj) + (v//dj % mj) * cj  ==  (v//dj % (mi*mj)) * cj
-                if mj and di == dj * mj and ci == cj * mj:
-                    both = _digit(name, extent, dj, mi * mj)
-                    out = [out[k] for k in range(len(out)) if k != i and k != j]
-                    out.extend([(c * cj, a) for c, a in both.terms])
-                    joined = True
-                    break
-            if joined:
-                break
+            dj, mj = aj.payload[2], aj.payload[3]
+            # (v//(dj*mj) % mi) * (cj*mj) + (v//dj % mj) * cj  ==  (v//dj % (mi*mj)) * cj
+            if mj and di == dj * mj and ci == cj * mj:
+                both = _digit(base, extent, dj, mi * mj)
+                rest = [out[k] for k in range(len(out)) if k != i and k != j]
+                joined, more = _merge(rest + [(c * cj, a) for c, a in both.terms])
+                return joined, more + both.const * cj
     out.sort(key=lambda t: (-abs(t[0]), t[1].key))
-    return tuple(out)
+    return tuple(out), 0
 
 
 def add(a, b):
@@ -137,7 +139,8 @@ def add(a, b):
         return a
     if not a.terms and a.const == 0:
         return b
-    return Index(_merge(a.terms + b.terms), a.const + b.const, a.lo + b.lo, a.hi + b.hi)
+    terms, extra = _merge(a.terms + b.terms)
+    return Index(terms, a.const + b.const + extra, a.lo + b.lo, a.hi + b.hi)
 
 
 def mul(a, n):
@@ -184,6 +187,16 @@ def _borrow(whole, r, n):
     return Index(whole.terms, whole.const - k), Index(r.terms, r.const + k * n)
 
 
+def _refined(r, div, mod):
+    """The digit of r, where r is itself one digit: its position in that digit's base. None where it is not."""
+    if len(r.terms) != 1 or r.const or r.terms[0][0] != 1 or r.terms[0][1].kind != "digit":
+        return None
+    base, extent, d, m = r.terms[0][1].payload
+    if mod:
+        return _digit(base, extent, d, mod) if m == 0 or m % mod == 0 else None
+    return _digit(base, extent, d * div, m // div) if m == 0 or m % div == 0 else None
+
+
 def floordiv(a, n):
     if n == 1:
         return a
@@ -196,14 +209,11 @@ def floordiv(a, n):
     if found:
         y, g, _ = found
         return add(whole, floordiv(y, n // g))
-    if len(r.terms) == 1 and r.const == 0 and r.terms[0][0] == 1 and r.terms[0][1].kind == "digit":
-        name, extent, div, mod = r.terms[0][1].payload
-        if mod == 0 or mod % n == 0:
-            return add(whole, _digit(name, extent, div * n, mod // n))
+    refined = _refined(r, n, 0)
+    if refined is not None:
+        return add(whole, refined)
     whole, r = _borrow(whole, r, n)
-    key = "({}//{})".format(r.key, n)
-    atom = Atom(key, r.lo // n, r.hi // n, "div", (r, n))
-    return add(whole, Index(((1, atom),), 0))
+    return add(whole, _digit(r, r.hi + 1, n, 0))
 
 
 def mod(a, n):
@@ -218,12 +228,11 @@ def mod(a, n):
     if found:
         y, g, x = found
         return add(mul(mod(y, n // g), g), x)
-    if len(r.terms) == 1 and r.const == 0 and r.terms[0][0] == 1 and r.terms[0][1].kind == "digit":
-        name, extent, div, m = r.terms[0][1].payload
-        if m == 0 or m % n == 0:
-            return _digit(name, extent, div, n)
+    refined = _refined(r, 1, n)
+    if refined is not None:
+        return refined
     _, r = _borrow(ZERO, r, n)
-    return Index(((1, Atom("({}%{})".format(r.key, n), 0, n - 1, "mod", (r, n))),), 0)
+    return _digit(r, r.hi + 1, 1, n)
 
 
 def flatten(idx, shape):
@@ -247,14 +256,19 @@ def unflatten(flat, shape):
     return out
 
 
+def fours(a):
+    """Whether a is 4 * q + c for a whole q and a constant c."""
+    for c, _ in a.terms:
+        if c % 4:
+            return False
+    return True
+
+
 def consecutive(four):
     """Whether four indices are 4 * q, 4 * q + 1, 4 * q + 2, 4 * q + 3 for a whole q."""
     first = four[0]
-    if first.const % 4 or first.lo < 0:
+    if first.const % 4 or first.lo < 0 or not fours(first):
         return False
-    for c, _ in first.terms:
-        if c % 4:
-            return False
     for i in range(1, 4):
         if add(first, const(i)).key != four[i].key:
             return False
@@ -293,14 +307,10 @@ def evaluate(a, value_of):
     total = a.const
     for c, x in a.terms:
         if x.kind == "digit":
-            name, _, div, m = x.payload
-            v = value_of(name) // div
+            base, _, div, m = x.payload
+            v = (value_of(base) if isinstance(base, str) else evaluate(base, value_of)) // div
             if m:
                 v %= m
-        elif x.kind == "div":
-            v = evaluate(x.payload[0], value_of) // x.payload[1]
-        elif x.kind == "mod":
-            v = evaluate(x.payload[0], value_of) % x.payload[1]
         else:
             v = value_of(x)
         total += c * v

@@ -103,17 +103,17 @@ class Reduction:
 
 
 class Loop:
-    """One kernel over `count` elements of the counter "g".
+    """One kernel over `count` values of the counter "g".
 
-    result: the Value stored at Index `store` of the output, in dtype `dtype`; reduction: a Reduction or None.
-    inputs: the graph nodes bound to slots 0, 1, …; `types[slot]` is the storage type of each.
+    cells: the (Value, Index) that each stores in the output, in dtype `dtype`: one, or four neighbours; vector_out:
+    those four go into one vector; reduction: a Reduction or None. inputs: the graph nodes bound to slots 0, 1, …;
+    `types[slot]` is what each is an array of.
     """
 
-    def __init__(self, name, count, result, store, dtype, reduction, inputs, types):
+    def __init__(self, name, count, cells, dtype, reduction, inputs, types):
         self.name = name
         self.count = count
-        self.result = result
-        self.store = store
+        self.cells = cells
         self.dtype = dtype
         self.reduction = reduction
         self.inputs = inputs

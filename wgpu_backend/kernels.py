@@ -5,6 +5,9 @@ from .lowering import Lowering
 from .reductions import specification
 
 
+WIDE = 1 << 14  # elements from which on a plain map computes four at a time
+
+
 class Options:
     """What kernels are made for; the defaults are WebGPU's baseline.
 
@@ -55,9 +58,12 @@ def build(item, stored, options):
             return kernel
     flat = False
     if item.anchor is not None:
-        flat = loop_kernel.wants_group(item.anchor.count, specification(item.anchor).size())
+        extent = specification(item.anchor).size()
+        flat = loop_kernel.wants_group(item.anchor.count, extent, options.device_class)
     lowering = Lowering(stored, item.anchor, flat)
-    return loop_kernel.render_loop(lowering.loop(describe(item), item))
+    # Four elements an invocation: fewer and wider accesses, where enough invocations remain.
+    wide = item.anchor is None and item.node.count >= WIDE and item.node.count % 4 == 0
+    return loop_kernel.render_loop(lowering.loop(describe(item), item, wide))
 
 
 def _cumulative(item, stored, options):
@@ -90,7 +96,7 @@ def _contraction(item, stored, options):
     from .tiles import choose
 
     what = problem(item.anchor)
-    if what.depth() == 0 or loop_kernel.wants_group(what.cells(), what.depth()):
+    if what.depth() == 0 or loop_kernel.wants_group(what.cells(), what.depth(), options.device_class):
         return None
     return contraction(item, stored, describe(item), options.tile or choose(what, options.device_class))
 

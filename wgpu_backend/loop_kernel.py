@@ -5,6 +5,8 @@ from .reductions import identity
 from .template import read, render
 
 WORKGROUP = 64
+LARGE_WORKGROUP = 256  # where there are many elements, the cost of a workgroup counts
+LARGE = 1 << 16
 MAX_GROUPS = 65535
 
 
@@ -41,8 +43,10 @@ def flat(groups, lane, width):
     return "{} * {}u + {}".format(number, width, lane) if width else number
 
 
-def wants_group(count, extent):
+def wants_group(count, extent, device_class):
     """Whether a reduction is better done by a workgroup per result than by one invocation per result."""
+    if device_class == "cpu":  # a few invocations keep it busy, and barriers are dear
+        return extent >= 256 and count <= 32
     return (extent >= 128 and count <= 2048) or (extent >= 1024 and count <= 16384)
 
 
@@ -84,10 +88,15 @@ def render_loop(loop):
         _serial(renderer, red)
         if red.op[:3] == "arg":
             renderer.reduced = "i32(best)"
-    renderer.store("out", loop.store, loop.result, loop.dtype)
-    groups = (loop.count + WORKGROUP - 1) // WORKGROUP
-    values["workgroup"] = WORKGROUP
-    values["flat"] = flat(groups, "lane", WORKGROUP)
+    if loop.vector_out:
+        renderer.store_four("out", loop.cells, storage.word(loop.dtype))
+    else:
+        for result, store in loop.cells:
+            renderer.store("out", store, result, loop.dtype)
+    width = WORKGROUP if loop.count < LARGE else LARGE_WORKGROUP
+    groups = (loop.count + width - 1) // width
+    values["workgroup"] = width
+    values["flat"] = flat(groups, "lane", width)
     values["body"] = renderer.text()
     return finish(loop, "map.wgsl", values, spread(groups))
 
@@ -146,7 +155,7 @@ def _group_kernel(loop, red, values):
     else:
         template = "reduce_group.wgsl"
         values["combine"] = combine(red.op, red.type, "acc", "other")
-    after.store("out", loop.store, loop.result, loop.dtype)
+    after.store("out", loop.cells[0][1], loop.cells[0][0], loop.dtype)
     values["workgroup"] = width
     values["flat"] = flat(loop.count, "lane", 0)
     values["extent"] = extent

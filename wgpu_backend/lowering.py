@@ -135,17 +135,38 @@ class Lowering:
         coordinates = [ix.add(coordinates[i], ix.const(starts[i])) for i in range(len(starts))]
         return result, ix.flatten(coordinates, whole.shape)
 
-    def loop(self, name, item):
-        """The Loop that computes the item, one counter "g" over the elements it stores."""
+    def loop(self, name, item, wide=False):
+        """The Loop that computes the item, one counter "g" over the elements it stores; wide: four at a time."""
         node = item.node
         self._root = None if item.copy else node
-        indices = coordinates("g", node.shape)
-        result = self.value(node, indices)
-        store = ix.counter("g", max(1, node.count))
-        if item.region is not None:
-            whole, starts = item.region
-            store = ix.flatten([ix.add(indices[i], ix.const(starts[i])) for i in range(len(starts))], whole.shape)
-        return Loop(name, node.count, result, store, node.dtype, self.reduction, self.inputs, self.types)
+        cells = []
+        for c in range(4 if wide else 1):
+            flat = ix.counter("g", max(1, node.count))
+            if wide:
+                flat = ix.add(ix.mul(ix.counter("g", node.count // 4), 4), ix.const(c))
+            indices = ix.unflatten(flat, node.shape)
+            store = flat
+            if item.region is not None:
+                whole, starts = item.region
+                store = ix.flatten([ix.add(indices[i], ix.const(starts[i])) for i in range(len(starts))], whole.shape)
+            cells.append((self.value(node, indices), store))
+        loop = Loop(name, node.count // len(cells), cells, node.dtype, self.reduction, self.inputs, self.types)
+        if wide:
+            self._widen_loads()
+            loop.vector_out = ix.consecutive([store for _, store in cells])
+        return loop
+
+    def _widen_loads(self):
+        """Slots that are only read at 4 * q + constant are read as vectors."""
+        fits = {}
+        for key in self.build.values:
+            v = self.build.values[key]
+            if v.op == "load":
+                slot, index = v.attr
+                fits[slot] = fits.get(slot, True) and ix.fours(index) and not index.is_const()
+        for slot in fits:
+            if fits[slot]:
+                self.types[slot] = "vec4<{}>".format(self.types[slot])
 
 
 # -- elementwise --------------------------------------------------------------------------------------------------

@@ -149,9 +149,7 @@ class _Tiled:
                 for c in range(0, self.group, width):
                     cells = sums[i * tile.columns + j + c : i * tile.columns + j + c + width]
                     if width == 4:
-                        names = [out.name(result) for result, _ in cells]
-                        at = ix.floordiv(cells[0][1], 4)
-                        out.line("out[{}] = vec4<f32>({});".format(out.index(at), ", ".join(names)))
+                        out.store_four("out", cells, "f32")
                     else:
                         out.store("out", cells[0][1], cells[0][0], self.item.node.dtype)
                 if ragged_columns and j:

@@ -138,28 +138,34 @@ class Renderer:
 
     def atom(self, atom):
         if atom.kind == "digit":
-            name, _, div, mod = atom.payload
+            base, _, div, mod = atom.payload
             if div == 1 and not mod:
-                return name
+                return base
         for scope in self.atoms:
             if atom.key in scope:
                 return scope[atom.key]
         if atom.kind == "digit":
-            text = "{} / {}u".format(name, div) if div != 1 else name
+            text = base if isinstance(base, str) else self.index(base)
+            if div != 1:
+                text = "{} / {}u".format(text, div)
             if mod:
                 text = "({}) % {}u".format(text, mod) if div != 1 else "{} % {}u".format(text, mod)
-        elif atom.kind == "value":
-            name = self.name(atom.payload)
-            if atom.payload.type == "u32":
-                return name
-            text = "u32({})".format(name)
         else:
-            inner, n = atom.payload
-            text = "{} {} {}u".format(ix.render(inner, self.atom), "/" if atom.kind == "div" else "%", n)
+            text = self.name(atom.payload)
+            if atom.payload.type == "u32":
+                return text
+            text = "u32({})".format(text)
+        return self.temporary(atom.key, text)
+
+    def temporary(self, key, text):
+        """The name of a variable that holds `text`, found again by `key` as long as its block is open."""
+        for scope in self.atoms:
+            if key in scope:
+                return scope[key]
         self.temporaries += 1
         short = "i{}".format(self.temporaries)
         self.line("let {} = {};".format(short, text))
-        self.atoms[-1][atom.key] = short
+        self.atoms[-1][key] = short
         return short
 
     def index(self, index):
@@ -190,8 +196,11 @@ class Renderer:
         op = value.op
         if op == "load":
             slot, index = value.attr
-            text = "in{}[{}]".format(slot, self.index(index))
-            if self.types[slot] == "vec4<f32>":
+            if self.types[slot][:4] != "vec4":
+                text = "in{}[{}]".format(slot, self.index(index))
+            elif ix.fours(index):
+                text = self._component(slot, index)
+            else:
                 at = self.index(index)
                 text = "in{}[{} / 4u][{} % 4u]".format(slot, at, at)
             return "{} != 0u".format(text) if value.type == "bool" else text
@@ -215,6 +224,13 @@ class Renderer:
             return "{}({})".format(value.attr[0], ", ".join(names + list(value.attr[1:])))
         kind = value.args[1].type if op == "where" else value.args[0].type
         return pattern(op, kind).format(*names)
+
+    def _component(self, slot, index):
+        """One element of a vector that is loaded once for all of its elements."""
+        c = index.const % 4
+        at = self.index(ix.floordiv(ix.add(index, ix.const(-c)), 4))
+        text = "in{}[{}]".format(slot, at)
+        return "{}.{}".format(self.temporary("vec " + text, text), "xyzw"[c])
 
     def _guard(self, value):
         inner, otherwise = value.args
@@ -253,6 +269,14 @@ class Renderer:
             name = "select(0u, 1u, {})".format(name)
         self.line("{}[{}] = {};".format(slot, self.index(index), name))
 
+    def store_four(self, slot, cells, word):
+        """Four neighbouring (Value, Index) as one vector of `word`."""
+        names = [self.name(v) for v, _ in cells]
+        if cells[0][0].type == "bool":
+            names = ["select(0u, 1u, {})".format(n) for n in names]
+        at = self.index(ix.floordiv(cells[0][1], 4))
+        self.line("{}[{}] = vec4<{}>({});".format(slot, at, word, ", ".join(names)))
+
 
 def bindings(types, out_type, body, vector_out=False):
     """(declarations, slots): the input slots that the text `body` reads, numbered in order, then the output.
@@ -264,7 +288,7 @@ def bindings(types, out_type, body, vector_out=False):
     line = "@group(0) @binding({}) var<storage, {}> {}: array<{}>;"
     for i in range(len(slots)):
         lines.append(line.format(i, "read", "in{}".format(slots[i]), types[slots[i]]))
-    lines.append(line.format(len(slots), "read_write", "out", "vec4<f32>" if vector_out else out_type))
+    lines.append(line.format(len(slots), "read_write", "out", "vec4<{}>".format(out_type) if vector_out else out_type))
     return "\n".join(lines), slots
 
 

@@ -137,3 +137,30 @@ def test_a_normalisation_takes_its_weights_along_and_a_product_before_it_does_no
 
     twin.check(layer, make((4, 5)), make((5, 6)), make((6,)), make((6,)), atol=1e-4)
     assert _dispatches(gpu, layer(gpu, on_gpu(4, 5), on_gpu(5, 6), on_gpu(6), on_gpu(6))) == 2
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_maps_of_four_elements_at_a_time_keep_the_values(gpu, twin, make, monkeypatch, seed):
+    from emberlet.wgpu_backend import WgpuBackend, kernels
+
+    monkeypatch.setattr(kernels, "WIDE", 4)
+    twin.gpu = WgpuBackend(device=gpu.device)
+
+    def graph(k, *inputs):
+        choose = random.Random(seed)
+        pool = list(inputs)
+        for _ in range(choose.randint(3, 12)):
+            y = _grow(k, choose, pool)
+            if y.size < 4000:
+                pool.append(y)
+        return pool[-1], pool[-2]
+
+    twin.check(graph, make((3, 4)), make((8, 4)), make((2, 3, 8)), rtol=1e-3, atol=1e-4)
+
+
+def test_large_maps_read_and_write_vectors(gpu, on_gpu):
+    x, y = on_gpu(128, 130), on_gpu(130)
+    plan, _ = make_plan([gpu.binary("add", gpu.unary("exp", x), x).data], gpu.options)
+    assert "array<vec4<f32>>" in plan.kernels[0][1].split("out:")[0]
+    plan, _ = make_plan([gpu.binary("add", x, y).data], gpu.options)
+    assert "out: array<vec4<f32>>" in plan.kernels[0][1]
