@@ -46,6 +46,9 @@ def graph_of(model: Model, name: str) -> Graph:
 def _import(model: Model, name: str, last: bool) -> Importer:
     """last: whether inputs of rank 3 come in channels last. Raises ModelError."""
     importer = Importer(name)
+    outputs = {a.name for a in model.graph.outputs}
+    uses = {a.name for node in model.graph.nodes for a in node.uses() if a.present}
+    importer.read, importer.only_output = uses | outputs, outputs - uses
     known_arguments: dict[str, Argument] = {}
     for argument in model.graph.inputs:
         fixed = _sized(argument)

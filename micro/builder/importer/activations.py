@@ -49,6 +49,8 @@ PLAIN: dict[type[Node[Any]], Chain] = {
 CONFIGURED: dict[type[Node[Any]], Callable[[Any], Chain]] = {
     e.LeakyRelu: lambda c: (("leaky_relu", (c.alpha,)),),
     e.Elu: lambda c: (("elu", (c.alpha,)),),
+    e.Celu: lambda c: (("celu", (c.alpha,)),),
+    e.ThresholdedRelu: lambda c: (("thresholded_relu", (c.alpha,)),),
     e.Selu: lambda c: (("selu", (c.alpha, c.gamma)),),
     e.HardSigmoid: lambda c: (("hard_sigmoid", (c.alpha, c.beta)),),
     e.Gelu: lambda c: (("gelu" if c.approximate == "none" else "gelu_tanh", ()),),
@@ -214,13 +216,23 @@ def total(t: Importer, node: a.Sum) -> None:
     _with_tensor(t, node, "add", t.of(node.inputs[0]), t.of(node.inputs[1]))
 
 
+@translates(a.Clip)
+def clip(t: Importer, node: a.Clip) -> None:
+    given = [node.config.low, node.config.high]
+    for i in (1, 2):
+        if node.has(i):
+            given[i - 1] = float(t.array(node, i, "a bound").reshape(-1)[0])
+    low, high = (-inf if given[0] is None else given[0]), (inf if given[1] is None else given[1])
+    apply_chain(t, node, (("clip", (low, high)),))
+
+
 @translates(a.Max, a.Min)
-def clip(t: Importer, node: Node[Any]) -> None:
-    """Clip arrives as the greater of a bound and the lesser of another."""
+def bounded(t: Importer, node: Node[Any]) -> None:
+    """The greater of a tensor and a number, or the lesser."""
     bounds = [node.value(k) for k in range(len(node.inputs))]
     constants = [numpy_of(v) for v in bounds if v is not None]
     if len(constants) != len(node.inputs) - 1 or any(c.size != 1 for c in constants):
-        raise Problem("of tensors; with numbers (as Clip) it is supported")
+        raise Problem("of tensors; of a tensor and numbers it is supported")
     numbers = [float(c.reshape(-1)[0]) for c in constants]
     low, high = (max(numbers), inf) if isinstance(node, a.Max) else (-inf, min(numbers))
     held = t.of(next(arg for arg, v in zip(node.inputs, bounds, strict=True) if v is None))

@@ -32,12 +32,20 @@ def recurrent(t: Importer, node: Recurrent) -> None:
     w, r = t.array(node, 1, "weights"), t.array(node, 2, "weights")
     b = t.array(node, 3, "a bias") if node.has(3) else np.zeros((n, 2 * w.shape[1]), np.float32)
     keep = _keeps(t, node)
-    wanted = [o.present for o in node.outputs] + [False] * (3 - len(node.outputs))
+    wanted = [o.present and o.name in t.read for o in node.outputs] + [False] * (3 - len(node.outputs))
+    if keep:
+        # The layer remembers its states: those that only go out of the model, to come in again, stay inside.
+        for k in (1, 2):
+            if wanted[k] and node.outputs[k].name in t.only_output and any(wanted[:k]):
+                t.dropped.add(node.outputs[k].name)
+                wanted[k] = False
+        if wanted[0] and wanted[1]:
+            raise Problem("both the sequence and the last state of a layer that remembers")
+    if wanted[2]:
+        raise Problem("the last cell state as an output; the layer can remember it if it comes in as an input")
     if wanted[0]:
         _outputs(t, node, held, (w, r, b), steps, True, keep)
     if wanted[1]:
-        if keep and wanted[0]:
-            raise Problem("both the sequence and the last state of a layer that remembers")
         _outputs(t, node, held, (w, r, b), steps, False, keep)
 
 
@@ -53,8 +61,6 @@ def _check(node: Recurrent) -> None:
         raise Problem("coupled gates or peepholes")
     if node.has(4) and node.value(4) is None:
         raise Problem("lengths of sequences that are only known when the model runs")
-    if len(node.outputs) > 2 and node.outputs[2].present:
-        raise Problem("the last cell state as an output is not supported; the layer can remember it instead")
 
 
 def _keeps(t: Importer, node: Recurrent) -> bool:

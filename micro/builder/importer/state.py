@@ -60,7 +60,8 @@ class Importer:
 
     layouts: of the inputs, their shape in the model and the order of their axes; moved: elements that transpositions
     move; flattened: of tensors that the model flattened while their elements lie in another order, where each element
-    is in the model's order; unflattened: what they were before.
+    is in the model's order; unflattened: what they were before; read: tensors of the model that a node or the model's
+    caller reads; only_output: those that only the caller reads; dropped: outputs that stay inside.
     """
 
     name: str
@@ -77,6 +78,9 @@ class Importer:
     flattened: dict[str, Array] = field(default_factory=dict)
     unflattened: dict[str, Held] = field(default_factory=dict)
     moved: int = 0
+    read: set[str] = field(default_factory=set)
+    only_output: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
     _moved: dict[tuple[str, Order], Held] = field(default_factory=dict)
 
     # -- tensors ------------------------------------------------------------------------------------------------------
@@ -93,6 +97,8 @@ class Importer:
 
     def add_output(self, argument: Argument) -> None:
         """An output of the model, its elements in the model's order."""
+        if argument.name in self.dropped:
+            return
         if argument.value is not None:
             raise Problem("is a constant")
         held = self.of(argument)

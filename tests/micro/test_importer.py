@@ -1,0 +1,103 @@
+"""ONNX models become graphs with onnxruntime's numbers, and int8 stays close to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from emberlet.errors import ModelError
+from emberlet.micro.builder.build import Options, agree, calibrated
+from emberlet.micro.builder.calibrate import check_samples
+from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.fuse import fuse
+from emberlet.micro.builder.plan import plan
+from onnx import TensorProto, helper
+from support.microcontrollers.onnx_models import MODELS, Maker
+
+
+def run_onnx(model: onnx.ModelProto, x: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return list(session.run(None, {"x": x}))
+
+
+def input_of(model: onnx.ModelProto, count: int, seed: int = 3) -> np.ndarray[Any, Any]:
+    """Samples, each in the model's shape with its batch axis."""
+    dims = [d.dim_value or 1 for d in model.graph.input[0].type.tensor_type.shape.dim]
+    return np.random.default_rng(seed).standard_normal((count, *dims)).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_graph_has_the_numbers_of_onnxruntime(name: str) -> None:
+    model = MODELS[name]()
+    graph = read_graph(model.SerializeToString(), name)
+    fused = fuse(graph)
+    samples = input_of(model, 2)
+    laid = check_samples({"x": samples}, graph)["x"]
+    for x, mine in zip(samples, laid, strict=True):
+        expected = run_onnx(model, x)
+        for g in (graph, fused):
+            values = g.run({"x": mine})
+            for y, output in zip(expected, g.outputs, strict=True):
+                np.testing.assert_allclose(values[output].reshape(-1), y.reshape(-1), rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_int8_stays_close(name: str) -> None:
+    model = MODELS[name]()
+    graph = fuse(read_graph(model.SerializeToString(), name))
+    samples = {"x": input_of(model, 24)}
+    quantised, agreement = calibrated(graph, samples, Options(name))
+    assert agreement.rms < 0.02, agreement
+    fresh = check_samples({"x": input_of(model, 8, seed=9)}, graph)
+    assert agree(graph, quantised, fresh).rms < 0.04
+    assert plan(quantised).arena > 0
+
+
+def test_fusion_leaves_few_layers() -> None:
+    def kinds(name: str) -> list[str]:
+        return [layer.kind for layer in fuse(read_graph(MODELS[name]().SerializeToString(), name)).layers]
+
+    assert kinds("convolutions") == [
+        "conv", "depthwise", "mapfloat", "conv", "reducefloat", "reshape", "dense", "softmaxfloat",
+    ]  # fmt: skip
+    assert kinds("gelu_by_hand") == ["conv", "mapfloat"]
+    assert kinds("silu_and_squeeze_excitation").count("mapfloat") == 2
+    assert "binaryfloat" not in kinds("flattened_image_to_dense")
+    assert "move" not in kinds("flattened_image_to_dense")
+
+
+def test_states_that_are_inputs_are_remembered() -> None:
+    m = Maker()
+    m.weight("W", 1, 24, 3)
+    m.weight("R", 1, 24, 6)
+    m("LSTM", "x W R _ _ h0 c0", "y h", hidden_size=6)
+    graph = m.model([1, 1, 3], "y h").graph
+    state = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 1, 6]) for n in ("h0", "c0")]
+    made = helper.make_graph(m.nodes, "g", [graph.input[0], *state], [graph.output[0]], m.constants)
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    read = read_graph(model.SerializeToString(), "m")
+    assert read.inputs == ("x",)
+    assert [layer.remembers for layer in read.layers if layer.state] == [True]
+
+
+def test_every_operator_that_is_not_done_is_listed() -> None:
+    m = Maker()
+    m("CumSum", "x ax", "a")
+    m.constant("ax", 1, "int64")
+    m("Relu", "a", "b")
+    m("Det", "x", "c")
+    m("Add", "b b", "y")
+    with pytest.raises(ModelError) as caught:
+        read_graph(m.model([1, 3, 3], "y c").SerializeToString(), "m")
+    text = str(caught.value)
+    assert "CumSum" in text and "Det" in text
+    assert "Relu" not in text
+
+
+def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError):
+        read_graph(tmp_path / "none.onnx")
