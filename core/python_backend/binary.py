@@ -3,7 +3,7 @@
 import math
 
 from .. import dtypes
-from ..shapes import broadcast
+from ..shapes import broadcast, size
 from . import scalars
 from .buffers import MICRO, code_of, flat, is_narrow, same, store, wrapper
 from .views import merged, offsets
@@ -107,8 +107,9 @@ def _rows(function, a, b, shape):
     """The results in row-major order, a run at a time: innermost, each operand is a run or one repeated element."""
     left, right = flat(a), flat(b)
     if not MICRO:
-        left = left if code_of(a.dtype) is None else left.tolist()
-        right = right if code_of(b.dtype) is None else right.tolist()
+        # What is read more than once is read from a list.
+        left = left if code_of(a.dtype) is None or a.size == size(shape) else left.tolist()
+        right = right if code_of(b.dtype) is None or b.size == size(shape) else right.tolist()
     axes = merged(shape, _broadcast_strides(a, shape), _broadcast_strides(b, shape))
     length, sa, sb = axes.pop()
     outer = [d[0] for d in axes]
