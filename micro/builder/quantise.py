@@ -212,11 +212,7 @@ class _Quantiser:
     def _(self, layer: SoftmaxFloat) -> Layer:
         x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
         at = (layer.name, layer.inputs, layer.output, layer.rows, layer.length, x.scale, layer.log)
-        if not layer.log and out != SOFTMAX_GRID:
-            raise UnsupportedError(
-                f"{layer.name}: softmax gives bytes of scale 1/256, and {layer.output!r} asks for {out}"
-            )
-        return Softmax(*at, out.scale, out.zero) if layer.log else Softmax(*at)
+        return Softmax(*at, out.scale, out.zero)
 
     @layer.register
     def _(self, layer: LstmFloat) -> Layer:

@@ -1,7 +1,8 @@
 """Softmax and log-softmax over the last axis.
 
-In int8 the exponential of a distance from the greatest input is looked up: 256 numbers of 15 bits. Softmax's output has
-scale 1/256 and zero point 0 (as a byte). The logarithm of the sum is taken from a table of 256 mantissas.
+In int8 the exponential of a distance from the greatest input is looked up: 256 numbers of 15 bits. Softmax's output is
+in steps of one over a whole number, 1/256 unless the model says otherwise. The logarithm of the sum is taken from a
+table of 256 mantissas.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ LOG_SHIFT = 12
 
 @dataclass(frozen=True)
 class Softmax(Layer):
-    """rows of `length` bytes; scale: of the input. For log-softmax, scale_out and zero_out are the output's."""
+    """rows of `length` bytes; scale: of the input; scale_out and zero_out: the output's."""
 
     rows: int
     length: int
@@ -52,6 +53,11 @@ class Softmax(Layer):
         return np.rint(np.log((256 + np.arange(256)) / 256) * steps).astype(np.int64)
 
     @property
+    def steps(self) -> int:
+        """Steps of softmax's output for one."""
+        return round(1 / self.scale_out)
+
+    @property
     def log_two(self) -> int:
         return round(np.log(2) / self.scale_out * (1 << LOG_SHIFT))
 
@@ -70,6 +76,11 @@ class Softmax(Layer):
         """Raises UnsupportedError where a row is too long for 32-bit words, or a logarithm's step too fine."""
         if self.length * ONE * 2 >= LIMIT:
             raise UnsupportedError(f"{self.name}: softmax over {self.length} values; at most {LIMIT // ONE // 2} fit")
+        steps = 1 / self.scale_out
+        if not self.log and (abs(steps - self.steps) > 0.004 * steps or self.steps * ONE * 2 >= LIMIT):
+            raise UnsupportedError(
+                f"{self.name}: softmax in steps of {self.scale_out:.6g}; 1/256 and the like is supported"
+            )
         reach = 255 * self.slope + 20 * self.log_two + int(self.logarithms.max()) + abs(self.start)
         if self.log and reach >= LIMIT:
             raise UnsupportedError(
@@ -82,7 +93,8 @@ class Softmax(Layer):
         e = self.exponentials[distance]
         total = e.sum(1, keepdims=True)
         if not self.log:
-            return np.minimum((e * 256 + (total >> 1)) // total, 255).astype(np.uint8).reshape(inputs[0].shape)
+            y = (e * self.steps + (total >> 1)) // total + self.zero_out
+            return np.minimum(y, 255).astype(np.uint8).reshape(inputs[0].shape)
         doublings = np.zeros_like(total)
         mantissa = total.copy()
         while np.any(mantissa >= 512):
@@ -117,7 +129,7 @@ class Softmax(Layer):
                     emit_clamp(w, 0, 255)
                 else:
                     w.line(f"v = {_exponential(w)}")
-                    w.line("s = ((v << 8) + (t >> 1)) // t")
+                    w.line(f"s = (v * {self.steps} + (t >> 1)) // t + {self.zero_out}")
                     with w.block("if s > 255"):
                         w.line("s = 255")
                 w.store(Y, "s")

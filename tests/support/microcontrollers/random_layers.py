@@ -189,17 +189,8 @@ def concatenation(rng: Rng) -> Case:
 def softmax(rng: Rng) -> Case:
     rows, length = int(rng.integers(1, 4)), int(rng.integers(1, 40))
     log = rng.random() < 0.4
-    layer = Softmax(
-        "softmax",
-        ("x",),
-        "y",
-        rows,
-        length,
-        float(10 ** rng.uniform(-2.5, -0.5)),
-        log,
-        1 / 16 if log else 1 / 256,
-        255 if log else 0,
-    )
+    grid = (1 / 16, 255) if log else ((1 / 256, 0), (1 / 255, 0), (1 / 100, 7))[int(rng.integers(3))]
+    layer = Softmax("softmax", ("x",), "y", rows, length, float(10 ** rng.uniform(-2.5, -0.5)), log, *grid)
     return Case(layer, (bytes_at_random(rng, (rows, length)),), (rows, length))
 
 

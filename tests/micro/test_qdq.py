@@ -1,0 +1,84 @@
+"""Models that come quantised (QDQ) keep their scales: int8 follows onnxruntime step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from emberlet.errors import UnsupportedError
+from emberlet.micro.builder.build import Options, build
+from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.reference import dequantise, quantise
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from support.microcontrollers.onnx_models import MODELS
+
+Array = np.ndarray[Any, Any]
+
+
+class Samples(CalibrationDataReader):
+    def __init__(self, x: Array) -> None:
+        self.left = iter(x)
+
+    def get_next(self) -> dict[str, Array] | None:
+        x = next(self.left, None)
+        return None if x is None else {"x": x}
+
+
+def quantised(name: str, folder: Path, kind: QuantType, per_channel: bool) -> tuple[Path, Array]:
+    model = MODELS[name]()
+    dims = [d.dim_value or 1 for d in model.graph.input[0].type.tensor_type.shape.dim]
+    x = np.random.default_rng(0).standard_normal((40, *dims)).astype(np.float32)
+    plain, out = folder / "plain.onnx", folder / "quantised.onnx"
+    onnx.save(model, plain)
+    quantize_static(
+        str(plain),
+        str(out),
+        Samples(x),
+        quant_format=QuantFormat.QDQ,
+        activation_type=kind,
+        weight_type=QuantType.QInt8,
+        per_channel=per_channel,
+    )
+    return out, x
+
+
+@pytest.mark.parametrize("name", ["flattened_image_to_dense", "convolutions"])
+@pytest.mark.parametrize(("kind", "per_channel"), [(QuantType.QInt8, True), (QuantType.QUInt8, False)])
+def test_outputs_are_those_of_onnxruntime_within_a_step_or_two(
+    name: str, kind: QuantType, per_channel: bool, tmp_path: Path
+) -> None:
+    path, x = quantised(name, tmp_path, kind, per_channel)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    graph = read_graph(path, "m")
+    assert graph.grids and graph.weight_scales
+    built = build(graph, Options("m"))
+    assert not built.program.is_float
+    source, target = built.program.inputs[0], built.program.outputs[0]
+    _, order = built.graph.layouts[source.name]
+    steps = []
+    for sample in x[:20]:
+        expected = session.run(None, {"x": sample})[0].reshape(-1)
+        bytes_in = quantise(np.transpose(sample, order), source.scale, source.zero).reshape(source.shape)
+        y = dequantise(built.graph.run({source.name: bytes_in})[target.name], target.scale, target.zero).reshape(-1)
+        steps.append(np.abs(y - expected) / target.scale)
+    off = np.stack(steps)
+    assert off.max() <= 3.01
+    assert off.mean() < 0.6
+
+
+def test_a_model_quantised_in_part_asks_for_samples(tmp_path: Path) -> None:
+    path, _ = quantised("flattened_image_to_dense", tmp_path, QuantType.QInt8, True)
+    model = onnx.load(path)
+    last = next(n for n in model.graph.node if n.op_type == "Gemm")
+    bypass = next(n for n in model.graph.node if n.op_type == "QuantizeLinear" and n.input[0] == last.output[0])
+    after = next(n for n in model.graph.node if bypass.output[0] in n.input)
+    final = after.output[0]
+    model.graph.node.remove(bypass)
+    model.graph.node.remove(after)
+    last.output[0] = final
+    with pytest.raises(UnsupportedError, match="quantised only in part"):
+        build(read_graph(model.SerializeToString(), "m"), Options("m"))
