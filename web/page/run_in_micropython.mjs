@@ -16,10 +16,11 @@ export async function load(device, fetcher) {
     stderr: (line) => console.error(line),
   });
   const [bundle, ...model] = await Promise.all(files);
-  for (const [name, source] of Object.entries(JSON.parse(new TextDecoder().decode(bundle)))) {
-    mp.FS.mkdirTree(`/lib/${name.slice(0, name.lastIndexOf("/"))}`);
-    mp.FS.writeFile(`/lib/${name}`, source);
+  const sources = Object.entries(JSON.parse(new TextDecoder().decode(bundle)));
+  for (const folder of new Set(sources.map(([name]) => name.slice(0, name.lastIndexOf("/"))))) {
+    mp.FS.mkdirTree(`/lib/${folder}`);
   }
+  for (const [name, source] of sources) mp.FS.writeFile(`/lib/${name}`, source);
   for (const [i, name] of FILES.slice(1).entries()) mp.FS.writeFile(`/lib/${name.split("/")[1]}`, model[i]);
 
   fetcher.tell(device === "wgpu" ? "Opening the GPU" : "Loading the model", 0.98);
