@@ -1,0 +1,248 @@
+"""The core: plain Python beside hand-written loops, NumPy networks beside onnxruntime and onnx.reference, heaps.
+
+Every pair runs in turns in one process (the heaps in MicroPython's Unix port), the best of many calls counts. Writes
+benches/results/core.md. OPENBLAS_NUM_THREADS chooses NumPy's threads, and onnxruntime gets as many. With one thread
+processor time counts, which other programs on the machine disturb less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import platform
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Callable
+from functools import partial
+from operator import add, mul
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benches" / "results" / "core.md"
+
+
+def in_turns(
+    calls: dict[str, Callable[[], Any]], seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
+    """The best time of each call in milliseconds, the calls taking turns for about `seconds`."""
+    best = dict.fromkeys(calls, math.inf)
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for name, call in calls.items():
+            start = clock()
+            call()
+            best[name] = min(best[name], clock() - start)
+    return {name: t * 1e3 for name, t in best.items()}
+
+
+# -- plain Python
+
+
+def hand_written(rng: np.random.Generator) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
+    """name -> (emberlet on its python backend, the best loop over `array` that we know of)."""
+    import emberlet
+    from emberlet import functional as F
+
+    def numbers(*shape: int) -> tuple[Any, array[float]]:
+        values = array("f", rng.random(math.prod(shape), np.float32).tobytes())
+        return emberlet.asarray(values, backend="python").reshape(shape), values
+
+    a, a_ = numbers(64, 64)
+    b, b_ = numbers(64, 64)
+    image, image_ = numbers(1, 8, 16, 16)
+    taps, taps_ = numbers(16, 8, 3, 3)
+    wide, wide_ = numbers(100, 1000)
+    row, row_ = numbers(1000)
+
+    def matmul() -> array[float]:
+        left, right = a_.tolist(), b_.tolist()
+        columns = [right[j::64] for j in range(64)]
+        rows = [left[i : i + 64] for i in range(0, 4096, 64)]
+        return array("f", [sum(map(mul, r, c)) for r in rows for c in columns])
+
+    def conv() -> array[float]:
+        # The kernel's taps as shifted rows, zipped into windows; 14×14 outputs of 16 filters.
+        x, w = image_.tolist(), taps_.tolist()
+        seen = []
+        for c in range(8):
+            for dy in range(3):
+                for dx in range(3):
+                    start = c * 256 + dy * 16 + dx
+                    tap: list[float] = []
+                    for y in range(14):
+                        tap += x[start + y * 16 : start + y * 16 + 14]
+                    seen.append(tap)
+        windows = list(zip(*seen, strict=True))
+        out: list[float] = []
+        for m in range(16):
+            f = w[m * 72 : m * 72 + 72]
+            out += [sum(map(mul, f, window)) for window in windows]
+        return array("f", out)
+
+    def reduction() -> array[float]:
+        return array("f", [sum(wide_[i : i + 1000]) for i in range(0, 100000, 1000)])
+
+    def broadcast_add() -> array[float]:
+        out: list[float] = []
+        for i in range(0, 100000, 1000):
+            out += map(add, wide_[i : i + 1000], row_)
+        return array("f", out)
+
+    def softmax() -> array[float]:
+        out: list[float] = []
+        exp = math.exp
+        for i in range(0, 100000, 1000):
+            x = wide_[i : i + 1000]
+            peak = max(x)
+            e = [exp(v - peak) for v in x]
+            total = sum(e)
+            out += [v / total for v in e]
+        return array("f", out)
+
+    return {
+        "matmul 64×64×64": (lambda: a @ b, matmul),
+        "conv2d 8→16, 3×3, 16×16": (lambda: F.conv2d(image, taps), conv),
+        "sum of rows, 100×1000": (lambda: wide.sum(axis=1), reduction),
+        "broadcast add, 100×1000 + 1000": (lambda: wide + row, broadcast_add),
+        "softmax of rows, 100×1000": (lambda: F.softmax(wide, 1), softmax),
+    }
+
+
+def python_table(seconds: float) -> list[str]:
+    lines = ["| plain Python | emberlet ms | hand-written ms | ratio |", "|---|---|---|---|"]
+    for name, (ours, hand) in hand_written(np.random.default_rng(0)).items():
+        np.testing.assert_allclose(np.asarray(ours()).ravel(), np.asarray(hand()), rtol=1e-4)
+        best = in_turns({"ours": ours, "hand": hand}, seconds)
+        ratio = best["ours"] / best["hand"]
+        lines.append(f"| {name} | {best['ours']:.2f} | {best['hand']:.2f} | {ratio:.2f} |")
+        print(lines[-1])
+    return lines
+
+
+# -- NumPy
+
+
+def network(name: str) -> Any:
+    """One of onnx's light models with random weights in the place of constant fills, as an onnx.ModelProto."""
+    import onnx
+    from onnx import helper, numpy_helper
+
+    path = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / f"light_{name}.onnx"
+    model = onnx.load(path)
+    graph, rng = model.graph, np.random.default_rng(0)
+    constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+    kept = []
+    for node in graph.node:
+        if node.op_type not in ("ConstantOfShape", "ConstantFill"):
+            kept.append(node)
+            continue
+        options = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        shape = tuple(int(n) for n in (constants[node.input[0]] if node.input else options["shape"]))
+        scale = 1.4 / math.sqrt(max(1, math.prod(shape[1:]))) if len(shape) > 1 else 0.1
+        constants[node.output[0]] = (rng.standard_normal(shape) * scale).astype(np.float32)
+    for node in kept:
+        if node.op_type == "BatchNormalization":
+            constants[node.input[1]] = np.ones_like(constants[node.input[1]])
+            constants[node.input[4]] = np.abs(constants[node.input[4]]) + 1
+    used = {name for node in kept for name in node.input}
+    inputs = [i for i in graph.input if i.name not in constants]
+    for field, values in (
+        (graph.node, kept),
+        (graph.input, inputs),
+        (graph.initializer, [numpy_helper.from_array(v, n) for n, v in constants.items() if n in used]),
+    ):
+        del field[:]
+        field.extend(values)
+    return model
+
+
+def numpy_table(seconds: float, reference: bool) -> list[str]:
+    import emberlet
+    import onnx
+    import onnxruntime
+    from emberlet.codegen import generate
+    from onnx.reference import ReferenceEvaluator
+
+    threads = int(os.environ.get("OPENBLAS_NUM_THREADS") or os.cpu_count() or 1)
+    lines = [
+        f"| NumPy, {threads} thread(s) | emberlet ms | onnxruntime ms | ratio | onnx.reference ms | faster |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in ("squeezenet", "resnet50"):
+        model = network(name)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+        image = np.random.default_rng(1).standard_normal((1, 3, 224, 224)).astype(np.float32)
+        feed = {model.graph.input[0].name: image}
+        with tempfile.TemporaryDirectory() as folder:
+            onnx.save(model, Path(folder) / "network.onnx")
+            generate(Path(folder) / "network.onnx", Path(folder))
+            sys.path.insert(0, folder)
+            sys.modules.pop("network", None)
+            module = __import__("network")
+            sys.path.remove(folder)
+            ours = module.Network.default(backend="numpy")
+        x = emberlet.asarray(image, backend="numpy")
+        expected = session.run(None, feed)[0]
+        np.testing.assert_allclose(np.asarray(ours(x)), expected, rtol=1e-3, atol=1e-4)
+        calls = {"ours": partial(ours, x), "ort": partial(session.run, None, feed)}
+        best = in_turns(calls, seconds, time.thread_time if threads == 1 else time.perf_counter)
+        slow = math.nan
+        if reference:
+            evaluator = ReferenceEvaluator(model)
+            start = time.perf_counter()
+            evaluator.run(None, feed)
+            slow = (time.perf_counter() - start) * 1e3
+        lines.append(
+            f"| {name} | {best['ours']:.1f} | {best['ort']:.1f} | {best['ours'] / best['ort']:.2f} "
+            f"| {slow:.0f} | {slow / best['ours']:.0f}× |"
+        )
+        print(lines[-1])
+    return lines
+
+
+# -- MicroPython
+
+
+HEAP = """
+import gc
+gc.collect()
+before = gc.mem_alloc()
+import emberlet
+gc.collect()
+print("import", gc.mem_alloc() - before)
+"""
+
+
+def heap_table() -> list[str]:
+    from support.layout import device_tree
+    from support.micropython import unix_port
+
+    said = unix_port().run(HEAP, micropypath=[device_tree()]).check().stdout.split()
+    print("heap of `import emberlet`:", said[1], "bytes")
+    return [f"`import emberlet` takes {int(said[1])} bytes of heap on MicroPython's 64-bit Unix port."]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long each pair takes turns")
+    parser.add_argument("--no-reference", action="store_true", help="leave out onnx.reference, which takes a minute")
+    options = parser.parse_args()
+    parts = [python_table(options.seconds), numpy_table(4 * options.seconds, not options.no_reference), heap_table()]
+    about = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}."
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text("# The core\n\n" + about + "\n\n" + "\n\n".join("\n".join(p) for p in parts) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "tests"))
+    sys.exit(main())
