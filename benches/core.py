@@ -193,7 +193,7 @@ def numpy_table(seconds: float, reference: bool) -> list[str]:
         x = emberlet.asarray(image, backend="numpy")
         expected = session.run(None, feed)[0]
         np.testing.assert_allclose(np.asarray(ours(x)), expected, rtol=1e-3, atol=1e-4)
-        calls = {"ours": partial(ours, x), "ort": partial(session.run, None, feed)}
+        calls: dict[str, Callable[[], Any]] = {"ours": partial(ours, x), "ort": partial(session.run, None, feed)}
         best = in_turns(calls, seconds, time.thread_time if threads == 1 else time.perf_counter)
         slow = math.nan
         if reference:
