@@ -27,6 +27,7 @@ class Handler(SimpleHTTPRequestHandler):
         ".js": "text/javascript",
         ".mjs": "text/javascript",
         ".wasm": "application/wasm",
+        ".py": "text/plain",  # to be read, not downloaded
     }
 
     def __init__(

@@ -31,18 +31,20 @@ function placement(points) {
   const [top, bottom] = range(points.map(([, y]) => y));
   const width = right - left;
   const height = bottom - top;
-  const tallest = BITMAP - PEN;
-  const widest = WIDTH - PEN;
-  const alike = Math.min(tallest / (height || 1e-9), widest / (width || 1e-9), BITMAP / 1e-3);
-  const [narrow, wide] = NARROW;
-  const stretch = clamp((width / (height || 1e-9) - narrow) / (wide - narrow)); // 0: as it is; 1: to the full width
-  // A flat dash or a dot is not blown up to the full height.
-  const scaleY = height > width / 4 ? tallest / (height || 1e-9) : alike;
-  const scaleX = height > width / 4 ? mix(Math.min(scaleY, widest / (width || 1e-9)), widest / (width || 1e-9), stretch) : alike;
-  const dot = !(width || height);
+  const toWidth = width ? (WIDTH - PEN) / width : Infinity; // the scales that fill the bitmap
+  const toHeight = height ? (BITMAP - PEN) / height : Infinity;
+  let scaleX = Math.min(toWidth, toHeight);
+  let scaleY = scaleX;
+  if (scaleX === Infinity) scaleX = scaleY = 0; // a dot
+  else if (height > width / 4) {
+    // Neither a dot nor a flat dash: fill the height, and the width unless it is as narrow as a one.
+    const [narrow, wide] = NARROW;
+    scaleY = toHeight;
+    scaleX = width ? mix(Math.min(toHeight, toWidth), toWidth, clamp((width / height - narrow) / (wide - narrow))) : 0;
+  }
   return ([x, y]) => [
-    BITMAP / 2 + (dot ? 0 : (x - (left + right) / 2) * scaleX),
-    BITMAP / 2 + (dot ? 0 : (y - (top + bottom) / 2) * scaleY),
+    BITMAP / 2 + (x - (left + right) / 2) * scaleX,
+    BITMAP / 2 + (y - (top + bottom) / 2) * scaleY,
   ];
 }
 
