@@ -72,10 +72,10 @@ def fixed_point(acc: npt.ArrayLike, r: Requant, axis: int = -1) -> Ints:
     """`requantise` for outputs of any width."""
     s = np.asarray(acc, np.int64)
     m = np.asarray(r.multipliers, np.int64)
+    shape = [1] * s.ndim
     if m.size > 1:
-        shape = [1] * s.ndim
         shape[axis] = m.size
-        m = m.reshape(shape)
+    m = m.reshape(shape)
     y = ((s * m + (1 << r.shift >> 1)) >> r.shift) + r.zero
     return np.clip(y, r.low, r.high)
 

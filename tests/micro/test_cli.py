@@ -1,0 +1,111 @@
+"""The command line, from a model file to the commands that bring it onto a board."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from emberlet.micro.builder.cli import main
+from emberlet.micro.builder.deploy import commands, deploy
+from support.microcontrollers.models import DIGITS, digits_data
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> Path:
+    path = tmp_path / "samples.npz"
+    np.savez(path, image=digits_data()[0][:50].reshape(-1, 1, 8, 8))
+    return path
+
+
+def build(samples: Path, out: Path, *more: str) -> int:
+    return main(["build", str(DIGITS / "digits.onnx"), "--calibration", str(samples), "--out", str(out), *more])
+
+
+def test_build_writes_sources_and_files_for_each_board(
+    samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "dist"
+    assert build(samples, out, "--board", "rp2", "--board", "esp32s3", "--name", "Zahl 7") == 0
+    text = capsys.readouterr().out
+    assert "rp2 (Raspberry Pi Pico, RP2040): fits" in text and "esp32s3" in text
+    assert "int8 beside float32 on 50 samples" in text
+    for arch in ("armv6m", "xtensawin"):
+        package = json.loads((out / arch / "package.json").read_text())
+        names = [name for name, _ in package["urls"]]
+        assert sorted(names) == ["zahl_7.bpk", "zahl_7.mpy", "zahl_7_kernels.mpy"]
+        assert all((out / arch / name).exists() for name in names)
+    assert (out / "zahl_7_bytecode.py").exists()
+
+
+def test_float32_without_calibration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", str(DIGITS / "digits.onnx"), "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("digits: float32, 86,848 multiply-accumulates")
+    assert not (tmp_path / "digits_bytecode.py").exists()
+
+
+def test_what_does_not_fit_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", str(DIGITS / "digits.onnx"), "--out", str(tmp_path), "--board", "esp8266"]) == 1
+    assert "does not fit" in capsys.readouterr().out
+
+
+def test_errors_are_one_line(tmp_path: Path, samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", str(tmp_path / "none.onnx")]) == 1
+    assert build(samples, tmp_path, "--board", "pico9") == 1
+    np.savez(samples, image=np.zeros((3, 9, 9), np.float32))
+    assert build(samples, tmp_path) == 1
+    np.savez(samples, picture=np.zeros((3, 8, 8)), other=np.zeros((3, 8, 8)))
+    assert build(samples, tmp_path) == 1
+    samples.write_text("no")
+    assert build(samples, tmp_path) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 5 and all(line.startswith("error: ") for line in lines)
+    assert "expected (samples, 1, 8, 8)" in lines[2]
+    assert "missing ['image']" in lines[3]
+
+
+def test_deploy_copies_files(samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "dist"
+    build(samples, out, "--board", "rp2", "--board", "rp2350")
+    assert main(["deploy", str(out)]) == 1
+    assert "say which with --board" in capsys.readouterr().err
+    assert main(["deploy", str(out), "--board", "rp2", "--port", "/dev/ttyACM0", "--to", "/lib", "--dry-run"]) == 0
+    first, second = capsys.readouterr().out.split("mpremote ")[1:]
+    assert first.startswith("connect /dev/ttyACM0 exec ")
+    assert second.split()[:4] == ["connect", "/dev/ttyACM0", "fs", "cp"]
+    assert second.split()[-1] == ":/lib/"
+    assert f"{out}/armv6m/digits_kernels.mpy" in second
+
+
+def test_deploy_by_romfs_partition_and_firmware(samples: Path, tmp_path: Path) -> None:
+    romfs, partition, frozen = tmp_path / "r", tmp_path / "p", tmp_path / "f"
+    build(samples, romfs, "--board", "stm32f4", "--weights", "romfs")
+    assert commands(romfs) == [["romfs", "deploy", str(romfs / "armv7emsp" / "digits.romfs")]]
+    build(samples, partition, "--board", "esp32", "--weights", "partition", "--partition", "model")
+    write, copy = commands(partition)
+    assert write[:3] == ["mount", str(partition / "xtensawin"), "exec"]
+    assert "label='model'" in write[3] and "/remote/digits.bpk" in write[3]
+    compile(write[3], "writer", "exec")
+    assert not any(argument.endswith(".bpk") for argument in copy)
+    build(samples, frozen, "--board", "rp2", "--weights", "frozen")
+    assert 'module("digits_weights.py")' in (frozen / "manifest.py").read_text()
+    assert main(["deploy", str(frozen)]) == 1
+
+
+def test_deploy_stops_at_the_first_failure() -> None:
+    ran: list[str] = []
+
+    def run(arguments: object) -> int:
+        ran.append(str(arguments))
+        return len(ran) - 1
+
+    assert deploy([["a"], ["b"], ["c"]], run) == 1
+    assert len(ran) == 2
+
+
+def test_deploy_refuses_other_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["deploy", str(tmp_path)]) == 1
+    (tmp_path / "build.json").write_text("[]")
+    assert main(["deploy", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.count("error: ") == 2

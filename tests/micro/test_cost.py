@@ -1,0 +1,99 @@
+"""What a build says it needs is what it takes; what does not fit says how much is missing."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from emberlet.errors import UnsupportedError
+from emberlet.micro.builder.boards import BOARDS, KB, board
+from emberlet.micro.builder.build import Options
+from emberlet.micro.builder.compile import compile_mpy
+from emberlet.micro.builder.cost import report, shortfalls
+from emberlet.micro.builder.emit_kernels import kernels_source
+from support.microcontrollers.models import build_digits, deployed, desktop_boards
+from support.micropython import Port
+
+MEASURE = """
+import gc, json, os, sys
+sys.path[:] = ["{folder}"]
+import digits_kernels
+
+gc.collect()
+size = lambda n: (n + 31) // 32 * 32
+before = gc.mem_alloc()
+import digits
+gc.collect()
+used = gc.mem_alloc() - before
+print(json.dumps([len(digits.A), used]))
+"""
+
+
+@pytest.mark.parametrize("weights", ["module", "file"])
+def test_arena_flash_and_memory_are_as_predicted(weights: str, unix_port: Port, tmp_path: Path) -> None:
+    boards = desktop_boards()
+    built = build_digits(weights, boards=boards)
+    folder = deployed(built, Options("digits", weights, boards), tmp_path, unix_port.name)  # type: ignore[arg-type]
+    cost = built.costs["x64"]
+    measured = json.loads(unix_port.run(MEASURE.format(folder=folder), micropypath=[]).check().stdout)
+    assert measured[0] == cost.arena
+    files = [f for f in folder.iterdir() if f.suffix in (".mpy", ".bpk", ".py")]
+    assert sum(f.stat().st_size for f in files) == cost.flash
+    # What importing takes of the heap beside machine code: arena, weights, and the module's objects.
+    predicted = cost.arena + cost.weights_in_ram
+    assert predicted <= measured[1] <= predicted + 8 * KB
+
+
+def test_flash_of_a_romfs_is_the_image(tmp_path: Path) -> None:
+    boards = desktop_boards()
+    built = build_digits("romfs", boards=boards)
+    folder = deployed(built, Options("digits", "romfs", boards), tmp_path, "x64")  # type: ignore[arg-type]
+    assert (folder / "digits.romfs").stat().st_size == built.costs["x64"].flash
+    assert built.costs["x64"].weights_in_ram == 0
+
+
+def test_stack_holds_the_largest_frame() -> None:
+    """The frame that machine code takes off the stack pointer on entry, and the registers it saves."""
+    built = build_digits(boards=[board("stm32f4")])
+    text = kernels_source(built.program, "viper")
+    frames = []
+    for kernel in re.findall(r"@micropython.viper\ndef .*?(?=\n\n|\Z)", text, re.DOTALL):
+        code = compile_mpy("import micropython\n" + kernel + "\n", "k", "armv7emsp")
+        at = code.find(bytes.fromhex("feb5"))  # push {r1-r7, lr}
+        assert at >= 0
+        immediate = code[at + 2] | code[at + 3] << 8
+        assert immediate >> 7 == 0b101100001  # sub sp, #
+        frames.append(4 * (immediate & 0x7F) + 32)
+    assert max(frames) <= built.costs["armv7emsp"].stack <= 2 * max(frames) + 256
+
+
+def test_the_report_says_it_is_an_estimate() -> None:
+    built = build_digits(boards=[board("rp2")])
+    text = "\n".join(report("digits", built.costs["armv6m"], [board("rp2")], "file"))
+    assert "86,848 multiply-accumulates" in text
+    assert "rp2 (Raspberry Pi Pico, RP2040): fits" in text
+    assert "an estimate that no board has confirmed" in text
+
+
+def test_what_does_not_fit_says_how_much_is_missing_and_what_to_do() -> None:
+    built = build_digits(boards=[board("rp2")])
+    cost = built.costs["armv6m"]
+    small = replace(board("rp2"), heap=cost.ram - 1000, flash=cost.flash - 2000)
+    memory, flash = shortfalls(cost, small, "file")
+    assert memory.startswith("1,000 B of memory are missing; leave the weights in flash (--weights romfs or frozen)")
+    assert flash.startswith("2,000 B of flash are missing")
+    tight = replace(board("rp2"), heap=cost.arena // 2)
+    assert "--weights" in shortfalls(cost, tight, "file")[0]
+    in_flash = replace(cost, weights_in_ram=0, code=0, arena=300 * KB, peak="conv2")
+    assert "layer 'conv2' narrower" in shortfalls(in_flash, board("rp2"), "frozen")[0]
+    floats = build_digits(floats=True)
+    assert "int8 (--calibration" in shortfalls(floats.costs[""], replace(small, heap=1000), "file")[0]
+
+
+def test_boards_are_known_by_name() -> None:
+    assert {"rp2", "rp2350", "esp32", "esp32s3", "stm32f4"} <= set(BOARDS)
+    with pytest.raises(UnsupportedError, match="there are: rp2"):
+        board("pico9")
