@@ -15,6 +15,9 @@ class Backend:
     def __repr__(self):
         return self.name if not self.index else "{}:{}".format(self.name, self.index)
 
+    def realize(self, *tensors):
+        """Compute what is still recorded lazily. Nothing to do for an eager backend."""
+
     def __reduce__(self):
         # Copies and pickles of a tensor or module name the backend; they never hold a second one.
         return get_backend, (repr(self),)

@@ -67,9 +67,6 @@ class Protocol(Backend):
         """The elements of x as a flat list of Python numbers, bools or str."""
         self._no("to_list")
 
-    def realize(self, *tensors):
-        """Compute what is still recorded lazily. Nothing to do for an eager backend."""
-
     # -- creation -------------------------------------------------------------------------------------------------
 
     def full(self, shape, value, dtype):

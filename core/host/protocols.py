@@ -22,3 +22,12 @@ def attach(tensor: Any) -> None:
     tensor.__dlpack_device__ = _late("dlpack_device")
     tensor.__buffer__ = _late("to_buffer")
     tensor.__array_interface__ = property(_late("array_interface"))
+    tensor.__dir__ = _names
+
+
+def _names(self: Any) -> list[str]:
+    """What completion offers: attributes, and every method that is looked up by name."""
+    from ..names import all_families
+
+    methods = [name for group, _ in all_families().values() for name in group.split()]
+    return sorted({*object.__dir__(self), *methods})

@@ -1,0 +1,97 @@
+"""The registry of backends, and that each backend has every primitive of the protocol."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+
+import emberlet
+import pytest
+from emberlet import backend as registry
+from emberlet import protocol
+from emberlet.backend import Backend, available, extend, get_backend, operation, register, set_default_backend
+from emberlet.errors import BackendError, EmberletError, UnsupportedError
+from support.backends import LoopsBackend
+
+PRIMITIVES = [n for n, f in vars(protocol.Protocol).items() if inspect.isfunction(f) and not n.startswith("_")]
+
+
+@pytest.mark.parametrize("primitive", PRIMITIVES)
+def test_a_backend_has_every_primitive_with_the_protocols_parameters(backend, primitive):
+    own = getattr(backend, primitive)
+    wanted = list(inspect.signature(getattr(protocol.Protocol, primitive)).parameters)[1:]
+    found = list(inspect.signature(own).parameters)
+    assert found == wanted
+
+
+def test_a_primitive_that_a_backend_lacks_is_named():
+    class Half(protocol.Protocol):
+        name = "half"
+
+    with pytest.raises(UnsupportedError, match="half does not implement conv"):
+        Half().conv(None, None, None, (), (), (), 1)
+
+
+def test_backends_have_one_instance_by_any_of_their_names():
+    assert get_backend("python") is get_backend("python:0")
+    assert get_backend(get_backend("python")) is get_backend("python")
+    assert repr(LoopsBackend(2)) == "loops:2"
+    assert copy.deepcopy(get_backend("numpy")) is get_backend("numpy")
+
+
+@pytest.mark.parametrize("name", ["cuda", "numpy:x", "", "python:-1"])
+def test_unknown_names_list_the_known_ones(name):
+    with pytest.raises(BackendError, match="python"):
+        get_backend(name)
+
+
+def test_the_default_can_be_chosen_and_given_back():
+    set_default_backend("python")
+    try:
+        assert emberlet.zeros((1,)).device == "python"
+    finally:
+        set_default_backend(None)
+    assert emberlet.zeros((1,)).device == "numpy"
+
+
+def test_what_works_here_is_listed():
+    assert {"python", "numpy"} <= set(available())
+
+
+def test_a_missing_library_is_named(monkeypatch):
+    monkeypatch.setitem(registry._OWN, "ghost", ("no_such_module", "Ghost", "ghosts: pip install ghosts"))
+    with pytest.raises(BackendError, match="'ghost' needs ghosts: pip install ghosts"):
+        get_backend("ghost")
+    assert "ghost" not in available()
+
+
+def test_a_backend_registers_once():
+    with pytest.raises(BackendError, match="'numpy' is registered already"):
+        register("numpy", Backend)
+
+
+def test_an_operation_is_added_from_outside(backend):
+    class Own(type(backend)):
+        name = "own"
+
+    @extend(Own)
+    def add_twice(own, x, y):
+        return x + y + y
+
+    @extend(Own, "thrice")
+    def three_times(own, x):
+        return x + x + x
+
+    x = emberlet.zeros((2,), backend=Own()) + 1
+    assert operation(x.backend, "add_twice")(x, x).tolist() == [3, 3]
+    assert x.backend.thrice(x).tolist() == [3, 3]
+    assert operation(backend, "add_twice") is None
+
+
+def test_errors_are_one_family():
+    for name in ("ShapeError", "DTypeError", "IndexingError", "BackendError", "FormatError", "UnsupportedError"):
+        assert issubclass(getattr(emberlet, name), EmberletError)
+
+
+def test_completion_offers_methods():
+    assert {"softmax", "reshape", "mT", "shape"} <= set(dir(emberlet.zeros((1,))))
