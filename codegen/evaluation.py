@@ -13,11 +13,47 @@ from emberlet.dtypes import DType
 from emberlet.errors import EmberletError
 from emberlet.tensor import Tensor
 
-from .ir.argument import Argument, Dynamic
+from .ir.argument import Argument, Constant, Dynamic
 from .ir.graph import Graph, Model
 from .ir.node import Node
 from .ir.problem import Problem
-from .ir.value import Fill, Inline, Text, Value
+from .ir.types import ScalarType, ShapeType, TensorType, product
+from .ir.value import Fill, Inline, Text, Value, ints_value, scalar_value
+
+SMALL = 1024
+
+
+def known(node: Node[Any], limit: int = SMALL) -> Node[Any]:
+    """The node with what is known of its outputs as their values: sizes, and what small constants come to.
+
+    The types of later nodes depend on it (a Reshape's shape, a Slice's axes); the dead-code pass removes the node.
+    """
+    outputs = []
+    for o in node.outputs:
+        value: Value | None = None
+        t = o.type
+        if isinstance(t, ScalarType) and isinstance(t.value, int):
+            value = scalar_value(t.value, t.dtype)
+        elif isinstance(t, ShapeType) and all(isinstance(d, int) for d in t.dims):
+            value = ints_value(tuple(d for d in t.dims if isinstance(d, int)))
+        if value is not None:
+            o = replace(o, type=TensorType(value.dtype, value.shape), source=Constant(value))
+        outputs.append(o)
+    node = replace(node, outputs=tuple(outputs))
+    if node.absorbed or any(o.value is not None for o in outputs) or not foldable(node):
+        return node
+    types = [o.type for o in outputs if o.present]
+    sizes = [product(t.shape) if isinstance(t, TensorType) and t.shape is not None else None for t in types]
+    if any(n is None or n > limit for n in sizes) or sum(a.value.size for a in node.inputs if a.value) > limit:
+        return node
+    values = evaluate(node)
+    pairs = zip(outputs, values, strict=True)
+    return replace(
+        node,
+        outputs=tuple(
+            o if v is None else replace(o, type=TensorType(v.dtype, v.shape), source=Constant(v)) for o, v in pairs
+        ),
+    )
 
 
 def foldable(node: Node[Any]) -> bool:
@@ -38,7 +74,7 @@ def evaluate(node: Node[Any]) -> tuple[Value | None, ...]:
     home = get_backend()
     graph = Graph("folded", (replace(node, outputs=_dynamic(node.outputs)),), (), outputs)
     try:
-        written = ModuleWriter(Model("folded", graph, ())).write()
+        written = ModuleWriter(Model("folded", graph, (), tuple(o.name for o in outputs))).write()
         if written.problems:
             raise Problem(written.problems[0])
         instance = instantiate(written, "folded", home)

@@ -32,7 +32,7 @@ from onnx import (
     ValueInfoProto,
 )
 
-from .evaluation import evaluate, foldable
+from .evaluation import known
 from .ir.argument import ABSENT, Argument, Constant
 from .ir.graph import Graph, Model
 from .ir.node import Node
@@ -41,24 +41,20 @@ from .ir.types import (
     AbsentType,
     Dim,
     OptionalType,
-    ScalarType,
     SequenceType,
-    ShapeType,
     TensorType,
     Type,
     UnknownType,
     as_tensor,
-    product,
     refine,
 )
-from .ir.value import Buffer, Inline, Source, Stored, Text, Value, ints_value, scalar_value
+from .ir.value import Buffer, Inline, Source, Stored, Text, Value
 from .ops import REGISTRY
 from .ops.attributes import DTYPES, Attributes, AttributeValue, GraphReader
 
 NEWEST_OPSET = 28
 MAX_DEPTH = 64
 MAX_RANK = 64
-SMALL = 1024
 
 
 def read_model(source: str | os.PathLike[str] | bytes | ModelProto, name: str | None = None) -> Model:
@@ -138,7 +134,8 @@ class _Reader:
         if self.problems:
             raise ModelError(report(origin, self.problems))
         producer = " ".join(p for p in (proto.producer_name, proto.producer_version) if p)
-        return Model(name, graph, tuple(sorted(opsets.items())), producer, proto.doc_string)
+        outputs = tuple(o.name for o in proto.graph.output)
+        return Model(name, graph, tuple(sorted(opsets.items())), outputs, producer, proto.doc_string)
 
     # -- graphs -------------------------------------------------------------------------------------------------------
 
@@ -530,39 +527,6 @@ class _Reader:
             if kind + candidate not in self.taken:
                 self.taken.add(kind + candidate)
                 return candidate
-
-
-def known(node: Node[Any]) -> Node[Any]:
-    """The node with what is known of its outputs as their values: sizes, and what small constants come to.
-
-    The types of later nodes depend on it (a Reshape's shape, a Slice's axes); the dead-code pass removes the node.
-    """
-    outputs = []
-    for o in node.outputs:
-        value: Value | None = None
-        t = o.type
-        if isinstance(t, ScalarType) and isinstance(t.value, int):
-            value = scalar_value(t.value, t.dtype)
-        elif isinstance(t, ShapeType) and all(isinstance(d, int) for d in t.dims):
-            value = ints_value(tuple(d for d in t.dims if isinstance(d, int)))
-        if value is not None:
-            o = replace(o, type=TensorType(value.dtype, value.shape), source=Constant(value))
-        outputs.append(o)
-    node = replace(node, outputs=tuple(outputs))
-    if node.absorbed or any(o.value is not None for o in outputs) or not foldable(node):
-        return node
-    types = [o.type for o in outputs if o.present]
-    sizes = [product(t.shape) if isinstance(t, TensorType) and t.shape is not None else None for t in types]
-    if any(n is None or n > SMALL for n in sizes) or sum(a.value.size for a in node.inputs if a.value) > SMALL:
-        return node
-    values = evaluate(node)
-    pairs = zip(outputs, values, strict=True)
-    return replace(
-        node,
-        outputs=tuple(
-            o if v is None else replace(o, type=TensorType(v.dtype, v.shape), source=Constant(v)) for o, v in pairs
-        ),
-    )
 
 
 def _defaults(op: str, opset: int, domain: str) -> dict[str, AttributeProto]:

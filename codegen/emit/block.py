@@ -16,7 +16,7 @@ from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, ShapeType, TensorType, as_tensor, describe_shape
 from .emitter import Emitter
-from .expression import Expr, Literal, Name
+from .expression import Expr, Literal, Name, flat
 from .names import MAX_LOCAL, identifier, informative, module_path, snake
 from .statement import Assign, Delete, Statement
 
@@ -40,6 +40,7 @@ class Block:
         self.bound: dict[str, Expr] = {} if outer is None else outer.bound
         self.busy = set(busy)
         self.kept: set[str] = set()
+        self.preferred: dict[str, str] = {}
         self._chosen: dict[str, tuple[Expr, ...]] = {}
         self._dying: set[str] = set()
 
@@ -82,8 +83,11 @@ class Block:
         users: dict[str, list[int]] = {}
         nested: set[str] = {a.name for a in self.graph.outputs}
         last: dict[str, int] = {}
+        anywhere: dict[str, list[int]] = {a.name: [len(self.graph.nodes)] for a in self.graph.outputs}
         for i, node in enumerate(self.graph.nodes):
             inputs = {a.name for a in node.inputs}
+            for a in node.uses():
+                anywhere.setdefault(a.name, []).append(i)
             for a in node.inputs:
                 users.setdefault(a.name, []).append(i)
             for a in node.uses():
@@ -98,6 +102,9 @@ class Block:
                 continue
             name = node.outputs[0].name
             at = users.get(name, [])
+            if node.repeated:
+                out[i] = max((out.get(u, u) for u in anywhere.get(name, [i])), default=i)
+                continue
             if len(at) != 1 or name in nested or self.graph.nodes[at[0]].graphs():
                 continue
             where = out.get(at[0], at[0])
@@ -143,7 +150,9 @@ class Block:
         if len(values) == len(node.outputs) and (len(values) == 1 or isinstance(emission, tuple)):
             for output, target, value in zip(node.outputs, targets, values, strict=True):
                 if output.present and isinstance(target, Name) and target.id != "_" and value != target:
-                    self.statements.append(Assign((target.id,), value, self._comment(node, output)))
+                    comment = self._comment(node, output)
+                    said = bool(comment) and comment in flat(value)
+                    self.statements.append(Assign((target.id,), value, "" if said else comment))
         else:
             names = tuple(t.id if isinstance(t, Name) else "_" for t in targets)
             self.statements.append(Assign(names, values[0]))
@@ -162,7 +171,7 @@ class Block:
             if not output.present or (len(node.outputs) > 1 and output.name not in self.module.used):
                 chosen.append(Name("_"))
                 continue
-            variable = self._choose(output, node)
+            variable = self.preferred.get(output.name) or self._choose(output, node)
             self.busy.add(variable)
             self.kept.add(variable)
             self._dying.discard(variable)
@@ -175,7 +184,7 @@ class Block:
 
     def _choose(self, output: Argument, node: Node[Any]) -> str:
         free = lambda v: v not in self.busy or v in self._dying  # noqa: E731
-        if informative(output.name, node.op()):
+        if node.named or informative(output.name, node.op()):
             name = identifier(output.name, limit=MAX_LOCAL)
             if free(name):
                 return name
@@ -236,9 +245,14 @@ class Block:
         self.statements.append(Assign((variable,), value))
         return Name(variable)
 
-    def nested(self, graph: Graph, inputs: Sequence[Expr | None]) -> tuple[list[Statement], tuple[Expr, ...]]:
-        """A subgraph in a block of its own."""
+    def nested(
+        self, graph: Graph, inputs: Sequence[Expr | None], targets: Sequence[str] = ()
+    ) -> tuple[list[Statement], tuple[Expr, ...]]:
+        """A subgraph in a block of its own; `targets` are variables for its outputs that nothing in it reads."""
         inner = Block(self.module, graph, self.busy, self)
+        for a, target in zip(graph.outputs, targets, strict=False):
+            if target != "_":
+                inner.preferred.setdefault(a.name, target)
         for a, expr in zip(graph.inputs, inputs, strict=False):
             if expr is not None:
                 self.bound[a.name] = expr

@@ -171,9 +171,13 @@ class Emitter:
         """The variables of the node's outputs, chosen now: for statements that assign them in several places."""
         return self.block.early_targets(self.node)
 
-    def body(self, graph: Graph, inputs: Sequence[Expr | None]) -> tuple[list[Statement], tuple[Expr, ...]]:
-        """A subgraph's statements and its outputs (as tensors, lists, …), its inputs bound to these expressions."""
-        return self.block.nested(graph, inputs)
+    def body(
+        self, graph: Graph, inputs: Sequence[Expr | None], targets: Sequence[str] = ()
+    ) -> tuple[list[Statement], tuple[Expr, ...]]:
+        """A subgraph's statements and its outputs (as tensors, lists, …), its inputs bound to these expressions.
+
+        targets: variables that the outputs may take at once, because nothing in the subgraph reads them."""
+        return self.block.nested(graph, inputs, targets)
 
 
 class Default:

@@ -14,6 +14,7 @@ from ..ir.node import Node
 from ..ir.types import TensorType, Type, describe
 from ..ir.value import Fill, Value
 from .block import Block
+from .emitter import shortest
 from .expression import WIDTH, Attribute, Call, Expr, Name, lift, string_literal
 from .layout import laid_out, names_of
 from .names import Names, class_name, identifier, module_path, snake
@@ -54,7 +55,7 @@ class ModuleWriter:
         self.used = _used(model.graph)
         self.sizes = _sizes(model.graph)
         self._layers: dict[Hashable, Expr] = {}
-        self._parameters: dict[str, Expr] = {}
+        self._parameters: dict[Hashable, Expr] = {}
         self._owners: dict[str, str] = {}
         self._note_owners(model.graph)
 
@@ -119,10 +120,15 @@ class ModuleWriter:
 
     def parameter(self, name: str, value: Value) -> Expr:
         """A constant as a field, or as an expression where it has no data worth a field."""
-        if name in self._parameters:
-            return self._parameters[name]
+        key = (name, value.key())
+        if key in self._parameters:
+            return self._parameters[key]
         if isinstance(value.source, Fill):
             return self.fill(value.shape, value.source.number, value.dtype)
+        if value.size == 1 and value.dtype.is_float and value.dtype.bits >= 16:
+            number = shortest(value)
+            assert not isinstance(number, str)
+            return self.fill(value.shape, number, value.dtype)
         if value.dtype.kind == "string" or (value.size <= SMALL and not value.dtype.is_float):
             return self.literal(value)
         field_name = self.names.unique(identifier(name if "/" not in name else module_path(name) or name, "constant"))
@@ -131,8 +137,8 @@ class ModuleWriter:
         call = Call(zeros, (lift(value.shape),), (*dtype, ("backend", BACKEND)))
         self.fields.append(Assign((f"self.{field_name}",), call))
         self.record[field_name] = value
-        self._parameters[name] = Call(Attribute(Attribute(SELF, field_name), "val"))
-        return self._parameters[name]
+        self._parameters[key] = Call(Attribute(Attribute(SELF, field_name), "val"))
+        return self._parameters[key]
 
     def fill(self, shape: tuple[int, ...], number: int | float | bool, dtype: DType) -> Expr:
         kwargs = (("dtype", lift(dtype)), ("backend", self.backend()))
@@ -198,7 +204,7 @@ class ModuleWriter:
         return lines
 
     def _outputs(self) -> tuple[str, ...]:
-        return tuple(identifier(a.name, "output") for a in self.model.graph.outputs)
+        return tuple(identifier(name, "output") for name in self.model.outputs)
 
 
 def _said(t: Type) -> str:

@@ -32,10 +32,12 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A graph with what the file says about itself."""
+    """A graph with what the file says about itself. The passes may rename what an output is made of: `outputs` are the
+    names the file gives them."""
 
     name: str
     graph: Graph
     opsets: tuple[tuple[str, int], ...]
+    outputs: tuple[str, ...]
     producer: str = ""
     doc: str = ""

@@ -44,7 +44,8 @@ class Node(ABC, Generic[C]):
     oldest first), `static` (the inputs it absorbs where they are constants), `typing` (the inputs of which only the
     type matters), `pure` (False where two runs may differ:
     such a node is neither folded nor merged with an equal one), `absorbed` (True where the reader keeps the outputs,
-    which are constants, and drops the node).
+    which are constants, and drops the node), `named` (True where the output's name is a word of the model's own: a
+    variable gets it), `repeated` (True where the expression is so cheap that every use has it anew).
     """
 
     name: str
@@ -58,6 +59,8 @@ class Node(ABC, Generic[C]):
     typing: ClassVar[tuple[int, ...]] = ()
     pure: ClassVar[bool] = True
     absorbed: ClassVar[bool] = False
+    named: ClassVar[bool] = False
+    repeated: ClassVar[bool] = False
 
     @classmethod
     def op(cls) -> str:

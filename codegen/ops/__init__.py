@@ -16,6 +16,7 @@ from . import (
     convolution,
     elementwise,
     indexing,
+    internal,
     linear_algebra,
     losses,
     machine_learning,
@@ -49,6 +50,7 @@ AnyNode = (
     | convolution.Family
     | elementwise.Family
     | indexing.Family
+    | internal.Family
     | linear_algebra.Family
     | losses.Family
     | machine_learning.Family

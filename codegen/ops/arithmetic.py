@@ -160,6 +160,8 @@ class Pow(Pairwise):
     def emit(self, e: Emitter) -> Emission:
         base, exponent = self.dtype(0), self.dtype(1)
         x, y = e.x(0), self.aligned(e) if self.config.axis is not None else e.operand(1)
+        if base.is_float and isinstance(y, Literal) and y.text in ("2", "2.0"):
+            return e.call("square", x)
         if base.is_float and isinstance(y, Literal):
             return Binary("**", x, y)
         power: Expr = Binary("**", x, y)
@@ -279,12 +281,34 @@ class Variadic(Plain, ABC):
         return e.call(self.function, a, b)
 
 
-class Max(Variadic):
-    since, function = (1, 6, 8, 12, 13), "maximum"
+@dataclass(frozen=True)
+class Extreme(Variadic, ABC):
+    """Of sizes, a Python number."""
+
+    builtin: ClassVar[str] = ""
+
+    def infer(self) -> tuple[Type, ...]:
+        numbers = [self.ints(i) for i in range(len(self.inputs))]
+        held = [isinstance(a.type, ScalarType) or (a.value is not None and not a.value.shape) for a in self.inputs]
+        if not all(held) or len(held) < 2 or not any(isinstance(a.type, ScalarType) for a in self.inputs):
+            return super().infer()
+        known = [n[0] for n in numbers if n]
+        value = {"min": min, "max": max}[self.builtin](known) if len(known) == len(numbers) else None
+        natural = all(isinstance(a.type, ScalarType) and a.type.natural for a in self.inputs if a.value is None)
+        return (ScalarType(self.dtype(0), value, natural and all(n >= 0 for n in known)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        if isinstance(self.outputs[0].type, ScalarType):
+            return e.builtin(self.builtin, *(e.number(i) for i in range(len(self.inputs))))
+        return super().emit(e)
 
 
-class Min(Variadic):
-    since, function = (1, 6, 8, 12, 13), "minimum"
+class Max(Extreme):
+    since, function, builtin = (1, 6, 8, 12, 13), "maximum", "max"
+
+
+class Min(Extreme):
+    since, function, builtin = (1, 6, 8, 12, 13), "minimum", "min"
 
 
 class Sum(Variadic):
@@ -311,7 +335,8 @@ class Where(Plain):
 
     def emit(self, e: Emitter) -> Emission:
         y, z = e.operand(1), e.operand(2)
-        if self.value(1) is not None and self.value(2) is not None:
+        numbers = all(v is not None and v.size == 1 for v in (self.value(1), self.value(2)))
+        if numbers and self.dtype(1).name != "float32":  # which two Python floats would become
             y = e.x(1)
         return e.call("where", e.x(0), y, z)
 

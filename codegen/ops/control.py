@@ -59,7 +59,7 @@ class If(Node[IfConfig]):
         names = tuple(t.id for t in targets if isinstance(t, Name))
         blocks: list[list[Statement]] = []
         for graph in (self.config.then_branch, self.config.else_branch):
-            statements, outputs = e.body(graph, ())
+            statements, outputs = e.body(graph, (), names)
             blocks.append([*statements, *assignments(names, outputs)])
         test = e.held(0) if isinstance(self.type(0), ScalarType) else e.x(0)
         e.push(IfStatement(test, blocks[0], blocks[1]))

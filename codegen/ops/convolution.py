@@ -11,7 +11,7 @@ from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
 from .attributes import Attributes
 from .base import one_channel_or
-from .windows import Window, spatial_of
+from .windows import Window, short, spatial_of
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Conv(Node[ConvConfig]):
             f"Conv{n}d",
             weight.shape[1] * self.config.groups,
             weight.shape[0],
+            short(window.kernel),
             weights={"weight": weight, "bias": bias},
-            kernel_size=window.kernel[0] if len(set(window.kernel)) == 1 else window.kernel,
             **options,
             bias=default(bias is not None, True),
         )
@@ -152,8 +152,8 @@ class ConvTranspose(Node[ConvTransposeConfig]):
             f"ConvTranspose{n}d",
             weight.shape[0],
             weight.shape[1] * self.config.groups,
+            short(window.kernel),
             weights={"weight": weight, "bias": bias},
-            kernel_size=window.kernel[0] if len(set(window.kernel)) == 1 else window.kernel,
             **options,
             bias=default(bias is not None, True),
         )

@@ -218,7 +218,12 @@ class LeakyRelu(Alpha):
 
 
 class Swish(Alpha):
+    """x · sigmoid(alpha · x)"""
+
     since, function, usual = (24,), "swish", 1.0
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.call("silu", e.x()) if self.config.alpha == 1.0 else super().emit(e)
 
 
 class ThresholdedRelu(Alpha):

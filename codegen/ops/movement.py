@@ -48,7 +48,9 @@ class Reshape(Node[ReshapeConfig]):
         return self.config.shape if self.config.shape is not None else self.dims(1)
 
     def infer(self) -> tuple[Type, ...]:
-        x, wanted = self.tensor(0), self.wanted()
+        t, x, wanted = self.type(0), self.tensor(0), self.wanted()
+        if isinstance(t, ScalarType) and t.dtype.name == "int64" and wanted in ((1,), (-1,)):
+            return (ShapeType((t.value,)),)
         if wanted is None:
             return (TensorType(x.dtype),)
         return (TensorType(x.dtype, self.resolved(x, wanted)),)
@@ -93,8 +95,15 @@ class Reshape(Node[ReshapeConfig]):
         return tuple(dims)
 
     def emit(self, e: Emitter) -> Emission:
+        if isinstance(self.outputs[0].type, ShapeType):
+            return lift((e.held(0),))
         x, wanted = e.x(0), self.wanted()
         known = None if wanted is None or not all(isinstance(d, int) for d in wanted) else wanted
+        out = self.outputs[0].type
+        if known is not None and 0 in known and isinstance(out, TensorType) and nonzero(out.shape):
+            open_axes = [i for i, d in enumerate(out.shape or ()) if not isinstance(d, int)]
+            if len(open_axes) <= 1:  # nothing needs to be copied: the result is known
+                return e.method(x, "reshape", tuple(d if isinstance(d, int) else -1 for d in out.shape or ()))
         if known is not None:
             source = self.tensor(0).shape
             shape: list[Expr] = []
@@ -118,7 +127,7 @@ class Reshape(Node[ReshapeConfig]):
     def sure(self) -> bool:
         """Whether no dimension asked for can be a literal 0: all come from sizes of tensors, or are known."""
         t = self.type(1)
-        return isinstance(t, ShapeType) and all(isinstance(d, str) or (isinstance(d, int) and d) for d in t.dims)
+        return isinstance(t, ShapeType) and 0 not in t.dims
 
 
 def nonzero(shape: Shape | None) -> bool:
@@ -536,6 +545,8 @@ class Slice(Node[SliceConfig]):
         if isinstance(step, int):
             if starts[i] == 0 and not backwards:
                 start = None
+            if not backwards and _far(starts[i], below=True):
+                start = None
             if backwards and isinstance(starts[i], int) and _far(starts[i]):
                 start = None
             if isinstance(ends[i], int) and (_far(ends[i]) if not backwards else _far(ends[i], below=True)):
@@ -571,7 +582,16 @@ class Expand(Plain):
         return (TensorType(x.dtype, broadcast(x.shape, self.dims(1))),)
 
     def emit(self, e: Emitter) -> Emission:
+        value, out = self.value(0), self.outputs[0].type
+        ranks = self.rank_of_result(out)
+        if value is not None and value.size == 1 and value.dtype.is_float and ranks and value.dtype.bits >= 16:
+            return e.create("full", e.ints(1), e.shortest(value), dtype=value.dtype)
         return e.method(e.x(0), "expand", e.ints(1))
+
+    def rank_of_result(self, out: Type) -> bool:
+        """Whether the shape asked for has all the axes of the result."""
+        dims, x = self.dims(1), self.tensor(0)
+        return dims is not None and x.rank is not None and len(dims) >= x.rank and isinstance(out, TensorType)
 
 
 class Tile(Plain):

@@ -1,24 +1,54 @@
-"""Passes: functions from graph to graph that never change a result beyond rounding; each has a name to switch it by."""
+"""Passes: functions from graph to graph that change no result beyond rounding; each has a name to switch it by."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from emberlet.errors import ModelError
 
 from ..ir.graph import Graph
-from . import dead
+from . import (
+    activations,
+    attention,
+    batch_norm,
+    common,
+    constant_if,
+    dead,
+    fold,
+    idempotent,
+    identity,
+    linear,
+    moves,
+    norms,
+    shapes,
+)
+from .rewriting import Rewrite
 
-Pass = Callable[[Graph], tuple[Graph, str]]
-"""Returns the new graph, and what was done ("" where nothing was)."""
+Pass = Callable[[Graph], Rewrite]
+"""Returns the new graph, and how often each thing was done; the text of one has a {} for the number."""
 
 PASSES: dict[str, Pass] = {
+    "constant-if": constant_if.run,
+    "fold": fold.run,
+    "norms": norms.run,
+    "activations": activations.run,
+    "identity": identity.run,
+    "idempotent": idempotent.run,
+    "shapes": shapes.run,
+    "moves": moves.run,
+    "common": common.run,
+    "batch-norm": batch_norm.run,
+    "linear": linear.run,
+    "attention": attention.run,
     "dead": dead.run,
 }
+ROUNDS = 8  # what one pass leaves may be what another looks for
 
 
 def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph, tuple[str, ...]]:
-    """The graph after the passes called `names` (all where None), in their fixed order, and what they did.
+    """The graph after the passes called `names` (all where None), in their fixed order and again until none finds
+    anything, and what they did, a line each.
 
     Raises ModelError for a name that no pass has.
     """
@@ -26,10 +56,33 @@ def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph,
     unknown = sorted(wanted - set(PASSES))
     if unknown:
         raise ModelError(f"there is no pass {unknown[0]!r}; there are {', '.join(PASSES)}")
-    notes = []
-    for name, function in PASSES.items():
-        if name in wanted:
-            graph, note = function(graph)
-            if note:
-                notes.append(f"{name}: {note}")
-    return graph, tuple(notes)
+    done: dict[str, Counter[str]] = {name: Counter() for name in PASSES}
+    for _ in range(ROUNDS):
+        before = graph
+        for name, run in PASSES.items():
+            if name not in wanted:
+                continue
+            after, what = run(graph)
+            if "dead" in wanted and name != "dead" and after is not graph:
+                after, gone = dead.run(after)  # what nobody reads must not hide from the next pass that a value is free
+                done["dead"] += gone
+            done[name] += what
+            graph = after
+        if graph is before:
+            break
+    return graph, tuple(
+        f"{name}: {said.format(count) if count != 1 else singular(said)}"
+        for name, counts in done.items()
+        for said, count in counts.items()
+    )
+
+
+def singular(said: str) -> str:
+    """ "removed {} nodes that …" as "removed 1 node that …"."""
+    head, _, tail = said.partition("{} ")
+    words = tail.split(" ")
+    for i, word in enumerate(words):
+        if word.endswith("s") and word not in ("was", "is", "its", "this", "less"):
+            words[i] = word[:-1]
+            break
+    return f"{head}1 {' '.join(words)}"

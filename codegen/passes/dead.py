@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from ..ir.graph import Graph
-from .rewriting import with_graphs
+from .rewriting import Rewrite, with_graphs
 
 
-def run(graph: Graph) -> tuple[Graph, str]:
+def run(graph: Graph) -> Rewrite:
     before = sum(1 for _ in graph.walk())
     out = without_dead(graph)
     gone = before - sum(1 for _ in out.walk())
-    return out, f"removed {gone} nodes that nobody reads" if gone else ""
+    return out if gone else graph, Counter({"removed {} nodes that nobody reads": gone} if gone else {})
 
 
 def without_dead(graph: Graph) -> Graph:

@@ -1,13 +1,174 @@
-"""What passes share: rewriting nodes, values and subgraphs of a graph that is frozen."""
+"""What passes share: one walk over a frozen graph that replaces nodes and keeps types true.
+
+A pass gives a step: node -> what stands in its place, or None to keep it. The walk goes in the order the graph runs in,
+through subgraphs too. A node whose inputs were replaced has its types worked out again before the step sees it, so that
+what one rewrite makes known reaches all that follows.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, TypeVar
 
+from ..evaluation import known
+from ..ir.argument import DYNAMIC, Argument, Constant
 from ..ir.graph import Graph
 from ..ir.node import Node
+from ..ir.problem import Problem
+from ..ir.types import ScalarType, ShapeType, TensorType, UnknownType, refine
+from ..ir.value import Fill, Value
+from ..ops.internal import InputSize
+
+N = TypeVar("N", bound=Node[Any])
+Rewrite = tuple[Graph, Counter[str]]
+"""The new graph, and how often each thing was done."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What stands in a node's place: nodes, and for outputs that none of them produces, the value to use instead."""
+
+    said: str
+    nodes: tuple[Node[Any], ...] = ()
+    values: dict[str, Argument] = field(default_factory=dict)
+
+
+Step = Callable[[Node[Any], "Walk"], Change | None]
+
+
+def rewrite(graph: Graph, step: Step) -> Rewrite:
+    """The graph with the step applied to every node."""
+    walk = Walk(graph, step)
+    out = walk.graph(graph)
+    return out, walk.done
+
+
+class Walk:
+    """One walk. A step asks it who produces a value, and how many read one."""
+
+    def __init__(self, graph: Graph, step: Step) -> None:
+        self.done: Counter[str] = Counter()
+        self.sizes: dict[str, Argument] = {}
+        self._step = step
+        self._values: dict[str, Argument] = {}
+        self._producers: dict[str, Node[Any]] = {}
+        self._readers: Counter[str] = Counter()
+        self._taken: set[str] = {a.name for a in graph.inputs}
+        self._scopes: list[set[str]] = []
+        self._count(graph)
+
+    # -- what a step asks ---------------------------------------------------------------------------------------------
+
+    def producer(self, a: Argument) -> Node[Any] | None:
+        """The node that produces a value; None for constants, and inputs of a graph."""
+        return None if a.value is not None else self._producers.get(a.name)
+
+    def made_by(self, a: Argument, kind: type[N]) -> N | None:
+        """The node of this kind that produces a value, or None."""
+        node = self.producer(a)
+        return node if isinstance(node, kind) else None
+
+    def alone(self, a: Argument) -> bool:
+        """Whether one node reads the value, once."""
+        return self._readers[a.name] == 1
+
+    def size(self, symbol: str) -> Argument | None:
+        """The size that the model calls `symbol`, where the graph reads it from an input already."""
+        return self.sizes.get(symbol)
+
+    def fresh(self, hint: str) -> str:
+        """A name that no node and no value has."""
+        name, n = hint, 1
+        while name in self._taken:
+            n += 1
+            name = f"{hint} {n}"
+        self._taken.add(name)
+        return name
+
+    def visible(self, node: Node[Any]) -> bool:
+        """Whether what a node produces can be read here: it stands in this graph, or in one around it."""
+        return all(any(o.name in scope for scope in self._scopes) for o in node.outputs if o.present)
+
+    # -- the walk -----------------------------------------------------------------------------------------------------
+
+    def graph(self, graph: Graph) -> Graph:
+        nodes: list[Node[Any]] = []
+        changed = False
+        self._scopes.append(set())
+        for old in graph.nodes:
+            node = self._updated(old)
+            change = self._step(node, self)
+            if change is None:
+                changed |= node is not old
+                made: tuple[Node[Any], ...] = (node,)
+            else:
+                changed = True
+                self.done[change.said] += 1
+                made = change.nodes
+                self._values.update(change.values)
+                for name, value in change.values.items():
+                    self._readers[value.name] += self._readers[name]
+                for n in made:
+                    for o in n.outputs:
+                        self._values[o.name] = o
+            for n in made:
+                if isinstance(n, InputSize):
+                    self.sizes[n.config.symbol] = n.outputs[0]
+                for o in n.outputs:
+                    if o.present:
+                        self._producers[o.name] = n
+                        self._scopes[-1].add(o.name)
+            nodes += made
+        self._scopes.pop()
+        outputs = tuple(self._value(a) for a in graph.outputs)
+        if not changed and outputs == graph.outputs:
+            return graph
+        return replace(graph, nodes=tuple(nodes), outputs=outputs)
+
+    def _value(self, a: Argument) -> Argument:
+        return self._values.get(a.name, a) if a.present and a.value is None else a
+
+    def _updated(self, node: Node[Any]) -> Node[Any]:
+        """The node on the values that stand for its inputs now, with types to match."""
+        inputs = tuple(self._value(a) for a in node.inputs)
+        inner = with_graphs(node, self.graph)
+        if inner is node and inputs == node.inputs:
+            return node
+        new = replace(inner, inputs=inputs)
+        try:
+            new = typed(new)
+        except Problem:
+            pass  # its types stay those it was read with; running it will say what is wrong
+        for before, after in zip(node.outputs, new.outputs, strict=True):
+            if after.present and after != before:
+                self._values[after.name] = after
+        return new
+
+    def _count(self, graph: Graph) -> None:
+        for node in graph.nodes:
+            self._taken.add(node.name)
+            self._taken.update(o.name for o in node.outputs)
+            for a in node.inputs:
+                self._taken.add(a.name)
+                self._readers[a.name] += 1
+            for inner in node.graphs():
+                self._count(inner)
+        for a in graph.outputs:
+            self._readers[a.name] += 2  # an output has a reader outside, who must find it
+
+
+def typed(node: N) -> N:
+    """The node with its outputs' types worked out again; what was known before stays known. Raises Problem."""
+    fresh = replace(node, outputs=tuple(replace(o, source=DYNAMIC) for o in node.outputs))
+    new = known(fresh.typed())
+    outputs = []
+    for old, o in zip(node.outputs, new.outputs, strict=True):
+        if o.present and o.value is None and not isinstance(o.type, ScalarType | ShapeType):
+            o = replace(o, type=refine(o.type, old.type))
+        outputs.append(o)
+    return replace(new, outputs=tuple(outputs))  # type: ignore[return-value]
 
 
 def with_graphs(node: Node[Any], change: Callable[[Graph], Graph]) -> Node[Any]:
@@ -22,3 +183,57 @@ def with_graphs(node: Node[Any], change: Callable[[Graph], Graph]) -> Node[Any]:
             if new is not held:
                 changed[f.name] = new
     return replace(node, config=replace(node.config, **changed)) if changed else node
+
+
+def become(node: Node[Any], said: str, value: Argument) -> Change:
+    """The node's first output is another value; nobody reads the others."""
+    return Change(said, (), {node.outputs[0].name: value})
+
+
+def instead(node: Node[Any], said: str, *nodes: Node[Any]) -> Change | None:
+    """Other nodes in a node's place, of which the last produces its first output; None where they do not fit."""
+    made: list[Node[Any]] = []
+    types: dict[str, Argument] = {}
+    try:
+        for n in nodes:
+            n = typed(replace(n, inputs=tuple(types.get(a.name, a) for a in n.inputs)))
+            types.update({o.name: o for o in n.outputs})
+            made.append(n)
+    except Problem:
+        return None
+    return Change(said, tuple(made))
+
+
+def value_of(name: str, value: Value) -> Argument:
+    """A constant argument."""
+    return Argument(name, TensorType(value.dtype, value.shape), Constant(value))
+
+
+def interim(name: str) -> Argument:
+    """A value between nodes that a pass makes; its type is worked out by `typed`."""
+    return Argument(name, UnknownType())
+
+
+def number(a: Argument) -> float | None:
+    """The number a constant holds in all its elements, or None."""
+    value = a.value
+    if value is None or value.dtype.kind == "string":
+        return None
+    if isinstance(value.source, Fill):
+        return float(value.source.number)
+    if value.size != 1:
+        return None
+    return float(value.item())
+
+
+def same_shape(a: Argument, b: Argument) -> bool:
+    """Whether two tensors surely have one shape and dtype."""
+    x, y = a.type, b.type
+    if not isinstance(x, TensorType) or not isinstance(y, TensorType) or x.dtype is not y.dtype:
+        return False
+    return x.shape is not None and x.shape == y.shape and None not in x.shape
+
+
+def only_output(node: Node[Any]) -> bool:
+    """Whether nobody can read any output but the first."""
+    return bool(node.outputs) and node.outputs[0].present and not any(o.present for o in node.outputs[1:])

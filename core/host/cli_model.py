@@ -86,7 +86,7 @@ def _load_onnx(path: str, backend: Backend) -> Loaded:
     for argument, parameter in zip(model.graph.inputs, written.inputs, strict=True):
         known = argument.type if isinstance(argument.type, TensorType) else None
         inputs.append(Input(argument.name, parameter, known.dtype if known else None, known.shape if known else None))
-    return Loaded(instance, tuple(inputs), tuple(a.name for a in model.graph.outputs))
+    return Loaded(instance, tuple(inputs), model.outputs)
 
 
 def _load_module(path: str, backend: Backend) -> Loaded:

@@ -13,8 +13,8 @@ class Digits(Model):
     WEIGHTS = "digits.bpk"
 
     def __init__(self, backend=None):
-        self.conv1 = nn.Conv2d(1, 8, kernel_size=3, padding=1, backend=backend)
-        self.conv2 = nn.Conv2d(8, 16, kernel_size=3, padding=1, backend=backend)
+        self.conv1 = nn.Conv2d(1, 8, 3, padding=1, backend=backend)
+        self.conv2 = nn.Conv2d(8, 16, 3, padding=1, backend=backend)
         self.fc1 = nn.Linear(256, 32, backend=backend)
         self.fc2 = nn.Linear(32, 10, backend=backend)
 

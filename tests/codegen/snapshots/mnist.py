@@ -13,13 +13,12 @@ class Mnist(Model):
     WEIGHTS = "mnist.bpk"
 
     def __init__(self, backend=None):
-        self.conv1 = nn.Conv2d(1, 8, kernel_size=3, backend=backend)
-        self.conv2 = nn.Conv2d(8, 16, kernel_size=3, backend=backend)
-        self.conv3 = nn.Conv2d(16, 24, kernel_size=3, backend=backend)
+        self.conv1 = nn.Conv2d(1, 8, 3, backend=backend)
+        self.conv2 = nn.Conv2d(8, 16, 3, backend=backend)
+        self.conv3 = nn.Conv2d(16, 24, 3, backend=backend)
         self.norm1 = nn.BatchNorm2d(24, backend=backend)
         self.fc1 = nn.Linear(11616, 32, backend=backend)
         self.fc2 = nn.Linear(32, 10, backend=backend)
-        self.norm2 = nn.BatchNorm(10, backend=backend)
 
     def forward(self, input_1):
         """Run the model.
@@ -38,5 +37,4 @@ class Mnist(Model):
         x = self.fc1(x)  # (1, 32)
         x = F.relu(x)
         x = self.fc2(x)  # (1, 10)
-        x = self.norm2(x)
         return F.log_softmax(x, axis=1)

@@ -1,0 +1,87 @@
+"""Operators of the typed IR that no file has: passes make them of several nodes."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from emberlet import dtypes
+
+from ..emit.emitter import Emission, Emitter, default
+from ..emit.expression import Expr, Tuple, lift
+from ..ir.node import Node
+from ..ir.problem import Problem
+from ..ir.types import ScalarType, Shape, ShapeType, TensorType, Type
+from .attributes import Attributes
+from .linear_algebra import product_shape
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class Internal(Node[C], ABC, Generic[C]):
+    domain = "emberlet"
+
+    @classmethod
+    def read(cls, a: Attributes) -> C:
+        raise Problem("the operator is the compiler's own; no model may have it")
+
+
+class Linear(Internal[None]):
+    """A dense layer on the last axis: inputs x, weight (in, out) and bias (out,), both constants."""
+
+    static = (1, 2)
+
+    def infer(self) -> tuple[Type, ...]:
+        return (TensorType(self.dtype(0), product_shape(self.shape(0), self.shape(1))),)
+
+    def emit(self, e: Emitter) -> Emission:
+        weight, bias = self.value(1), self.value(2)
+        if weight is None:
+            raise Problem("the weight of a dense layer is no constant")
+        weights = {"weight": weight, "bias": bias}
+        layer = e.layer("Linear", *weight.shape, weights=weights, bias=default(bias is not None, True))
+        return e.apply(layer, e.x(0))
+
+
+@dataclass(frozen=True)
+class InputSizeConfig:
+    axis: int
+    symbol: str
+
+
+class InputSize(Internal[InputSizeConfig]):
+    """The size of one axis of a graph's input, which the model calls `symbol`."""
+
+    named = True
+
+    def infer(self) -> tuple[Type, ...]:
+        return (ScalarType(dtypes.int64, self.config.symbol, True),)
+
+    def emit(self, e: Emitter) -> Emission:
+        return e.index(e.shape_of(e.x(0)), self.config.axis)
+
+
+@dataclass(frozen=True)
+class SizesConfig:
+    dims: Shape
+
+
+class Sizes(Internal[SizesConfig]):
+    """A shape of numbers and of symbols; the inputs are the symbols' sizes."""
+
+    repeated = True
+
+    def infer(self) -> tuple[Type, ...]:
+        return (ShapeType(self.config.dims),)
+
+    def emit(self, e: Emitter) -> Emission:
+        sizes: dict[str, Expr] = {}
+        for i, a in enumerate(self.inputs):
+            if isinstance(a.type, ScalarType) and isinstance(a.type.value, str):
+                sizes[a.type.value] = e.held(i)
+        return Tuple(tuple(sizes[d] if isinstance(d, str) else lift(d) for d in self.config.dims))
+
+
+Family = InputSize | Linear | Sizes

@@ -1,0 +1,173 @@
+"""Attention coalescing: softmax(q @ k * scale + mask) @ v, in the many forms exporters give it, as one call.
+
+A query whose every key is masked with -inf gives 0 then, where the parts give NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir.argument import Argument
+from ..ir.graph import Graph
+from ..ir.node import Node
+from ..ir.types import Dim, Shape, TensorType
+from ..ops.arithmetic import Add, Div, Mul, Where
+from ..ops.attention import Attention, AttentionConfig
+from ..ops.elementwise import IsNaN, Not
+from ..ops.linear_algebra import MatMul
+from ..ops.movement import Transpose, TransposeConfig
+from ..ops.normalization import Dropout, Softmax
+from .rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite
+
+
+def run(graph: Graph) -> Rewrite:
+    return rewrite(graph, step)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What softmax is taken of: q @ k, k with its last two axes exchanged; scale; mask; hides: the mask is boolean and
+    true where a key is hidden."""
+
+    q: Argument
+    k: Argument
+    scale: float
+    mask: Argument | None
+    hides: bool = False
+
+
+def step(node: Node[Any], walk: Walk) -> Change | None:
+    if not isinstance(node, MatMul):
+        return None
+    probabilities = through(node.inputs[0], walk)
+    softmax = walk.made_by(probabilities, Softmax)
+    if softmax is None or not walk.alone(node.inputs[0]) or not last_axis(softmax):
+        return None
+    found = scores(softmax.inputs[0], walk)
+    if found is None or not fits(found, node):
+        return None
+    q, v = found.q, node.inputs[1]
+    nodes: list[Node[Any]] = []
+    keys = exchanged(found.k, node.name, walk, nodes)
+    mask = found.mask
+    if mask is not None and found.hides:
+        seen = walk.fresh(node.name + "::seen")
+        nodes.append(Not(seen, (mask,), (interim(seen),), None))
+        mask = nodes[-1].outputs[0]
+    size = q.type.shape[-1] if isinstance(q.type, TensorType) and q.type.shape else None
+    usual = isinstance(size, int) and size > 0 and math.isclose(found.scale * math.sqrt(size), 1.0, rel_tol=1e-6)
+    config = AttentionConfig(False, None, None, None if usual else shortest(found.scale), 0.0, None, (None, None), 0)
+    inputs = (q, keys, v) if mask is None else (q, keys, v, mask)
+    return instead(
+        node, "made {} attentions of their parts", *nodes, Attention(node.name, inputs, node.outputs, config)
+    )
+
+
+def through(a: Argument, walk: Walk) -> Argument:
+    """The probabilities behind what changes nothing: dropout, and a guard against rows of NaN."""
+    while True:
+        node = walk.producer(a)
+        if isinstance(node, Dropout) and not node.trains():
+            a = node.inputs[0]
+        elif isinstance(node, Where) and number(node.inputs[1]) == 0.0:
+            guard = walk.made_by(node.inputs[0], IsNaN)
+            if guard is None or guard.inputs[0].name != node.inputs[2].name:
+                return a
+            a = node.inputs[2]
+        else:
+            return a
+
+
+def last_axis(softmax: Softmax) -> bool:
+    rank = softmax.tensor(0).rank
+    return softmax.config.axis == -1 or (rank is not None and softmax.config.axis == rank - 1)
+
+
+def scores(a: Argument, walk: Walk) -> Scores | None:
+    """What a value is as scores, read from its end: the mask, the scale, the product."""
+    mask, hides = None, False
+    node = walk.producer(a)
+    if isinstance(node, Add):
+        for i in (0, 1):
+            inner, scale = scaled(node.inputs[i], walk)
+            if walk.made_by(inner, MatMul) is not None and walk.alone(node.inputs[i]):
+                mask, a = node.inputs[1 - i], node.inputs[i]
+                break
+        else:
+            return None
+    elif isinstance(node, Where):
+        for kept, hidden in ((1, 2), (2, 1)):
+            if number(node.inputs[hidden]) == float("-inf") and walk.alone(node.inputs[kept]):
+                mask, hides, a = node.inputs[0], kept == 2, node.inputs[kept]
+                break
+        else:
+            return None
+    product, scale = scaled(a, walk)
+    matmul = walk.made_by(product, MatMul)
+    if matmul is None or not walk.alone(product):
+        return None
+    q, left = scaled(matmul.inputs[0], walk)
+    k, right = scaled(matmul.inputs[1], walk)
+    return Scores(q, k, scale * left * right, mask, hides)
+
+
+def scaled(a: Argument, walk: Walk) -> tuple[Argument, float]:
+    """(x, factor) of a value that is x times a number."""
+    node = walk.producer(a)
+    if isinstance(node, Mul):
+        for i in (0, 1):
+            factor = number(node.inputs[i])
+            if factor is not None and _keeps_rank(node, 1 - i):
+                return node.inputs[1 - i], factor
+    if isinstance(node, Div):
+        factor = number(node.inputs[1])
+        if factor and _keeps_rank(node, 0):
+            return node.inputs[0], 1 / factor
+    return a, 1.0
+
+
+def _keeps_rank(node: Node[Any], i: int) -> bool:
+    return node.inputs[i].value is None and node.inputs[i].type == node.outputs[0].type
+
+
+def fits(found: Scores, node: MatMul) -> bool:
+    """Whether q, k and v surely are (batch, heads, length, size), and the mask covers every key."""
+    shapes = [a.type.shape if isinstance(a.type, TensorType) else None for a in (found.q, found.k, node.inputs[1])]
+    q, k, v = shapes
+    if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 4:
+        return False
+    total = k[3]
+    agree = same(q[0], k[0], v[0]) and same(q[1], k[1], v[1]) and same(q[3], k[2]) and same(total, v[2])
+    if not agree or not node.dtype(0).is_float:
+        return False
+    if found.mask is None:
+        return True
+    t = found.mask.type
+    shape: Shape | None = t.shape if isinstance(t, TensorType) else None
+    if shape is None or not 1 <= len(shape) <= 4 or not isinstance(t, TensorType):
+        return False
+    return same(shape[-1], total) and (t.dtype.is_bool or t.dtype is node.dtype(0))
+
+
+def same(*dims: Dim) -> bool:
+    return dims[0] is not None and all(d == dims[0] for d in dims)
+
+
+def exchanged(a: Argument, name: str, walk: Walk, nodes: list[Node[Any]]) -> Argument:
+    """The keys, (batch, heads, length, size), of a value that has the last two axes the other way round."""
+    turned = walk.made_by(a, Transpose)
+    perm = turned.perm() if turned is not None else (0, 1, 2, 3)
+    source = a if turned is None else turned.inputs[0]
+    perm = (perm[0], perm[1], perm[3], perm[2])
+    if perm == (0, 1, 2, 3):
+        return source
+    keys = walk.fresh(name + "::keys")
+    nodes.append(Transpose(keys, (source,), (interim(keys),), TransposeConfig(perm)))
+    return nodes[-1].outputs[0]
+
+
+def shortest(scale: float) -> float:
+    """The scale in seven digits, as a float32 has them."""
+    return float(f"{scale:.7g}")

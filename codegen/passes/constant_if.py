@@ -1,0 +1,25 @@
+"""Constant If: a branch whose condition is known is what it does when it is taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.graph import Graph
+from ..ir.node import Node
+from ..ops.control import If
+from .rewriting import Change, Rewrite, Walk, rewrite
+
+
+def run(graph: Graph) -> Rewrite:
+    return rewrite(graph, step)
+
+
+def step(node: Node[Any], walk: Walk) -> Change | None:
+    if not isinstance(node, If):
+        return None
+    condition = node.value(0)
+    if condition is None:
+        return None
+    taken = node.config.then_branch if condition.item() else node.config.else_branch
+    values = {o.name: a for o, a in zip(node.outputs, taken.outputs, strict=False) if o.present}
+    return Change("replaced {} decided If by the branch taken", taken.nodes, values)

@@ -1,0 +1,77 @@
+"""Constant folding: nodes on constants become what they compute, by the code they would become.
+
+Small values are computed now. Of large ones only the shape is, and the elements when the weights are written, so that a
+model's weights are never all in memory; and only where that does not make the burnpack larger, nor a fill into data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..evaluation import SMALL, evaluate, foldable
+from ..ir.argument import Constant
+from ..ir.graph import Graph
+from ..ir.node import Node
+from ..ir.problem import Problem
+from ..ir.types import TensorType
+from ..ir.value import Buffer, Fill, Stored, Value
+from .common import node_key
+from .rewriting import Change, Rewrite, Walk, rewrite
+
+SAID = "folded {} nodes of constants"
+MODEST = 1 << 16
+
+
+def run(graph: Graph) -> Rewrite:
+    return rewrite(graph, step)
+
+
+def step(node: Node[Any], walk: Walk) -> Change | None:
+    present = [o for o in node.outputs if o.present]
+    if not foldable(node) or not present or any(o.value is not None for o in present):
+        return None
+    values = folded(node)
+    if values is None:
+        return None
+    arguments = {}
+    for o, value in zip(present, values, strict=True):
+        arguments[o.name] = replace(o, type=TensorType(value.dtype, value.shape), source=Constant(value))
+    return Change(SAID, (), arguments)
+
+
+def folded(node: Node[Any]) -> list[Value] | None:
+    """What a node comes to, or None where it is better left as it is."""
+    read = [a.value for a in node.inputs if a.value is not None]
+    types = [o.type for o in node.outputs if o.present]
+    if any(v.dtype.kind == "string" for v in read):
+        return None
+    shapes = [t.static_shape if isinstance(t, TensorType) else None for t in types]
+    sizes = [None if s is None else Value(t.dtype, s, Fill(0)).nbytes for t, s in zip(types, shapes, strict=True)]  # type: ignore[union-attr]
+    if any(s is None for s in sizes):
+        small = sum(v.size for v in read) <= SMALL
+        return _now(node) if small else None
+    total, given = sum(s for s in sizes if s is not None), sum(v.nbytes for v in read)
+    if total <= MODEST and given <= 64 * MODEST:
+        return _now(node)
+    stored = sum(v.nbytes for v in read if not isinstance(v.source, Fill))
+    if len(types) != 1 or total > stored or not isinstance(types[0], TensorType) or shapes[0] is None:
+        return None
+    key = node_key(node)
+
+    def load() -> Buffer:
+        (value,) = evaluate(node)
+        if value is None or value.shape != shapes[0]:
+            raise Problem(f"node {node.name!r}: on constants it gives no tensor of shape {shapes[0]}")
+        return value.raw()
+
+    return [Value(types[0].dtype, shapes[0], Stored(load, ("folded", key)))]
+
+
+def _now(node: Node[Any]) -> list[Value] | None:
+    try:
+        values = evaluate(node)
+    except Problem:
+        return None  # it will say so when it runs
+    found = [v for v, o in zip(values, node.outputs, strict=True) if o.present and v is not None]
+    return found if len(found) == sum(o.present for o in node.outputs) else None

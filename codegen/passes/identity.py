@@ -1,0 +1,116 @@
+"""Identity: nodes that hand on their first input as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.graph import Graph
+from ..ir.node import Node
+from ..ir.types import TensorType
+from ..ops.arithmetic import Add, Div, Max, Mean, Min, Mul, Pow, Sub, Sum
+from ..ops.constant import Cast, CastConfig, CastLike
+from ..ops.movement import (
+    Concat,
+    Expand,
+    Flatten,
+    Identity,
+    Pad,
+    Reshape,
+    Slice,
+    Split,
+    Squeeze,
+    Tile,
+    Transpose,
+    Unsqueeze,
+)
+from ..ops.normalization import Dropout
+from .rewriting import Change, Rewrite, Walk, become, instead, number, only_output, rewrite, same_shape
+
+SAID = "removed {} nodes that hand on their input"
+
+
+def run(graph: Graph) -> Rewrite:
+    return rewrite(graph, step)
+
+
+def step(node: Node[Any], walk: Walk) -> Change | None:
+    if isinstance(node, CastLike) and node.dtype(0) is not node.dtype(1):
+        config = CastConfig(node.dtype(1), node.config.saturate, node.config.round_mode)
+        cast = Cast(node.name, node.inputs[:1], node.outputs, config)
+        return instead(node, "made {} casts to another's type casts to that type", cast)
+    i = handed_on(node)
+    if i is None or not only_output(node):
+        return None
+    given, out = node.inputs[i], node.outputs[0]
+    if isinstance(out.type, TensorType) and not isinstance(given.type, TensorType) and given.value is None:
+        return None  # a Python number that becomes a tensor here
+    if given.value is not None and given.type != out.type and not isinstance(node, Identity):
+        return None
+    return become(node, SAID, given)
+
+
+def handed_on(node: Node[Any]) -> int | None:
+    """Which input the node's first output is, or None."""
+    match node:
+        case Identity():
+            return 0
+        case Cast():
+            return 0 if node.type(0) == out_type(node) else None
+        case CastLike():
+            return 0
+        case Dropout():
+            return None if node.trains() else 0
+        case Concat() | Max() | Min() | Sum() | Mean():
+            return 0 if len(node.inputs) == 1 else None
+        case Split():
+            return 0 if len(node.outputs) == 1 else None
+        case Transpose():
+            perm = node.config.perm
+            return 0 if perm is not None and perm == tuple(range(len(perm))) else None
+        case Slice():
+            return 0 if not node.open() and _whole(node) else None
+        case Pad():
+            pads = node.config.pads if node.config.pads is not None else node.ints(1)
+            return 0 if pads is not None and not any(pads) else None
+        case Expand() | Flatten() | Reshape() | Squeeze() | Tile() | Unsqueeze():
+            return 0 if same_shape(node.inputs[0], node.outputs[0]) else None
+        case Add():
+            return _neutral(node, 0.0, (0, 1))
+        case Sub():
+            return _neutral(node, 0.0, (1,))
+        case Mul():
+            return _neutral(node, 1.0, (0, 1))
+        case Div() | Pow():
+            return _neutral(node, 1.0, (1,))
+        case _:
+            return None
+
+
+def out_type(node: Node[Any]) -> object:
+    return node.outputs[0].type
+
+
+def _whole(node: Slice) -> bool:
+    """Whether a slice takes everything, forwards."""
+    *_, steps = node.bounds()
+    forwards = all(isinstance(s, int) and s > 0 for s in steps)
+    return forwards and same_shape(node.inputs[0], node.outputs[0])
+
+
+def _neutral(node: Node[Any], element: float, sides: tuple[int, ...]) -> int | None:
+    """The input that is left where another is the operation's neutral element and adds no shape of its own."""
+    for side in sides:
+        other = 1 - side
+        if number(node.inputs[side]) == element and _keeps(node, other):
+            return other
+    return None
+
+
+def _keeps(node: Node[Any], i: int) -> bool:
+    """Whether the output surely has the type of input i, the constant on the other side at most as many axes of 1."""
+    if same_shape(node.inputs[i], node.outputs[0]):
+        return True
+    constant, x, out = node.value(1 - i), node.type(i), out_type(node)
+    if constant is None or not isinstance(x, TensorType) or not isinstance(out, TensorType) or x.dtype is not out.dtype:
+        return False
+    return constant.size == 1 and x.rank is not None and len(constant.shape) <= x.rank

@@ -1,0 +1,94 @@
+"""Dense layers: a product with a constant matrix and the bias added to it, as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.argument import Argument
+from ..ir.graph import Graph
+from ..ir.node import Node
+from ..ir.types import TensorType, product
+from ..ops.arithmetic import Add
+from ..ops.base import reshaped, transposed
+from ..ops.internal import Linear
+from ..ops.linear_algebra import Gemm, MatMul
+from ..ops.movement import Flatten, Reshape, ReshapeConfig
+from .moves import target
+from .rewriting import Change, Rewrite, Walk, instead, interim, rewrite, value_of
+
+
+def run(graph: Graph) -> Rewrite:
+    return rewrite(graph, step)
+
+
+def step(node: Node[Any], walk: Walk) -> Change | None:
+    if isinstance(node, Add):
+        return biased(node, walk)
+    if isinstance(node, Reshape):
+        return unflattened(node, walk)
+    return None
+
+
+def biased(node: Add, walk: Walk) -> Change | None:
+    """x @ weight + bias."""
+    for i in (0, 1):
+        matmul = walk.made_by(node.inputs[i], MatMul)
+        if matmul is None or not walk.alone(node.inputs[i]):
+            continue
+        weight, bias = matmul.value(1), node.value(1 - i)
+        if weight is None or bias is None or len(weight.shape) != 2 or not weight.dtype.is_float:
+            continue
+        rank = matmul.tensor(0).rank
+        width = weight.shape[1]
+        if rank is None or len(bias.shape) > rank or bias.shape[-1:] != (width,) or bias.size != width:
+            continue
+        given = node.inputs[1 - i]
+        bias_argument = value_of(given.name, reshaped(bias, (width,)))
+        inputs = (matmul.inputs[0], matmul.inputs[1], bias_argument)
+        return instead(node, "joined {} products with their bias", Linear(node.name, inputs, node.outputs, None))
+    return None
+
+
+def unflattened(node: Reshape, walk: Walk) -> Change | None:
+    """A dense layer on rows, whose leading axes were merged before it and are restored behind it."""
+    layer = walk.producer(node.inputs[0])
+    if not isinstance(layer, Gemm | Linear) or not walk.alone(node.inputs[0]):
+        return None
+    flat = walk.producer(layer.inputs[0])
+    if not isinstance(flat, Flatten | Reshape):
+        return None
+    source, out = flat.type(0), node.outputs[0].type
+    if not isinstance(source, TensorType) or not isinstance(out, TensorType) or not source.shape or not out.shape:
+        return None
+    inputs = as_linear(layer)
+    if inputs is None or inputs[0].value is None or flat.tensor(0).rank == 2:
+        return None
+    rows, width = inputs[0].value.shape
+    lead = out.shape[:-1]
+    tail = source.shape[len(lead) :]
+    if None in source.shape or out.shape[-1] != width or source.shape[: len(lead)] != lead or product(tail) != rows:
+        return None
+    nodes: list[Node[Any]] = []
+    x = flat.inputs[0]
+    if len(tail) > 1:
+        shape = target((*lead, rows), node, walk, nodes)
+        if shape is None:
+            return None
+        x = interim(walk.fresh(node.name + "::rows"))
+        nodes.append(Reshape(x.name, (flat.inputs[0], shape), (x,), ReshapeConfig(None, True)))
+    made = Linear(node.name, (x, *inputs), node.outputs, None)
+    return instead(node, "took {} dense layers out of merged axes", *nodes, made)
+
+
+def as_linear(layer: Gemm | Linear) -> tuple[Argument, ...] | None:
+    """(weight, bias) of a dense layer, or (weight,); None where it is not one."""
+    if isinstance(layer, Linear):
+        return layer.inputs[1:]
+    c, weight, bias = layer.config, layer.value(1), layer.bias()
+    if weight is None or c.alpha != 1.0 or c.trans_a or (layer.has(2) and (bias is None or c.beta != 1.0)):
+        return None
+    matrix = transposed(weight) if c.trans_b else weight
+    out = [value_of(layer.inputs[1].name, matrix)]
+    if bias is not None:
+        out.append(value_of(layer.inputs[2].name, bias))
+    return tuple(out)

@@ -1,0 +1,56 @@
+"""Shape propagation: sizes that the model has a name for are read from its inputs, once.
+
+`(z.shape[0], y.shape[1], 32)` becomes `(batch, length, 32)`, and what only computed sizes is gone.
+"""
+
+from __future__ import annotations
+
+import keyword
+from typing import Any
+
+from ..ir.argument import Argument
+from ..ir.graph import Graph
+from ..ir.node import Node
+from ..ir.types import ScalarType, ShapeType, TensorType
+from ..ops.internal import InputSize, InputSizeConfig, Sizes, SizesConfig
+from .rewriting import Change, Rewrite, Walk, become, instead, interim, only_output, rewrite, typed
+
+SAID = "read {} shapes from the inputs' named sizes"
+
+
+def run(graph: Graph) -> Rewrite:
+    taken = {a.name for a in graph.inputs} | {o.name for n in graph.walk() for o in n.outputs}
+    sizes: dict[str, Node[Any]] = {}
+    for given in graph.inputs:
+        t = given.type
+        if not isinstance(t, TensorType) or t.shape is None:
+            continue
+        for axis, d in enumerate(t.shape):
+            if isinstance(d, str) and d.isidentifier() and not keyword.iskeyword(d) and d not in sizes:
+                name = d if d not in taken else f"{d}_size"
+                if name not in taken:
+                    sizes[d] = typed(InputSize(f"size {d}", (given,), (interim(name),), InputSizeConfig(axis, d)))
+    had = {n.config.symbol: n for n in graph.nodes if isinstance(n, InputSize)}
+    sizes.update(had)
+    used: set[str] = set()
+
+    def step(node: Node[Any], walk: Walk) -> Change | None:
+        if isinstance(node, InputSize | Sizes) or not only_output(node) or node.outputs[0].value is not None:
+            return None
+        t = node.outputs[0].type
+        if isinstance(t, ScalarType) and isinstance(t.value, str) and t.value in sizes:
+            used.add(t.value)
+            return become(node, SAID, sizes[t.value].outputs[0])
+        if isinstance(t, ShapeType):
+            symbols = list(dict.fromkeys(d for d in t.dims if isinstance(d, str)))
+            if symbols and all(d is not None for d in t.dims) and all(d in sizes for d in symbols):
+                used.update(symbols)
+                inputs: tuple[Argument, ...] = tuple(sizes[d].outputs[0] for d in symbols)
+                return instead(node, SAID, Sizes(node.name, inputs, node.outputs, SizesConfig(t.dims)))
+        return None
+
+    out, done = rewrite(graph, step)
+    new = tuple(n for d, n in sizes.items() if d in used and d not in had)
+    if new:
+        out = Graph(out.name, (*new, *out.nodes), out.inputs, out.outputs)
+    return out, done
