@@ -54,6 +54,9 @@ def squeezenet() -> Path:
         weights = (random.standard_normal(shape) * scale).astype(np.float32)
         model.graph.initializer.append(onnx.numpy_helper.from_array(weights, node.output[0]))
     held = [t for t in model.graph.initializer if not t.name.endswith("__SHAPE")]
+    given = [i for i in model.graph.input if not i.name.endswith("__SHAPE")]
+    del model.graph.input[:]
+    model.graph.input.extend(given)
     del model.graph.initializer[:]
     model.graph.initializer.extend(held)
     del model.graph.node[:]

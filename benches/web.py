@@ -1,0 +1,178 @@
+"""In a browser tab: emberlet's saved plans under MicroPython beside onnxruntime-web's and jax-js's WebGPU.
+
+One Chromium, one page, SwiftShader for a GPU; the engines take turns, every call begins with the input on the host and
+ends with the result there, and the best of many calls counts. Writes benches/results/web.md. The peers are installed
+from benches/web/package-lock.json.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benches" / "results" / "web.md"
+PEERS = ROOT / "benches" / "web" / "node_modules"
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "web"), str(ROOT / "benches")]
+
+ROUNDS, CALLS = 4, 3
+SIZE = 512
+
+
+@dataclass(frozen=True)
+class Work:
+    """One line of the table: a plan, its inputs, and what a peer needs to do the same."""
+
+    name: str
+    plan: Path
+    inputs: tuple[np.ndarray[Any, np.dtype[np.float32]], ...]
+    names: tuple[str, ...]
+    peer: str
+    target: float
+    model: Path | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    work: Work
+    dispatches: int
+    start: dict[str, float]
+    times: dict[str, list[float]]
+    difference: float
+
+    @property
+    def ratio(self) -> float:
+        return min(self.times[self.work.peer]) / min(self.times["emberlet"])
+
+
+def works(folder: Path) -> list[tuple[Work, int]]:
+    """What is measured, with its number of dispatches; plans are written to `folder`."""
+    import emberlet
+    from emberlet import codegen
+    from emberlet.wgpu_backend import plan_file
+    from gpu import models
+
+    rng = np.random.default_rng(0)
+
+    def tensor(x: np.ndarray[Any, Any]) -> Any:
+        return emberlet.asarray(x, backend="numpy")
+
+    found: list[tuple[Work, int]] = []
+    for name, path in models().items():
+        import onnxruntime
+
+        wanted = onnxruntime.InferenceSession(str(path)).get_inputs()[0]
+        shape = tuple(d if isinstance(d, int) else 1 for d in wanted.shape)
+        x = rng.standard_normal(shape, dtype=np.float32)
+        model = codegen.load(str(path), backend="numpy")
+        plan = plan_file.save(str(folder / f"{name}.plan"), model, tensor(x))
+        found.append(
+            (Work(name, folder / f"{name}.plan", (x,), (wanted.name,), "onnxruntime", 5.0, path), len(plan.steps))
+        )
+    a, b = (rng.standard_normal((SIZE, SIZE), dtype=np.float32) for _ in range(2))
+    product = folder / "matmul.plan"
+    plan = plan_file.save(str(product), lambda p, q: p @ q, tensor(a), tensor(b), inputs=["p", "q"])
+    found.append((Work(f"matmul {SIZE}", product, (a, b), ("a", "b"), "jax", 3.0), len(plan.steps)))
+    return found
+
+
+def measure(page: Any, work: Work, dispatches: int, folder: Path) -> Line:
+    urls = []
+    for i, x in enumerate(work.inputs):
+        path = folder / f"{work.plan.stem}.input{i}"
+        path.write_bytes(x.tobytes())
+        urls.append(f"/work/{path.name}")
+    if work.model is not None:
+        (folder / work.model.name).write_bytes(work.model.read_bytes())
+    job = {
+        "plan": f"/work/{work.plan.name}",
+        "inputs": urls,
+        "shapes": [list(x.shape) for x in work.inputs],
+        "names": list(work.names),
+        "model": f"/work/{work.model.name}" if work.model is not None else None,
+    }
+    start, results = {}, {}
+    for engine in ("emberlet", work.peer):
+        key = f"{engine} {work.name}"
+        print(f"  {key}: starting", flush=True)
+        answer = page.evaluate("(x) => prepare(x)", {"engine": engine, "key": key, "job": job}, timeout=240000)
+        start[engine], results[engine] = answer["start"], np.array(answer["result"], np.float64)
+    times: dict[str, list[float]] = {e: [] for e in start}
+    for _ in range(ROUNDS):
+        for engine in times:
+            key = f"{engine} {work.name}"
+            times[engine] += page.evaluate("(x) => measure(x)", {"key": key, "calls": CALLS}, timeout=240000)
+    scale = np.abs(results[work.peer]).max()
+    difference = float(np.abs(results["emberlet"] - results[work.peer]).max() / scale)
+    line = Line(work, dispatches, start, times, difference)
+    print(f"  {work.name}: {min(times['emberlet']):.2f} ms, {work.peer} {min(times[work.peer]):.2f} ms", flush=True)
+    return line
+
+
+def table(lines: list[Line], adapter: str, chromium: str) -> str:
+    out = [
+        "# In a browser tab",
+        "",
+        f"Chromium {chromium}, adapter {adapter}. Milliseconds a call, result on the host, best (median) of"
+        f" {ROUNDS * CALLS}, in turns; written by",
+        "`python3 dev.py bench web`. emberlet runs a saved plan under MicroPython's Wasm; *start* is from nothing to the",
+        "first result. Differences are relative to the largest element.",
+        "",
+        "| work | dispatches | emberlet | peer | peer's | ratio | asked | start | peer's start | difference |",
+        "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    names = {"onnxruntime": "onnxruntime-web 1.30.0", "jax": "jax-js 0.1.25"}
+    for x in lines:
+        own, other = x.times["emberlet"], x.times[x.work.peer]
+        out.append(
+            f"| {x.work.name} | {x.dispatches} | {min(own):.2f} ({median(own):.2f}) | {names[x.work.peer]} |"
+            f" {min(other):.2f} ({median(other):.2f}) | {x.ratio:.1f} | {x.work.target:.0f} |"
+            f" {x.start['emberlet']:.0f} | {x.start[x.work.peer]:.0f} | {x.difference:.1e} |"
+        )
+    return "\n".join(out) + "\n"
+
+
+def main() -> int:
+    if not (PEERS / "onnxruntime-web").is_dir():
+        print("the peers are missing; install them: (cd benches/web && npm ci)", file=sys.stderr)
+        return 1
+    import build_page
+    from serve import start_server
+    from support.browser.chromium import Browser
+
+    with tempfile.TemporaryDirectory() as temporary:
+        site, folder = Path(temporary, "site"), Path(temporary, "work")
+        site.mkdir()
+        folder.mkdir()
+        print("writing plans", flush=True)
+        wanted = works(folder)
+        build_page.build_runtimes(site)
+        build_page.build_packages(site / "packages")
+        mounts = {
+            "/bench/": ROOT / "benches" / "web",
+            "/ort/": PEERS / "onnxruntime-web" / "dist",
+            "/jax/": PEERS / "@jax-js" / "jax" / "dist",
+            "/work/": folder,
+        }
+        server = start_server(site, mounts=mounts)
+        with Browser() as browser:
+            page = browser.open(server.url + "bench/bench.html")
+            page.wait("() => globalThis.loaded")
+            adapter = page.evaluate("() => adapterName()")
+            lines = [measure(page, work, dispatches, folder) for work, dispatches in wanted]
+            text = table(lines, adapter, browser.version)
+        server.shutdown()
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(text)
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
