@@ -65,10 +65,8 @@ class _Attention:
         srcs = self.node.srcs
         scale, softcap, has_bias, has_sink = self.node.arg
         shared = ix.floordiv(self.head, self.group)
-        # Lines beyond the last query are computed as the last one, and not stored.
-        lines = list(self.lines)
-        if self.ragged:
-            lines = [lines[0]] + [ix.counter("line{}".format(r), self.length) for r in range(1, self.rows)]
+        # A tile may overhang; what is computed there is not stored.
+        lines = [line.bounded(0, self.length - 1) for line in self.lines]
         j = ix.counter("j", self.keys)
         queries = [self._fours(srcs[0], (self.batch, self.head, line), self.size) for line in lines]
         keys = self._fours(srcs[1], (self.batch, shared, j), self.size)
@@ -79,9 +77,6 @@ class _Attention:
         sink = low.value(srcs[-1], [self.head]) if has_sink else None
         results = self._results(lines)
         out = wgsl.Renderer(low.types)
-        if self.ragged:
-            for r in range(1, self.rows):
-                out.line("let line{} = min({}, {}u);".format(r, out.index(self.lines[r]), self.length - 1))
         out.line("let lowest = from_bits(0xff800000u);")
         for r in range(self.rows):
             for c in range(len(queries[r])):

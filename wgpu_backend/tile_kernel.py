@@ -38,22 +38,13 @@ class _Tiled:
         self.grid = position[: len(p.before)] + position[len(p.before) + 1 : -1]
         self.row_tile = position[len(p.before)]
         self.column_tile = position[-1]
-        self.declared = []
-        self.rows = [self._place(self.row_tile, tile.rows, i, p.rows, "m") for i in range(tile.rows)]
-        groups = [
-            self._place(self.column_tile, tile.columns // self.group, j, p.columns // self.group, "n")
-            for j in range(tile.columns // self.group)
-        ]
-        self.columns = [ix.add(ix.mul(g, self.group), ix.const(c)) for g in groups for c in range(self.group)]
+        self.rows = [self._line(self.row_tile, tile.rows, i, p.rows) for i in range(tile.rows)]
+        self.columns = [self._line(self.column_tile, tile.columns, j, p.columns) for j in range(tile.columns)]
 
-    def _place(self, tile, count, offset, extent, letter):
-        """The Index of line `offset` of a tile; where tiles overhang, one that is clamped to the last line."""
-        at = ix.add(ix.mul(tile, count), ix.const(offset))
-        if extent % count == 0:
-            return at
-        name = "{}{}".format(letter, offset)
-        self.declared.append((name, at, extent))
-        return ix.counter(name, extent)
+    def _line(self, tile, count, offset, extent):
+        """The Index of line `offset` of a tile. A tile may overhang: what is read there, which WebGPU makes harmless,
+        is never stored, and so the index may be simplified as if it were within the extent."""
+        return ix.add(ix.mul(tile, count), ix.const(offset)).bounded(0, extent - 1)
 
     def kernel(self, name):
         p, tile, low = self.problem, self.tile, self.lowering
@@ -83,7 +74,6 @@ class _Tiled:
                 value = low.round(low.build.make("variable", self.type, (), cell), self.item.anchor.dtype)
                 sums.append(low.place(self.item, p.out(self.grid, self.rows[i], self.columns[j]), value))
         out = wgsl.Renderer(low.types)
-        self._declare(out)
         for i in range(tile.rows):
             for j in range(tile.columns):
                 out.line("var acc{}_{}: {} = {};".format(i, j, self.type, wgsl.literal(0, self.type)))
@@ -107,10 +97,6 @@ class _Tiled:
         shape = _Shape(name, low, self.item.node.dtype, self.threads)
         shape.vector_out = self.vector_out
         return finish(shape, "contraction.wgsl", values, spread(groups))
-
-    def _declare(self, out):
-        for name, at, extent in self.declared:
-            out.line("let {} = min({}, {}u);".format(name, out.index(at), extent - 1))
 
     def _vectors(self, line):
         """`line` with every aligned, contiguous four loads replaced by the components of one."""

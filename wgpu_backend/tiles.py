@@ -20,6 +20,7 @@ class Class:
 CLASSES = {"cpu": Class(32, 8.0, 20.0, 256, 16), "gpu": Class(8192, 4.0, 6.0, 32, 64)}
 ROWS = (1, 2, 4, 8, 16)
 COLUMNS = (1, 2, 4, 7, 8, 14, 16)
+MOST_TAPS = 256
 
 
 class Tile:
@@ -71,7 +72,7 @@ def choose(problem, device_class="cpu"):
         if rows > 1 and rows >= 2 * problem.rows:
             continue
         for columns in COLUMNS:
-            if (columns > 1 and columns >= 2 * problem.columns) or rows * columns * taps > most * 3:
+            if (columns > 1 and columns >= 2 * problem.columns) or rows * columns * taps > MOST_TAPS:
                 continue
             if rows * columns > most:
                 continue

@@ -237,6 +237,9 @@ class Renderer:
         # Unsigned arithmetic: a negative index is a huge one, so that one comparison checks both ends.
         conditions = ["{} < {}u".format(self.index(index), limit) for index, limit in value.attr]
         fallback = self.name(otherwise)
+        if inner.op == "load":
+            # Reading out of bounds is harmless (WebGPU gives some element or 0), and cheaper than a branch.
+            return "select({}, {}, {})".format(fallback, self.name(inner), " && ".join(conditions))
         short = "v{}".format(value.id)
         self.line("var {}: {} = {};".format(short, value.type, fallback))
         self.open("if ({}) {{".format(" && ".join(conditions)))
