@@ -112,7 +112,10 @@ def _conv(node):
         def out(grid, row, column):
             return [grid[0], ix.add(ix.mul(grid[1], rows), row)] + ix.unflatten(column, pixels)
 
-        return Problem(rows, columns, (node.shape[0], groups), (), (channels,) + (1,) * spatial, 0, left, right, out)
+        def tap(lowering, grid, row, inner):
+            return left(lowering, grid, row, list(inner) + [ix.ZERO] * spatial)
+
+        return Problem(rows, columns, (node.shape[0], groups), (), (channels,), 0, tap, right, out)
 
     def right(lowering, grid, column, inner):
         at = [grid[0], channel(grid, inner)]

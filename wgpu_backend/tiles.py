@@ -17,10 +17,10 @@ class Class:
         self.workgroup = workgroup
 
 
-CLASSES = {"cpu": Class(32, 8.0, 20.0, 256, 16), "gpu": Class(8192, 4.0, 6.0, 32, 64)}
+CLASSES = {"cpu": Class(32, 8.0, 20.0, 128, 16), "gpu": Class(8192, 4.0, 6.0, 32, 64)}
 ROWS = (1, 2, 4, 8, 16)
 COLUMNS = (1, 2, 4, 7, 8, 14, 16)
-MOST_TAPS = 256
+MOST_TAPS = 256  # multiply-adds written out for one inner step: the length of a shader, and so its compile time
 
 
 class Tile:
@@ -79,4 +79,7 @@ def choose(problem, device_class="cpu"):
             c = cost(problem, rows, columns, kind)
             if best is None or c < best[0]:
                 best = (c, rows, columns)
-    return Tile(best[1], best[2], 1, kind.workgroup)
+    rows, columns = best[1], best[2]
+    looped = problem.inner[len(problem.inner) - problem.unrolled - 1]
+    unroll = 4 if taps == 1 and looped % 4 == 0 and rows * columns * 4 <= 2 * MOST_TAPS else 1
+    return Tile(rows, columns, unroll, kind.workgroup)
