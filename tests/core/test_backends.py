@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
+import subprocess
+import sys
 
 import emberlet
 import pytest
@@ -63,6 +65,31 @@ def test_a_missing_library_is_named(monkeypatch):
     with pytest.raises(BackendError, match="'ghost' needs ghosts: pip install ghosts"):
         get_backend("ghost")
     assert "ghost" not in available()
+
+
+def run_without(library: str, code: str) -> str:
+    """What `code` prints in a Python where `library` cannot be imported."""
+    script = f"import sys; sys.modules[{library!r}] = None\nimport emberlet\n{code}"
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_without_numpy_the_python_backend_is_the_default():
+    code = "x = emberlet.asarray([1.0, 2.0]); print(x.device, (x * 2).tolist(), emberlet.from_dlpack(x).tolist())"
+    assert run_without("numpy", code) == "python [2.0, 4.0] [1.0, 2.0]"
+    code = "print(emberlet.asarray(memoryview(b'ab')).tolist(), emberlet.backend.available())"
+    assert run_without("numpy", code).startswith("[97, 98] ['python'")
+
+
+def test_without_ml_dtypes_only_the_narrow_dtypes_are_missing_on_numpy():
+    code = (
+        "print(emberlet.ones((2,), dtype='float16').tolist())\n"
+        "print(emberlet.ones((1,), dtype='bfloat16', backend='python').tolist())\n"
+        "try: emberlet.ones((2,), dtype='bfloat16')\n"
+        "except emberlet.UnsupportedError as error: print(error)"
+    )
+    said = run_without("ml_dtypes", code).splitlines()
+    assert said[:2] == ["[1.0, 1.0]", "[1.0]"]
+    assert said[2] == "bfloat16 on backend 'numpy' needs ml_dtypes: pip install emberlet[numpy]"
 
 
 def test_a_backend_registers_once():

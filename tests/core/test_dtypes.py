@@ -22,7 +22,8 @@ EVERY = [d.name for d in dtypes.ALL if d.kind != "string"]
 def test_every_code_decodes_as_in_ml_dtypes(name):
     dtype = dtypes.dtype(name)
     codes = np.arange(1 << dtype.bits, dtype=np.uint16 if dtype.bits == 16 else np.uint8)
-    expected = codes.view(numpy_dtype(name)).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        expected = codes.view(numpy_dtype(name)).astype(np.float64)
     found = np.array([narrow.decode(dtype, c) for c in codes.tolist()])
     np.testing.assert_array_equal(found, expected)
 
@@ -32,7 +33,7 @@ def test_rounding_is_that_of_ml_dtypes(name):
     dtype = dtypes.dtype(name)
     values = np.array([narrow.decode(dtype, c) for c in range(0, 1 << dtype.bits, 7 if dtype.bits == 16 else 1)])
     values = np.unique(np.abs(values[np.isfinite(values)])).astype(np.float32)  # ml_dtypes rounds by way of float32
-    middle = (values[1:] + values[:-1]) / 2
+    middle = values[1:] / 2 + values[:-1] / 2
     probe = np.concatenate(
         [values, middle, np.nextafter(middle, np.float32(0)), np.nextafter(middle, np.float32(np.inf))]
     )
@@ -52,7 +53,8 @@ def test_casts_saturate_or_overflow(backend, name):
     kept = emberlet.asarray(x).astype(name).astype("float32").tolist()
     loose = F.cast(emberlet.asarray(x), name, saturate=False).astype("float32").tolist()
     if name in ("float16", "bfloat16"):
-        expected = x.astype(numpy_dtype(name)).astype(np.float32)
+        with np.errstate(over="ignore"):
+            expected = x.astype(numpy_dtype(name)).astype(np.float32)
         np.testing.assert_array_equal(kept, expected)
         np.testing.assert_array_equal(loose, expected)
     elif name != "float8_e8m0fnu":
