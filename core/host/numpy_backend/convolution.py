@@ -1,11 +1,21 @@
-"""Convolution by im2col and BLAS, with short ways for pointwise and depthwise kernels."""
+"""Convolution as a product of matrices (BLAS): for each tap of the kernel, a row of what it sees from each position.
+
+A kernel of one element needs no copy. What would be a large matrix is made and multiplied a few lines at a time: so it
+stays in the processor's cache.
+"""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 
 from .storage import Array
 from .windows import padded
+
+# Elements of the matrix that are worked on at a time.
+BLOCK = 1 << 21
 
 
 def conv(
@@ -26,16 +36,32 @@ def conv(
     )
     columns = _columns(x, kernel, spatial, stride, dilation)
     outputs = weight.shape[0]
-    count = int(np.prod(spatial))
-    if groups == 1:
-        out = weight.reshape(outputs, -1) @ columns.reshape(batch, -1, count)
+    count = math.prod(spatial)
+    taps = weight.reshape(groups, outputs // groups, math.prod(weight.shape[1:]))
+    if math.prod(columns.shape[1:]) > BLOCK and math.prod(kernel) > 1:
+        out = _by_lines(columns, taps, len(kernel))
+    elif groups == 1:
+        out = taps[0] @ columns.reshape(batch, taps.shape[2], count)
     else:
-        columns = columns.reshape(batch, groups, -1, count)
-        out = weight.reshape(groups, outputs // groups, -1) @ columns
-        out = out.reshape(batch, outputs, count)
+        out = taps @ columns.reshape(batch, groups, taps.shape[2], count)
+    out = out.reshape(batch, outputs, count)
     if bias is not None:
         out += bias[:, None]
     return out.reshape(batch, outputs, *spatial)
+
+
+def _by_lines(columns: Array, taps: Array, rank: int) -> Array:
+    """taps (groups, m, rows) times the columns, some lines of the first spatial axis at a time."""
+    batch, lines = columns.shape[0], columns.shape[-rank]
+    line = math.prod(columns.shape[columns.ndim - rank + 1 :])
+    step = max(1, BLOCK // (math.prod(columns.shape[1:]) // lines))
+    out = np.empty((batch, *taps.shape[:2], lines * line), columns.dtype)
+    for item in range(batch):
+        for first in range(0, lines, step):
+            key: tuple[Any, ...] = (item, ..., slice(first, first + step), *(slice(None),) * (rank - 1))
+            part = columns[key].reshape(taps.shape[0], taps.shape[2], -1)
+            np.matmul(taps, part, out=out[item, :, :, first * line : first * line + part.shape[2]])
+    return out
 
 
 def _columns(

@@ -35,17 +35,28 @@ def pool(
     dilation: tuple[int, ...],
 ) -> Array:
     """`Backend.pool`: one axis after the other, so that a k×k window costs 2k passes and not k²."""
-    if op == "max":
-        x = padded(x, padding, identity("max", x.dtype))
-        for i in range(len(kernel)):
-            x = _running(np.maximum, taps(x, i + 2, kernel[i], stride[i], dilation[i]))
-        return x
-    x = padded(x, padding, 0)
-    if len(kernel) == 1:
-        return _running(np.add, taps(x, 2, kernel[0], stride[0], dilation[0]))
-    for i in range(len(kernel)):
-        x = _running(np.add, taps(x, i + 2, kernel[i], stride[i], dilation[i]))
-    return x
+    x = padded(x, padding, identity("max", x.dtype) if op == "max" else 0)
+    combine = np.maximum if op == "max" else np.add
+    last = len(kernel) - 1
+    for i in range(last):
+        x = _running(combine, taps(x, i + 2, kernel[i], stride[i], dilation[i]))
+    return _along_lines(combine, x, kernel[last], stride[last], dilation[last])
+
+
+def _along_lines(combine: np.ufunc, x: Array, kernel: int, stride: int, dilation: int) -> Array:
+    """The last axis. All lines are combined as one run of memory, which is several times faster than one by one; what a
+    line would take from the next is left out at the end."""
+    if kernel == 1:
+        return x[..., ::stride]
+    reach = dilation * (kernel - 1)
+    count = (x.shape[-1] - reach - 1) // stride + 1
+    flat = np.ascontiguousarray(x).reshape(-1)
+    used = flat.size - reach
+    out = np.empty(flat.size, x.dtype)
+    combine(flat[:used], flat[dilation : dilation + used], out=out[:used])
+    for i in range(2, kernel):
+        combine(out[:used], flat[i * dilation : i * dilation + used], out=out[:used])
+    return np.ascontiguousarray(out.reshape(x.shape)[..., : (count - 1) * stride + 1 : stride])
 
 
 def _running(combine: np.ufunc, parts: list[Array]) -> Array:
