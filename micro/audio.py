@@ -1,0 +1,95 @@
+"""A log-mel front end in integers: from 16-bit audio to the bytes of a model's input.
+
+    front = LogMel(rate=16000, size=512, hop=256, count=32)
+    rows = Rows(model.inputs[0], *model.input_grids[0], columns=32, unit=1 / 256)    # of emberlet.micro.stream
+    while True:
+        if front.push(microphone()) and rows.append(front.features()):
+            model.run()
+
+A feature is the logarithm to base 2 of the power in a band, 0 where there is less than 1: from 0, silence, to about 26.
+`emberlet.micro.builder.audio.log_mel` computes the same in NumPy, for training.
+"""
+
+from array import array
+from math import cos, log, pi, sin
+
+try:
+    from . import audio_kernels_viper as _kernels
+except (ImportError, SyntaxError, ValueError):
+    from . import audio_kernels_bytecode as _kernels
+
+
+def mel(frequency):
+    """A frequency in Hz on the mel scale (HTK's)."""
+    return 2595 * log(1 + frequency / 700) / log(10)
+
+
+def band_edges(rate, size, count, low, high):
+    """count + 2 frequencies, evenly spaced on the mel scale, as fractional bins of a transform of `size`."""
+    first, last = mel(low), mel(high)
+    mels = [first + (last - first) * k / (count + 1) for k in range(count + 2)]
+    return [700 * (10 ** (m / 2595) - 1) * size / rate for m in mels]
+
+
+class LogMel:
+    """rate: of the samples; size: of a frame, a power of two; hop: samples from one frame to the next; count: of bands,
+    between `low` and `high` Hz. Raises ValueError for sizes that are no power of two, and where a band has no bin.
+    """
+
+    def __init__(self, rate=16000, size=512, hop=256, count=32, low=60, high=7600):
+        bits = 0
+        while 1 << bits < size:
+            bits += 1
+        if 1 << bits != size or not 0 < hop <= size:
+            raise ValueError("size must be a power of two and hop at most as large, found {} and {}".format(size, hop))
+        self.size, self.hop, self.count, self._bits = size, hop, count, bits
+        self._ring = array("H", [0] * size)
+        self._at = self._new = 0
+        self._window = array("H", [round(8192 * (1 - cos(2 * pi * k / size))) for k in range(size)])
+        half = range(size // 2)
+        self._wave = array("i", [round(16384 * cos(2 * pi * k / size)) for k in half])
+        self._wave.extend(array("i", [round(16384 * sin(2 * pi * k / size)) for k in half]))
+        self._re, self._im = array("i", [0] * size), array("i", [0] * size)
+        self._logs = bytearray(min(255, round(256 * log(1 + k / 256) / log(2))) for k in range(256))
+        self._out = array("i", [0] * count)
+        self._place_bands(band_edges(rate, size, count, low, high))
+
+    def _place_bands(self, edges):
+        """Triangles of weights between the edges: of each band its first bin, how many, and their weights."""
+        spans, weights = [], bytearray()
+        for k in range(self.count):
+            low, middle, high = edges[k : k + 3]
+            first = int(low) + 1
+            bins = [b for b in range(first, min(int(high) + 1, self.size // 2)) if b < high]
+            if not bins:
+                raise ValueError("band {} has no bin: use fewer bands or a larger size".format(k))
+            spans += [bins[0], len(bins)]
+            for b in bins:
+                share = (b - low) / (middle - low) if b <= middle else (high - b) / (high - middle)
+                weights.append(max(1, round(64 * share)))
+        self._edges, self._weights = array("H", spans), weights
+
+    def push(self, samples):
+        """Take 16-bit samples, at most a hop of them; True when a frame is due. Raises ValueError for more."""
+        if len(samples) > self.hop:
+            raise ValueError("at most {} samples at a time, found {}".format(self.hop, len(samples)))
+        ring, at = self._ring, self._at
+        for s in samples:
+            ring[at] = s & 0xFFFF
+            at += 1
+            if at == self.size:
+                at = 0
+        self._at = at
+        self._new += len(samples)
+        if self._new >= self.hop:
+            self._new -= self.hop
+            return True
+        return False
+
+    def features(self):
+        """The features of the last frame, in 1/256: an array of integers, the same one at each call."""
+        k = _kernels
+        doubled = k.windowed(self._ring, self._at, self.size, self._window, self.size, self._re, self._im)
+        k.fft(self._re, self._im, self._wave, self._bits)
+        k.bands(self._re, self._im, self._edges, self._weights, self._logs, self.count, doubled, self._out)
+        return self._out

@@ -1,0 +1,44 @@
+"""The log-mel features of `emberlet.micro.audio` in NumPy, to train models with."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from emberlet.micro.audio import band_edges
+
+Array = npt.NDArray[np.float64]
+
+
+def filters(rate: int, size: int, count: int, low: float, high: float) -> Array:
+    """The weights of each band: (bands, bins)."""
+    edges = band_edges(rate, size, count, low, high)
+    bins = np.arange(size // 2)
+    rows = []
+    for a, b, c in zip(edges, edges[1:], edges[2:], strict=False):
+        rows.append(np.clip(np.minimum((bins - a) / (b - a), (c - bins) / (c - b)), 0, None))
+    return np.array(rows)
+
+
+def log_mel(
+    samples: npt.ArrayLike,
+    rate: int = 16000,
+    size: int = 512,
+    hop: int = 256,
+    count: int = 32,
+    low: float = 60,
+    high: float = 7600,
+) -> npt.NDArray[np.float32]:
+    """Features of 16-bit samples: (frames, bands), the logarithm to base 2 of each band's power, never below 0.
+
+    The options are those of `LogMel`, which writes the same features, in integers, into a model's input.
+    """
+    x = np.asarray(samples, np.float64)
+    frames = 1 + (len(x) - size) // hop if len(x) >= size else 0
+    window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / size)
+    weights = filters(rate, size, count, low, high)
+    rows = np.empty((frames, count), np.float32)
+    for k in range(frames):
+        spectrum = np.fft.rfft(x[k * hop : k * hop + size] * window)[: size // 2] / size
+        power = weights @ (np.abs(spectrum) ** 2)
+        rows[k] = np.log2(np.maximum(power, 1))
+    return rows

@@ -1,0 +1,49 @@
+"""Windows over streams: the newest rows, oldest first, when an inference is due."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from emberlet.micro.builder.reference import quantise
+from emberlet.micro.stream import Rows
+from support.micropython import Port
+
+
+def test_the_window_slides_by_a_hop() -> None:
+    to = bytearray(5 * 2)
+    rows = Rows(memoryview(to), 0.1, 128, columns=2, hop=3)
+    data = np.random.default_rng(0).uniform(-12, 12, (20, 2))
+    due = []
+    for k, row in enumerate(data):
+        if rows.append(row.tolist()):
+            due.append(k)
+            expected = quantise(data[k - 4 : k + 1], 0.1, 128).reshape(-1).astype(int)
+            assert np.abs(np.frombuffer(to, np.uint8).astype(int) - expected).max() <= 1
+    assert due == [4, 7, 10, 13, 16, 19]
+    rows.clear()
+    assert not rows.append((0, 0))
+
+
+def test_integers_are_scaled_by_the_unit() -> None:
+    to = bytearray(3)
+    rows = Rows(memoryview(to), 0.5, 10, columns=3, unit=1 / 256)
+    assert rows.append([0, 512, -256])
+    assert list(to) == [10, 14, 8]
+
+
+def test_rows_of_another_length_are_refused() -> None:
+    with pytest.raises(ValueError, match="no whole number of rows"):
+        Rows(memoryview(bytearray(7)), 1, 0, columns=2)
+    with pytest.raises(ValueError, match="a row has 2 numbers, found 1"):
+        Rows(memoryview(bytearray(8)), 1, 0, columns=2).append([1])
+
+
+def test_on_a_board(unix_port: Port) -> None:
+    script = """
+from emberlet.micro.stream import Rows
+
+to = bytearray(4)
+rows = Rows(memoryview(to), 1, 100, columns=2)
+print([rows.append((k, -k)) for k in range(4)], list(to))
+"""
+    assert unix_port.run(script).check().stdout == "[False, True, True, True] [102, 98, 103, 97]\n"
