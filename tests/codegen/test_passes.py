@@ -1,0 +1,495 @@
+"""Each pass does what it says, and changes no result beyond rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from emberlet.codegen.emit.module import ModuleWriter
+from emberlet.codegen.generation import instantiate, translate
+from emberlet.codegen.ir.graph import Graph
+from emberlet.codegen.onnx_backend import to_array, to_tensor
+from emberlet.codegen.passes import PASSES, run_passes
+from emberlet.codegen.reader import read_model
+from emberlet.codegen.weights import tensors
+from emberlet.errors import ModelError
+from models.index import cases
+from onnx import numpy_helper
+from support.onnx_models import assert_same, generated, parse
+
+RANDOM = np.random.default_rng(5)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def with_constants(text: str, opset: int = 21, **constants: np.ndarray) -> onnx.ModelProto:
+    model = parse(text, opset)
+    model.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in constants.items())
+    return model
+
+
+def after(model: onnx.ModelProto, *names: str) -> Graph:
+    """The graph when only these passes, and dead code, were run."""
+    return run_passes(read_model(model).graph, [*names, "dead"])[0]
+
+
+def operators(graph: Graph) -> list[str]:
+    return [n.op() for n in graph.nodes]
+
+
+def check(
+    model: onnx.ModelProto, names: Sequence[str], left: Sequence[str], *inputs: np.ndarray, atol: float = 1e-5
+) -> None:
+    """The passes leave these operators, and the outputs as they were."""
+    assert operators(after(model, *names)) == list(left)
+    plain = generated(model, inputs, passes=[])
+    assert_same(generated(model, inputs, passes=[*names, "dead"]), plain, atol=atol)
+    assert_same(generated(model, inputs), plain, atol=atol)
+
+
+# -- identity and idempotence -----------------------------------------------------------------------------------------
+
+
+def test_nodes_that_hand_on_their_input_are_removed() -> None:
+    model = parse(
+        """g (float[N, 4] x) => (float[N, 4] y) <float zero = {0.0}, float[1] one = {1.0}, int64[2] same = {0, -1}> {
+            a = Identity(x)  b = Add(a, zero)  c = Mul(one, b)  d = Div(c, one)  e = Cast<to = 1>(d)
+            f = Reshape(e, same)  g = Transpose<perm = [0, 1]>(f)  h = Dropout(g)  i = Concat<axis = 0>(h)
+            j = Sub(i, zero)  y = Relu(j)
+        }"""
+    )
+    check(model, ["identity"], ["Relu"], floats(3, 4))
+
+
+def test_a_neutral_constant_that_adds_an_axis_is_kept() -> None:
+    model = parse("g (float[4] x) => (float[1, 4] y) <float[1, 1] zero = {0.0}> { y = Add(x, zero) }")
+    check(model, ["identity"], ["Add"], floats(4))
+
+
+def test_a_pad_that_shifts_is_kept() -> None:
+    model = parse("g (float[4] x) => (float[4] y) <int64[2] pads = {1, -1}> { y = Pad(x, pads) }")
+    check(model, ["identity"], ["Pad"], floats(4))
+
+
+def test_a_slice_backwards_is_kept() -> None:
+    model = parse(
+        """g (float[4] x) => (float[4] y)
+        <int64[1] first = {-1}, int64[1] end = {-9}, int64[1] axis = {0}, int64[1] step = {-1}> {
+            y = Slice(x, first, end, axis, step)
+        }"""
+    )
+    check(model, ["identity"], ["Slice"], floats(4))
+
+
+def test_functions_of_what_they_change_no_more_are_removed() -> None:
+    model = parse(
+        """g (float[5] x) => (float[5] y, float[5] z, float[5] w)
+        <float low = {-1.0}, float high = {6.0}, float less = {-2.0}> {
+            a = Relu(x)  b = Relu(a)  y = Abs(b)
+            c = Floor(x)  d = Round(c)  e = Neg(d)  z = Neg(e)
+            f = Clip(x, low, high)  w = Clip(f, less, high)
+        }"""
+    )
+    check(model, ["idempotent"], ["Relu", "Floor", "Clip"], floats(5) * 4)
+
+
+def test_a_narrower_clip_behind_a_wider_one_is_kept() -> None:
+    model = parse(
+        """g (float[5] x) => (float[5] y) <float low = {-2.0}, float high = {2.0}, float one = {1.0}> {
+            a = Clip(x, low, high)  y = Clip(a, low, one)
+        }"""
+    )
+    check(model, ["idempotent"], ["Clip", "Clip"], floats(5) * 4)
+
+
+def test_casts_that_lose_nothing_are_joined_and_others_kept() -> None:
+    model = parse(
+        """g (float16[5] x, float[5] w) => (float16[5] a, double[5] b, float[5] c) {
+            p = Cast<to = 1>(x)  a = Cast<to = 10>(p)  b = Cast<to = 11>(p)
+            q = Cast<to = 10>(w)  c = Cast<to = 1>(q)
+        }"""
+    )
+    inputs = [floats(5).astype(np.float16), floats(5)]
+    assert operators(after(model, "idempotent")) == ["Cast", "Cast", "Cast"]
+    assert_same(generated(model, inputs), generated(model, inputs, passes=[]))
+
+
+# -- constants --------------------------------------------------------------------------------------------------------
+
+
+def test_nodes_on_constants_are_folded() -> None:
+    big = floats(64, 40)
+    model = with_constants(
+        "g (float[3, 40] x) => (float[3, 64] y) { t = Transpose<perm = [1, 0]>(w)  y = MatMul(x, t) }", w=big
+    )
+    check(model, ["fold"], ["MatMul"], floats(3, 40))
+
+
+def test_folding_that_would_make_the_weights_larger_is_left() -> None:
+    model = with_constants(
+        "g (float[1000, 100] x) => (float[1000, 100] y) <int64[2] s = {1000, 100}> { e = Expand(w, s)  y = Add(x, e) }",
+        w=floats(1, 100),
+    )
+    check(model, ["fold"], ["Expand", "Add"], floats(1000, 100))
+
+
+def test_large_constants_are_folded_when_they_are_read() -> None:
+    w = floats(300, 500)
+    model = with_constants("g (float[2, 500] x) => (float[2, 300] y) { t = Transpose(w)  y = MatMul(x, t) }", w=w)
+    graph = after(model, "fold")
+    assert operators(graph) == ["MatMul"]
+    value = graph.nodes[0].value(1)
+    assert value is not None and "Stored" in repr(type(value.source))
+    assert bytes(value.raw()) == np.ascontiguousarray(w.T).tobytes()
+
+
+def test_what_is_random_is_never_folded_or_merged() -> None:
+    model = parse(
+        """g (float[4] x) => (float[4] y) <float[4] p = {0.5, 0.5, 0.5, 0.5}> {
+            a = Bernoulli(p)  b = Bernoulli(p)  c = Add(a, b)  y = Add(x, c)
+        }"""
+    )
+    assert operators(after(model, *PASSES)).count("Bernoulli") == 2
+
+
+def test_an_if_whose_condition_turns_out_constant_is_the_branch_taken() -> None:
+    model = parse(
+        """g (float[2, 3] x) => (float[2, 3] y) {
+            s = Shape(x)  two = Constant<value_int = 2>()  r = Size(s)  even = Equal(r, two)
+            z = If (even) <then_branch = t () => (float[2, 3] a) { a = Neg(x) },
+                           else_branch = f () => (float[2, 3] b) { b = Exp(x) }>
+            y = Abs(z)
+        }"""
+    )
+    check(model, ["constant-if"], ["Neg", "Abs"], floats(2, 3))
+
+
+# -- shapes and moves -------------------------------------------------------------------------------------------------
+
+
+def test_named_sizes_are_read_from_the_inputs() -> None:
+    model = parse(
+        """g (float[batch, length, 6] x) => (float[batch, length, 2, 3] y)
+        <int64[2] tail = {2, 3}, int64 i = {0}, int64 j = {1}> {
+            a = Exp(x)  s = Shape(a)  b = Gather(s, i)  r = Relu(a)  q = Shape(r)  l = Gather(q, j)
+            b1 = Unsqueeze(b, axes)  l1 = Unsqueeze(l, axes)  t = Concat<axis = 0>(b1, l1, tail)  y = Reshape(r, t)
+        }"""
+    )
+    model.graph.initializer.append(numpy_helper.from_array(np.array([0]), "axes"))
+    check(model, ["shapes"], ["InputSize", "InputSize", "Exp", "Relu", "Sizes", "Reshape"], floats(2, 5, 6))
+    text = translate(model, "net")[1].source
+    assert "batch = x.shape[0]" not in text or "y = y.reshape((batch, length, 2, 3))" in text
+    assert ".reshape((x.shape[0], x.shape[1], 2, 3))" in text or ".reshape((batch, length, 2, 3))" in text
+
+
+def test_permutations_and_reshapes_are_joined() -> None:
+    model = parse(
+        """g (float[2, 3, 4] x) => (float[4, 2, 3] y, float[24] z) <int64[2] s = {6, 4}, int64[1] t = {-1}> {
+            a = Transpose<perm = [1, 2, 0]>(x)  y = Transpose<perm = [1, 2, 0]>(a)
+            b = Reshape(x, s)  z = Reshape(b, t)
+        }"""
+    )
+    check(model, ["moves"], ["Transpose", "Reshape"], floats(2, 3, 4))
+
+
+def test_permutations_that_undo_each_other_are_gone() -> None:
+    model = parse(
+        """g (float[2, 3, 4] x) => (float[2, 3, 4] y) {
+            a = Transpose<perm = [1, 2, 0]>(x)  b = Transpose<perm = [2, 0, 1]>(a)  y = Exp(b)
+        }"""
+    )
+    check(model, ["moves", "identity"], ["Exp"], floats(2, 3, 4))
+
+
+def test_axes_merged_around_an_exchange_are_seen_through() -> None:
+    model = parse(
+        """g (float[N, 4, 6, 8] x) => (float[N, 4, 8, 6] y) <int64[3] m = {-1, 6, 8}, int64[4] r = {-1, 4, 8, 6}> {
+            a = Reshape(x, m)  b = Transpose<perm = [0, 2, 1]>(a)  y = Reshape(b, r)
+        }"""
+    )
+    check(model, ["moves"], ["Transpose"], floats(2, 4, 6, 8))
+
+
+def test_equal_nodes_are_merged_and_a_branchs_own_are_not_read_outside() -> None:
+    model = parse(
+        """g (float[4] x, bool c) => (float[4] y) {
+            z = If (c) <then_branch = t () => (float[4] a) { p = Exp(x)  a = Neg(p) },
+                        else_branch = f () => (float[4] b) { q = Exp(x)  r = Exp(x)  b = Add(q, r) }>
+            u = Exp(x)  v = Exp(x)  w = Add(u, v)  y = Add(w, z)
+        }"""
+    )
+    graph = after(model, "common")
+    assert operators(graph) == ["If", "Exp", "Add", "Add"]
+    assert [operators(g) for g in graph.nodes[0].graphs()] == [["Exp", "Neg"], ["Exp", "Add"]]
+    for c in (True, False):
+        inputs = [floats(4), np.array(c)]
+        assert_same(generated(model, inputs), generated(model, inputs, passes=[]))
+
+
+# -- layers -----------------------------------------------------------------------------------------------------------
+
+
+def norm(n: int) -> dict[str, np.ndarray]:
+    return {"g": floats(n), "s": floats(n), "m": floats(n), "v": np.abs(floats(n)) + 0.1}
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_batch_norm_is_folded_into_the_convolution_before_it(groups: int, bias: bool) -> None:
+    constants = {"w": floats(6, 4 // groups, 3, 3), **({"b": floats(6)} if bias else {}), **norm(6)}
+    given = "x, w, b" if bias else "x, w"
+    model = with_constants(
+        f"""g (float[N, 4, 8, 8] x) => (float[N, 6, 6, 6] y) {{
+            c = Conv<group = {groups}>({given})  y = BatchNormalization<epsilon = 0.01>(c, g, s, m, v)
+        }}""",
+        **constants,
+    )
+    check(model, ["batch-norm"], ["Conv"], floats(2, 4, 8, 8), atol=1e-4)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_batch_norm_is_folded_into_the_convolution_behind_it(groups: int) -> None:
+    model = with_constants(
+        f"""g (float[N, 4, 8, 8] x) => (float[N, 6, 6, 6] y) {{
+            n = BatchNormalization(x, g, s, m, v)  y = Conv<group = {groups}>(n, w, b)
+        }}""",
+        w=floats(6, 4 // groups, 3, 3),
+        b=floats(6),
+        **norm(4),
+    )
+    check(model, ["batch-norm"], ["Conv"], floats(2, 4, 8, 8), atol=1e-3)
+
+
+def test_a_batch_norm_before_a_padded_convolution_stays() -> None:
+    model = with_constants(
+        """g (float[1, 4, 8, 8] x) => (float[1, 6, 8, 8] y) {
+            n = BatchNormalization(x, g, s, m, v)  y = Conv<pads = [1, 1, 1, 1]>(n, w)
+        }""",
+        w=floats(6, 4, 3, 3),
+        **norm(4),
+    )
+    check(model, ["batch-norm"], ["BatchNormalization", "Conv"], floats(1, 4, 8, 8))
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_a_batch_norm_is_folded_into_a_transposed_convolution(groups: int) -> None:
+    model = with_constants(
+        f"""g (float[1, 3, 5, 5] x) => (float[1, 6, 7, 7] y) {{
+            c = ConvTranspose<group = {groups}>(x, w)  y = BatchNormalization(c, g, s, m, v)
+        }}""",
+        w=floats(3, 6 // groups, 3, 3),
+        **norm(6),
+    )
+    check(model, ["batch-norm"], ["ConvTranspose"], floats(1, 3, 5, 5), atol=1e-4)
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+def test_batch_norms_around_a_product_are_folded_into_it(turned: int) -> None:
+    shape = (7, 5) if turned else (5, 7)
+    more = {f"{k}2": v for k, v in norm(7).items()}
+    model = with_constants(
+        f"""g (float[N, 5] x) => (float[N, 7] y) {{
+            n = BatchNormalization(x, g, s, m, v)  p = Gemm<transB = {turned}>(n, w, b)
+            y = BatchNormalization(p, g2, s2, m2, v2)
+        }}""",
+        w=floats(*shape),
+        b=floats(7),
+        **norm(5),
+        **more,
+    )
+    check(model, ["batch-norm"], ["Gemm"], floats(3, 5), atol=1e-3)
+
+
+def test_a_product_and_its_bias_are_one_layer() -> None:
+    model = with_constants(
+        """g (float[N, 3, 5] x) => (float[N, 3, 7] y) { p = MatMul(x, w)  y = Add(b, p) }""",
+        **{"w": floats(5, 7), "b": floats(7)},
+    )
+    check(model, ["linear"], ["Linear"], floats(2, 3, 5))
+
+
+def test_a_product_whose_result_is_used_twice_is_no_layer() -> None:
+    model = with_constants(
+        """g (float[N, 5] x) => (float[N, 7] y, float[N, 7] p) { p = MatMul(x, w)  y = Add(p, b) }""",
+        **{"w": floats(5, 7), "b": floats(7)},
+    )
+    check(model, ["linear"], ["MatMul", "Add"], floats(2, 5))
+
+
+def test_a_layer_on_merged_axes_takes_them_as_they_are() -> None:
+    model = with_constants(
+        """g (float[N, 3, 5] x) => (float[N, 3, 7] y) <int64[2] m = {-1, 5}, int64[3] r = {-1, 3, 7}> {
+            a = Reshape(x, m)  p = Gemm(a, w, b)  y = Reshape(p, r)
+        }""",
+        **{"w": floats(5, 7), "b": floats(7)},
+    )
+    check(model, ["linear"], ["Linear"], floats(2, 3, 5))
+
+
+ATTENTION = """g (float[N, H, S, 8] q, float[N, H, T, 8] k, float[N, H, T, 8] v{more}) => (float[N, H, S, 8] y)
+<float c = {{0.35355338}}, float half = {{0.5}}, float low = {{-inf}}> {{
+    {scores}
+    p = Softmax(s)
+    y = MatMul(p, v)
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("scores", "more"),
+    [
+        ("t = Transpose<perm = [0, 1, 3, 2]>(k)  a = MatMul(q, t)  s = Mul(a, c)", ""),
+        ("t = Transpose<perm = [0, 1, 3, 2]>(k)  b = Mul(q, half)  d = Mul(t, half)  s = MatMul(b, d)", ""),
+        (
+            "t = Transpose<perm = [0, 1, 3, 2]>(k)  a = MatMul(q, t)  b = Div(a, half)  s = Add(b, mask)",
+            ", float[N, 1, 1, T] mask",
+        ),
+        (
+            "t = Transpose<perm = [0, 1, 3, 2]>(k)  a = MatMul(q, t)  b = Mul(a, c)  s = Where(mask, b, low)",
+            ", bool[S, T] mask",
+        ),
+    ],
+)
+def test_the_parts_of_attention_are_one_call(scores: str, more: str) -> None:
+    text = ATTENTION.format(scores=scores, more=more)
+    model = parse(text.replace("{-inf}", "{-1.0}"))
+    for t in model.graph.initializer:
+        if t.name == "low":
+            t.CopyFrom(numpy_helper.from_array(np.float32(-np.inf), "low"))
+    inputs = [floats(2, 3, 5, 8), floats(2, 3, 7, 8), floats(2, 3, 7, 8)]
+    if "float[N, 1" in more:
+        inputs.append(floats(2, 1, 1, 7))
+    elif more:
+        inputs.append(np.arange(7) <= np.arange(5)[:, None])
+    graph = after(model, "attention", "moves", "identity")
+    assert operators(graph) == ["Attention"]
+    assert_same(generated(model, inputs), generated(model, inputs, passes=[]))
+
+
+def test_a_mask_that_may_be_broadcast_along_the_keys_is_left() -> None:
+    """Its one column stands for every key; a mask of attention would stand for the first."""
+    scores = "t = Transpose<perm = [0, 1, 3, 2]>(k)  a = MatMul(q, t)  s = Add(a, mask)"
+    text = ATTENTION.format(scores=scores, more=", float[N, 1, S, 1] mask").replace("{-inf}", "{-1.0}")
+    inputs = [floats(2, 3, 5, 8), floats(2, 3, 7, 8), floats(2, 3, 7, 8), floats(2, 1, 5, 1)]
+    assert "Attention" not in operators(after(parse(text), *PASSES))
+    assert_same(generated(parse(text), inputs), generated(parse(text), inputs, passes=[]))
+
+
+# -- spelt-out layers -------------------------------------------------------------------------------------------------
+
+
+def test_a_layer_norm_in_parts_is_one() -> None:
+    model = with_constants(
+        """g (float[N, 3, 8] x) => (float[N, 3, 8] y) <float two = {2.0}, float e = {0.00001}> {
+            m = ReduceMean<axes = [-1]>(x)  d = Sub(x, m)  q = Pow(d, two)  v = ReduceMean<axes = [-1]>(q)
+            a = Add(v, e)  r = Sqrt(a)  n = Div(d, r)  p = Mul(n, w)  y = Add(p, b)
+        }""",
+        17,
+        w=floats(8),
+        b=floats(8),
+    )
+    check(model, ["norms"], ["LayerNormalization"], floats(2, 3, 8), atol=1e-4)
+
+
+def test_a_root_mean_square_norm_in_parts_is_one() -> None:
+    model = with_constants(
+        """g (float[N, 3, 8] x) => (float[N, 3, 8] y) <float e = {0.00001}> {
+            q = Mul(x, x)  v = ReduceMean<axes = [-1]>(q)  a = Add(e, v)  r = Sqrt(a)  i = Reciprocal(r)
+            n = Mul(x, i)  y = Mul(w, n)
+        }""",
+        17,
+        w=floats(8),
+    )
+    check(model, ["norms"], ["RMSNormalization"], floats(2, 3, 8), atol=1e-4)
+
+
+def test_a_group_norm_in_parts_is_one() -> None:
+    model = with_constants(
+        """g (float[N, 6, 4, 4] x) => (float[N, 6, 4, 4] y)
+        <int64[3] cut = {0, 3, -1}, int64[4] back = {-1, 6, 4, 4},
+         float[3] one = {1, 1, 1}, float[3] zero = {0, 0, 0}> {
+            a = Reshape(x, cut)  n = InstanceNormalization(a, one, zero)  r = Reshape(n, back)
+            p = Mul(r, w)  y = Add(p, b)
+        }""",
+        w=floats(6, 1, 1),
+        b=floats(6, 1, 1),
+    )
+    check(model, ["norms"], ["GroupNormalization"], floats(2, 6, 4, 4), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Swish", "s = Sigmoid(x)  y = Mul(x, s)"),
+        ("Gelu", "d = Div(x, r)  e = Erf(d)  a = Add(e, one)  m = Mul(x, a)  y = Mul(m, half)"),
+        ("Gelu", "h = Mul(x, half)  d = Div(x, r)  e = Erf(d)  a = Add(e, one)  y = Mul(h, a)"),
+        (
+            "Gelu",
+            "q = Pow(x, three)  w = Mul(k, q)  i = Add(x, w)  u = Mul(t, i)  h = Tanh(u)  a = Add(one, h)"
+            "  b = Mul(half, x)  y = Mul(b, a)",
+        ),
+        ("HardSwish", "a = Add(x, three)  c = Clip(a, zero, six)  m = Mul(x, c)  y = Div(m, six)"),
+        ("HardSwish", "h = HardSigmoid<alpha = 0.16666667, beta = 0.5>(x)  y = Mul(x, h)"),
+        ("Mish", "s = Softplus(x)  t1 = Tanh(s)  y = Mul(x, t1)"),
+    ],
+)
+def test_activations_in_parts_are_named(name: str, text: str) -> None:
+    model = parse(
+        f"""g (float[N, 5] x) => (float[N, 5] y)
+        <float r = {{1.4142135}}, float one = {{1.0}}, float half = {{0.5}}, float three = {{3.0}}, float six = {{6.0}},
+         float zero = {{0.0}}, float k = {{0.044715}}, float t = {{0.7978846}}> {{ {text} }}"""
+    )
+    check(model, ["activations"], [name], floats(2, 5) * 3)
+
+
+# -- all of them ------------------------------------------------------------------------------------------------------
+
+
+def test_a_name_no_pass_has_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"no pass 'magic'; there are constant-if, fold, .*, dead"):
+        translate(parse("g (float x) => (float y) { y = Neg(x) }"), passes=["magic"])
+
+
+def test_what_the_passes_did_is_said() -> None:
+    model = parse(
+        """g (float[4] x) => (float[4] y) { a = Identity(x)  b = Identity(a)  c = Relu(b)  d = Exp(x)  y = Neg(c) }"""
+    )
+    assert translate(model)[2] == (
+        "identity: removed 2 nodes that hand on their input",
+        "dead: removed 1 node that nobody reads",
+    )
+
+
+def results(graph: Graph, model: Any, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    from dataclasses import replace
+
+    written = ModuleWriter(replace(model, graph=graph)).write()
+    assert not written.problems
+    instance = instantiate(written, "net", "numpy")
+    instance.load_record(tensors(written.record, "numpy"))
+    out = instance(*(to_tensor(x, "numpy") for x in inputs))
+    return [to_array(o) for o in (out if isinstance(out, tuple) else (out,))]
+
+
+REAL = {c.name: c for c in cases() if not c.name.startswith("contrib")}
+
+
+@pytest.mark.parametrize("case", REAL.values(), ids=REAL)
+def test_no_pass_alone_changes_what_a_real_model_computes(case: Any) -> None:
+    model, inputs = read_model(case.model), list(case.inputs().values())
+    plain = run_passes(model.graph, ["dead"])[0]
+    want = results(plain, model, inputs)
+    for name in PASSES:
+        graph, notes = run_passes(model.graph, [name, "dead"])
+        if any(n.startswith(name) for n in notes) and name != "dead":
+            got = results(graph, model, inputs)
+            for g, w in zip(got, want, strict=True):
+                assert (g.dtype, g.shape) == (w.dtype, w.shape), name
+                close = (
+                    {"atol": 10 * case.atol, "rtol": 10 * case.rtol} if w.dtype.kind == "f" else {"atol": 1, "rtol": 0}
+                )
+                np.testing.assert_allclose(g.astype(np.float64), w.astype(np.float64), err_msg=name, **close)
