@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 
-def _late(name: str) -> Callable[..., Any]:
+def _late(file: str, name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        from . import interop
-
-        return getattr(interop, name)(self, *args, **options)
+        return getattr(import_module(f"emberlet.host.{file}"), name)(self, *args, **options)
 
     return method
 
 
 def attach(tensor: Any) -> None:
     """Give the class `Tensor` the methods by which other libraries share its memory."""
-    tensor.__array__ = _late("to_numpy")
-    tensor.__dlpack__ = _late("to_dlpack")
-    tensor.__dlpack_device__ = _late("dlpack_device")
-    tensor.__buffer__ = _late("to_buffer")
-    tensor.__array_interface__ = property(_late("array_interface"))
+    tensor.__array__ = _late("interop", "to_numpy")
+    tensor.__dlpack__ = _late("dlpack", "to_dlpack")
+    tensor.__dlpack_device__ = _late("dlpack", "dlpack_device")
+    tensor.__buffer__ = _late("interop", "to_buffer")
+    tensor.__array_interface__ = property(_late("interop", "array_interface"))
     tensor.__dir__ = _names
 
 

@@ -127,13 +127,7 @@ def borrow(data, dtype, shape):
         return array(code, unpack(view, dtype, count))
     code = code_of(dtype)
     if not MICRO:
-        from sys import byteorder
-
-        if byteorder == "little":
-            return view.cast(code)
-        out = array(code, bytes(view))
-        out.byteswap()
-        return out
+        return view.cast(code)
     return view if code == "B" else Borrowed(data, code)
 
 

@@ -33,6 +33,12 @@ def test_numpy_sees_the_same_memory(backend, dtype):
     assert described["data"][0] == a.__array_interface__["data"][0]
 
 
+def test_memory_that_cannot_be_written_says_so(backend):
+    x = backend.from_bytes(bytes(8), emberlet.float32, (2,))
+    assert x.__array_interface__["data"][1] is True
+    assert not np.asarray(x).flags.writeable
+
+
 def test_arrays_ask_for_copies_and_dtypes(backend):
     x = emberlet.asarray([1.0, 2.0])
     assert not np.shares_memory(np.array(x, copy=True), np.asarray(x))
@@ -99,15 +105,15 @@ def test_dlpack_keeps_the_memory_alive(backend):
     y = np.from_dlpack(emberlet.full((1000,), 3.0) + 0)
     gc.collect()
     assert (y == 3).all()
-    from emberlet.host import interop
+    from emberlet.host import dlpack
 
-    before = len(interop._exported)
+    before = len(dlpack._exported)
     emberlet.ones((3,)).__dlpack__()  # nobody takes it
     gc.collect()
-    assert len(interop._exported) == before
+    assert len(dlpack._exported) == before
     del y
     gc.collect()
-    assert len(interop._exported) == before - 1
+    assert len(dlpack._exported) == before - 1
 
 
 def test_dlpack_says_what_it_cannot_do(backend):

@@ -1,0 +1,70 @@
+"""Where a tensor's elements lie in this process, for libraries that read them there."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from ..errors import UnsupportedError
+from ..python_backend import PythonBackend
+from ..shapes import strides as row_major
+from ..tensor import Tensor
+
+# dtypes whose elements other libraries know, bfloat16 among them
+_SHARED = (
+    "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16",
+    "uint8", "bool",
+)  # fmt: skip
+
+
+def layout(x: Tensor) -> tuple[Any, int, tuple[int, ...]]:
+    """(an object that keeps the memory alive, address of the first element, strides in elements).
+
+    Raises UnsupportedError where the elements are not in this process's memory in their own dtype.
+    """
+    if is_numpy(x.data) and x.dtype.name in _SHARED:
+        array = x.data
+        width = x.dtype.itemsize
+        if all(s % width == 0 for s in array.strides):
+            return array, array.ctypes.data, tuple(s // width for s in array.strides)
+    if isinstance(x.backend, PythonBackend) and x.dtype.code not in (None, "e"):
+        buffer, offset, strides = x.data
+        keeper = memoryview(buffer)
+        address = _address(keeper) + offset * x.dtype.itemsize
+        return keeper, address, row_major(x.shape) if strides is None else strides
+    raise UnsupportedError(f"{x.dtype} on backend {x.backend!r} cannot be shared; copy it with numpy.asarray")
+
+
+def is_numpy(data: Any) -> bool:
+    """Whether `data` is an array of NumPy's, which need not be installed to ask."""
+    return type(data).__module__ == "numpy"
+
+
+class _PyBuffer(ctypes.Structure):
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+def _address(view: memoryview) -> int:
+    """Where the bytes of a contiguous view lie (also of a read-only one, which ctypes itself refuses)."""
+    found = _PyBuffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(found), 0)
+    address = found.buf or 0
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(found))
+    return address
+
+
+def is_readonly(keeper: Any) -> bool:
+    """Whether the memory behind what `layout` returned may not be written."""
+    return not keeper.flags.writeable if is_numpy(keeper) else bool(keeper.readonly)
