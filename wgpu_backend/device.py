@@ -90,6 +90,7 @@ class Device:
         self.queue = raw.queue
         self.device_class = device_class(raw.adapter_info)
         self.page_bytes = page_size(raw.limits)
+        self.workgroup_bytes = raw.limits["max-compute-workgroup-storage-size"]
         self.max_bindings = min(16, raw.limits["max-storage-buffers-per-shader-stage"])
         self.free = {}
         self.lent = {}

@@ -1,9 +1,8 @@
 """From an item of the fused graph to a kernel: which template serves it."""
 
-from . import loop_kernel
+from . import loop_kernel, storage
 from .lowering import Lowering
 from .reductions import specification
-
 
 WIDE = 1 << 14  # elements from which on a plain map computes four at a time
 
@@ -12,19 +11,21 @@ class Options:
     """What kernels are made for; the defaults are WebGPU's baseline.
 
     device_class: "gpu", or "cpu" for a device in software; max_bindings: storage buffers of a kernel; page_bytes: the
-    most bytes of one of them; tile: a tiles.Tile for every contraction, or None to choose.
+    most bytes of one of them; workgroup_bytes: memory a workgroup may share; tile: a tiles.Tile for every contraction,
+    or None to choose.
     """
 
-    def __init__(self, device_class="gpu", max_bindings=8, page_bytes=1 << 27):
+    def __init__(self, device_class="gpu", max_bindings=8, page_bytes=1 << 27, workgroup_bytes=16384):
         self.device_class = device_class
         self.max_bindings = max_bindings
         self.page_bytes = page_bytes
+        self.workgroup_bytes = workgroup_bytes
         self.tile = None
 
     @staticmethod
     def of(device):
         """The Options for a Device."""
-        return Options(device.device_class, device.max_bindings, device.page_bytes)
+        return Options(device.device_class, device.max_bindings, device.page_bytes, device.workgroup_bytes)
 
 
 def describe(item):
@@ -91,6 +92,7 @@ def _merge(item, stored, options):
 
 
 def _contraction(item, stored, options):
+    from . import matmul_kernel
     from .contraction import problem
     from .tile_kernel import contraction
     from .tiles import choose
@@ -98,6 +100,8 @@ def _contraction(item, stored, options):
     what = problem(item.anchor)
     if what.depth() == 0 or loop_kernel.wants_group(what.cells(), what.depth(), options.device_class):
         return None
+    if options.tile is None and storage.word(item.anchor.dtype) == "f32" and matmul_kernel.serves(what, options):
+        return matmul_kernel.matmul(item, stored, describe(item), options)
     return contraction(item, stored, describe(item), options.tile or choose(what, options.device_class))
 
 

@@ -105,7 +105,7 @@ def finish(loop, template, values, groups):
     """The Kernel of a rendered template: its name, bindings and the library functions it calls filled in."""
     values["name"] = loop.name
     values["count"] = loop.count
-    body = values["body"] + values.get("fold", "")
+    body = values["body"] + values.get("fold", "") + values.get("start", "")
     values["bindings"], slots = wgsl.bindings(loop.types, storage.word(loop.dtype), body, loop.vector_out)
     return Kernel(loop.name, wgsl.finish(render(read(template), values)), [loop.inputs[i] for i in slots], groups)
 

@@ -1,0 +1,61 @@
+"""Kernels chosen for the other class of device than this one's give the same results."""
+
+from __future__ import annotations
+
+import pytest
+from emberlet import functional as F
+from emberlet.wgpu_backend import WgpuBackend
+from emberlet.wgpu_backend.kernels import Options
+from emberlet.wgpu_backend.plan import make_plan
+
+
+@pytest.fixture
+def on_class(gpu, twin):
+    def of(device_class):
+        twin.gpu = WgpuBackend(device=gpu.device)
+        twin.gpu._options = Options(device_class)
+        return twin
+
+    return of
+
+
+@pytest.mark.parametrize("device_class", ["cpu", "gpu"])
+@pytest.mark.parametrize(
+    "a, b",
+    [((64, 64), (64, 64)), ((130, 70), (70, 131)), ((2, 3, 40, 36), (3, 36, 44)), ((33, 32), (32, 32)),
+     ((65, 50), (50, 200)), ((1100, 40), (40, 1030))],
+    ids=str,
+)  # fmt: skip
+def test_matmul(on_class, make, device_class, a, b):
+    twin = on_class(device_class)
+    twin.check(lambda k, a, b: k.matmul(a, b), make(a), make(b), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("device_class", ["cpu", "gpu"])
+def test_matmul_of_views_with_an_epilogue(on_class, make, device_class):
+    def product(k, a, b, c):
+        y = k.matmul(k.permute(a, (1, 0)), k.permute(b, (1, 0)))
+        y = F.gelu(k.binary("add", y, c))
+        return k.permute(k.reshape(y, (6, 11, 68)), (1, 0, 2))
+
+    twin = on_class(device_class)
+    twin.check(product, make((40, 66)), make((68, 40)), make((68,)), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("device_class", ["cpu", "gpu"])
+def test_pointwise_convolution_and_attention(on_class, make, device_class):
+    twin = on_class(device_class)
+    shape = ((1, 1), ((0, 0), (0, 0)), (1, 1), 2)
+    x, w, b = make((2, 80, 9, 7)), make((70, 40, 1, 1)), make((70,))
+    twin.check(lambda k, x, w, b: k.conv(x, w, b, *shape), x, w, b, rtol=1e-4, atol=1e-4)
+    q = make((1, 2, 70, 16))
+    twin.check(lambda k, q: F.attention(q, q, q), q, rtol=1e-4, atol=1e-5)
+
+
+def test_large_products_go_through_workgroup_memory_on_a_gpu(gpu, make):
+    backend = WgpuBackend(planning=True)
+    x = backend.from_bytes(make.cpu.to_bytes(make((128, 128))), make((1,)).dtype, (128, 128))
+    plan, _ = make_plan([backend.matmul(x, x).data], Options("gpu"))
+    assert "var<workgroup> left_tile" in plan.kernels[0][1]
+    plan, _ = make_plan([backend.matmul(x, x).data], Options("gpu", workgroup_bytes=4096))
+    assert "var<workgroup>" not in plan.kernels[0][1]
