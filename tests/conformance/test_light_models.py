@@ -1,0 +1,34 @@
+"""ONNX's light models: whole architectures, each weight one constant, against the outputs that ship with them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from emberlet import asarray
+from emberlet.codegen import load
+
+FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+MODELS = {path.stem.removeprefix("light_"): path for path in sorted(FOLDER.glob("light_*.onnx"))}
+
+
+def test_there_are_nine() -> None:
+    assert len(MODELS) == 9
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_light_model_gives_the_output_that_ships_with_it(name: str) -> None:
+    graph = onnx.load(MODELS[name]).graph
+    held = {t.name for t in graph.initializer}
+    (given,) = (i for i in graph.input if i.name not in held)
+    shape = [d.dim_value for d in given.type.tensor_type.shape.dim]
+    # The input that onnx.backend.test.runner makes up.
+    image = (np.arange(math.prod(shape)).reshape(shape) / math.prod(shape)).astype(np.float32)
+    expected = onnx.TensorProto()
+    expected.ParseFromString((FOLDER / f"light_{name}_output_0.pb").read_bytes())
+    found = np.asarray(load(MODELS[name], backend="numpy")(asarray(image, backend="numpy")))
+    # The tolerance that the runner uses for them.
+    np.testing.assert_allclose(found, onnx.numpy_helper.to_array(expected), rtol=1e-3, atol=1e-7)
