@@ -1,11 +1,10 @@
 """Convolution by im2col on lists: what each tap of the kernel sees is a list, `zip` turns those into windows, and a
 window meets a filter in one C-speed sum of products."""
 
-from operator import mul
-
 from ..shapes import size, window
 from ..shapes import strides as row_major
 from .buffers import build, listed
+from .dots import dot
 from .views import offsets
 
 
@@ -57,8 +56,8 @@ def conv(backend, x, weight, bias, stride, padding, dilation, groups):
                 taken = taps_of[m * length : (m + 1) * length]
                 if shifts:
                     shift = shifts[m]
-                    out += [sum(map(mul, taken, w), shift) for w in windows]
+                    out += [dot(taken, w) + shift for w in windows]
                 else:
-                    out += [sum(map(mul, taken, w)) for w in windows]
+                    out += [dot(taken, w) for w in windows]
     shape = (batch, outputs) + spatial
     return backend.new(build(x.dtype, out, len(out)), x.dtype, shape)

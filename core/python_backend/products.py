@@ -1,9 +1,8 @@
 """Matrix products as dot products of lists, which CPython sums at C speed."""
 
-from operator import mul
-
 from ..shapes import broadcast, size
 from .buffers import build, listed
+from .dots import dot
 
 
 def matmul(backend, a, b):
@@ -23,7 +22,7 @@ def matmul(backend, a, b):
         columns = [right[i : i + k] for i in range(second, second + k * n, k)] if k else [()] * n
         for i in range(m):
             row = left[first + i * k : first + (i + 1) * k]
-            out += [sum(map(mul, row, column)) for column in columns]
+            out += [dot(row, column) for column in columns]
     shape = lead + (m, n)
     return backend.new(build(a.dtype, out, len(out)), a.dtype, shape)
 
@@ -37,5 +36,5 @@ def linear(backend, x, weight, bias):
     out = []
     for i in range(size(x.shape[:-1])):
         row = left[i * k : (i + 1) * k]
-        out += [sum(map(mul, row, column), shift) for column, shift in columns]
+        out += [dot(row, column) + shift for column, shift in columns]
     return backend.new(build(x.dtype, out, len(out)), x.dtype, x.shape[:-1] + (n,))

@@ -100,6 +100,6 @@ def test_core_imports_only_what_micropython_has(file):
         top = module.split(".")[0]
         assert top in ALLOWED | GUARDED | {"emberlet"}, f"{file.name}:{node.lineno} imports {module}"
         if top in GUARDED:
-            assert node.col_offset or file.name in ("products.py", "convolution.py"), (
+            assert node.col_offset or file.name in ("dots.py"), (
                 f"{file.name}:{node.lineno} imports {module} without a guard"
             )
