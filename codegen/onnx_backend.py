@@ -71,7 +71,9 @@ class EmberletBackend(OnnxBackend):
         return cls.prepare(model, device).run(inputs)
 
     @classmethod
-    def run_node(cls, node: NodeProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> Any:
+    def run_node(
+        cls, node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
+    ) -> Any:
         raise ModelError("single nodes have no types; wrap the node in a model and call run_model")
 
 

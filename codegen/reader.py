@@ -671,7 +671,7 @@ def _between(low: int, high: int) -> str:
 
 def _schema_function(node: NodeProto, domain: str, opset: int, inputs: tuple[Argument, ...]) -> FunctionProto | None:
     """The body ONNX itself defines for an operator, or None."""
-    schema = onnx.defs.get_schema(node.op_type, opset, domain)
+    schema: Any = onnx.defs.get_schema(node.op_type, opset, domain)  # onnx's stubs lack most of it
     body: bytes | None = None
     if schema.has_function:
         versions = [v for v in schema.function_opset_versions if v <= opset]

@@ -208,8 +208,8 @@ def flat(e: Expr) -> str:
                 return text
             return text + (space if stop is not None else "") + ":" + space + flat(step)
         case Call(function, args, kwargs):
-            inner = [flat(a) for a in args] + [f"{k}={flat(v)}" for k, v in kwargs]
-            return f"{_inside(function, POSTFIX)}({', '.join(inner)})"
+            given = [flat(a) for a in args] + [f"{k}={flat(v)}" for k, v in kwargs]
+            return f"{_inside(function, POSTFIX)}({', '.join(given)})"
         case Tuple(items):
             return "(" + ", ".join(flat(i) for i in items) + (",)" if len(items) == 1 else ")")
         case List(items):

@@ -17,7 +17,7 @@ from .block import Block
 from .emitter import shortest
 from .expression import WIDTH, Attribute, Call, Expr, Name, lift, string_literal
 from .layout import laid_out, names_of
-from .names import Names, class_name, identifier, module_path, snake
+from .names import Names, class_name, identifier, module_path, owner_of, snake
 from .statement import Assign, Return, Statement, render
 
 SELF, BACKEND = Name("self"), Name("backend")
@@ -124,7 +124,9 @@ class ModuleWriter:
         if key in self._parameters:
             return self._parameters[key]
         if isinstance(value.source, Fill):
-            return self.fill(value.shape, value.source.number, value.dtype)
+            number = shortest(Value(value.dtype, (), value.source))
+            assert not isinstance(number, str)
+            return self.fill(value.shape, number, value.dtype)
         if value.size == 1 and value.dtype.is_float and value.dtype.bits >= 16:
             number = shortest(value)
             assert not isinstance(number, str)
@@ -163,8 +165,8 @@ class ModuleWriter:
         """The name of the module that an initializer's name tells: "conv1" of "conv1.weight"."""
         for node in graph.walk():
             for a in node.inputs:
-                if a.value is not None and "." in a.name and "/" not in a.name and "::" not in a.name:
-                    owner = a.name.rpartition(".")[0]
+                owner = owner_of(a.name) if a.value is not None else ""
+                if owner:
                     self._owners.setdefault(node.name, owner)
 
     def _layer_name(self, node: Node[Any], kind: str) -> str:

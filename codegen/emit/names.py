@@ -72,6 +72,18 @@ def module_path(name: str) -> str:
     return ".".join(parts[:-1]) if len(parts) > 1 else ""
 
 
+def owner_of(name: str) -> str:
+    """The module that an initializer's name tells: "conv1" of "conv1.weight" and of "conv1_w_0"; "" where none."""
+    if "/" in name or "::" in name:
+        return ""
+    if "." in name:
+        return name.rpartition(".")[0]
+    found = re.fullmatch(
+        r"(.{2,}?)_(w|b|weights?|bias(es)?|kernel|gamma|beta|scale|riv|rm|s)(_\d+)?", name, re.IGNORECASE
+    )
+    return found[1] if found else ""
+
+
 class Names:
     """Hands out names that are unique among those handed out."""
 

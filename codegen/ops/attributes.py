@@ -16,6 +16,10 @@ from ..ir.value import Value
 if TYPE_CHECKING:
     from ..ir.graph import Graph
 
+# The getters bear the names of the built-in types: these stand for the types themselves.
+Whole = int
+Real = float
+
 GraphReader = Callable[[Sequence[Type]], "Graph"]
 """Reads a subgraph, given the types of its inputs (an empty sequence: those the file declares)."""
 
@@ -100,7 +104,7 @@ class Attributes:
             raise Problem(f"attribute {name!r} is {value!r}, expected one of {', '.join(choices)}")
         return value
 
-    def ints(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+    def ints(self, name: str, default: Sequence[Whole] | None = None) -> tuple[Whole, ...]:
         if default is not None and not self.has(name):
             return tuple(default)
         value = self._get(name, "ints")
@@ -108,7 +112,7 @@ class Attributes:
             raise Problem(f"attribute {name!r} should be a list of ints")
         return tuple(int(v) for v in value)
 
-    def floats(self, name: str, default: Sequence[float] | None = None) -> tuple[float, ...]:
+    def floats(self, name: str, default: Sequence[Real] | None = None) -> tuple[Real, ...]:
         if default is not None and not self.has(name):
             return tuple(default)
         value = self._get(name, "floats")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from emberlet import dtypes
 
@@ -118,7 +119,7 @@ class ScatterConfig:
 
 
 class ScatterElements(Node[ScatterConfig]):
-    since = (11, 13, 16, 18)
+    since: ClassVar[tuple[int, ...]] = (11, 13, 16, 18)
 
     @classmethod
     def read(cls, a: Attributes) -> ScatterConfig:
@@ -135,7 +136,7 @@ class ScatterElements(Node[ScatterConfig]):
 class Scatter(ScatterElements):
     """ScatterElements' first name; gone in opset 11."""
 
-    since = (9, 11)
+    since: ClassVar[tuple[int, ...]] = (9, 11)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Comprehension, Expr, Name, SliceKey, Starred, Tuple, flat, lift
@@ -74,7 +75,7 @@ class Reshape(Node[ReshapeConfig]):
             return tuple(dims)
         at = dims.index(-1)
         # A symbol on both sides cancels: (batch, 16, 2, 2) seen as (batch, -1) is (batch, 64).
-        have_dims = list(x.shape) if x.shape is not None else [None]
+        have_dims: list[Dim] = list(x.shape) if x.shape is not None else [None]
         rest = dims[:at] + dims[at + 1 :]
         for d in list(rest):
             if isinstance(d, str) and d in have_dims:
@@ -121,8 +122,8 @@ class Reshape(Node[ReshapeConfig]):
         if self.config.allow_zero or self.sure():
             return e.method(x, "reshape", e.ints(1))
         given = e.assign("shape", e.ints(1))
-        copied = Binary("or", Name("d"), e.index(e.shape_of(x), Name("i")))
-        return e.method(x, "reshape", Comprehension(copied, "i, d", e.builtin("enumerate", given)))
+        kept = Binary("or", Name("d"), e.index(e.shape_of(x), Name("i")))
+        return e.method(x, "reshape", Comprehension(kept, "i, d", e.builtin("enumerate", given)))
 
     def sure(self) -> bool:
         """Whether no dimension asked for can be a literal 0: all come from sizes of tensors, or are known."""
@@ -485,7 +486,8 @@ class Slice(Node[SliceConfig]):
             return (TensorType(x.dtype, None if x.shape is None else (None,) * len(x.shape)),)
         starts, ends, axes, steps = self.bounds()
         if isinstance(t, ShapeType) and self.whole(starts, ends, steps):
-            return (ShapeType(t.dims[slice(starts[0], ends[0], steps[0])] if starts else t.dims),)  # type: ignore[misc]
+            bounds: tuple[Any, ...] = (starts[0], ends[0], steps[0]) if starts else (None,)
+            return (ShapeType(t.dims[slice(*bounds)]),)
         x = self.tensor(0)
         if x.shape is None:
             return (TensorType(x.dtype),)
@@ -687,11 +689,11 @@ class Pad(Node[PadConfig]):
         """A (low, high) pair for each axis."""
         pads = self.config.pads if self.config.pads is not None else self.ints(1)
         pairs: list[Expr] = [lift((0, 0))] * self.rank(0)
-        given = None if pads is not None else self.given(e)
+        held = lift(None) if pads is not None else self.given(e)
         for i, axis in enumerate(axes):
             j = i + len(axes)
-            low = lift(pads[i]) if pads is not None or given is None else e.index(given, i)
-            high = lift(pads[j]) if pads is not None or given is None else e.index(given, j)
+            low = lift(pads[i]) if pads is not None else e.index(held, i)
+            high = lift(pads[j]) if pads is not None else e.index(held, j)
             pairs[axis] = Tuple((low, high))
         return Tuple(tuple(pairs))
 

@@ -23,7 +23,7 @@ from ..ops.convolution import Conv, ConvTranspose
 from ..ops.internal import Linear
 from ..ops.linear_algebra import Gemm, MatMul
 from ..ops.normalization import BatchNormalization
-from .rewriting import Change, Rewrite, Walk, instead, only_output, rewrite, value_of
+from .rewriting import Change, Rewrite, Walk, instead, rewrite, value_of
 
 BEHIND = "folded {} batch normalisations into the layers before them"
 BEFORE = "folded {} batch normalisations into the layers behind them"
@@ -36,31 +36,31 @@ def run(graph: Graph) -> Rewrite:
 def step(node: Node[Any], walk: Walk) -> Change | None:
     if isinstance(node, BatchNormalization):
         layer = walk.producer(node.inputs[0])
-        if layer is not None and walk.alone(node.inputs[0]) and _constant(node):
-            return behind(layer, node)
+        if layer is not None and walk.alone(node.inputs[0]) and _constant(node, walk):
+            return behind(layer, node, walk)
     if isinstance(node, Conv | Gemm | MatMul):
         norm = walk.made_by(node.inputs[0], BatchNormalization)
-        if norm is not None and walk.alone(node.inputs[0]) and _constant(norm):
-            return before(norm, node)
+        if norm is not None and walk.alone(node.inputs[0]) and _constant(norm, walk):
+            return before(norm, node, walk)
     return None
 
 
-def _constant(node: BatchNormalization) -> bool:
+def _constant(node: BatchNormalization, walk: Walk) -> bool:
     """Whether a normalisation is a fixed scale and shift, of floats, for each channel."""
     values = [node.value(i) for i in range(1, 5)]
     return (
         not node.config.training
-        and only_output(node)
+        and walk.only_output(node)
         and node.dtype(0).is_float
         and all(v is not None and len(v.shape) == 1 and v.dtype is node.dtype(0) for v in values)
     )
 
 
-def behind(layer: Node[Any], norm: BatchNormalization) -> Change | None:
+def behind(layer: Node[Any], norm: BatchNormalization, walk: Walk) -> Change | None:
     """layer, then norm: the layer's outputs are scaled and shifted."""
     weight = layer.value(1) if len(layer.inputs) > 1 else None
     bias = layer.value(2) if layer.has(2) else None
-    if weight is None or (layer.has(2) and bias is None) or not only_output(layer):
+    if weight is None or (layer.has(2) and bias is None) or not walk.only_output(layer):
         return None
     if isinstance(layer, Conv):
         axis, groups = 0, 1
@@ -80,17 +80,17 @@ def behind(layer: Node[Any], norm: BatchNormalization) -> Change | None:
         (size,), weight, lambda: _shift(norm, bias), ("shift", norm.name, _keys(norm), bias and bias.key())
     )
     inputs = (layer.inputs[0], *_named(layer, norm.name, scaled, shifted))
-    made: Node[Any] = replace(layer, name=norm.name, inputs=inputs, outputs=norm.outputs)
+    made: Node[Any] = replace(layer, name=norm.name, inputs=inputs, outputs=norm.outputs[:1])
     if isinstance(layer, MatMul):
-        made = Linear(norm.name, inputs, norm.outputs, None)
+        made = Linear(norm.name, inputs, norm.outputs[:1], None)
     return instead(norm, BEHIND, made)
 
 
-def before(norm: BatchNormalization, layer: Conv | Gemm | MatMul) -> Change | None:
+def before(norm: BatchNormalization, layer: Conv | Gemm | MatMul, walk: Walk) -> Change | None:
     """norm, then layer: the layer's weight takes the scale, its bias what the weight makes of the shift."""
     weight = layer.value(1)
     bias = layer.value(2) if layer.has(2) else None
-    if weight is None or (layer.has(2) and bias is None) or not only_output(layer):
+    if weight is None or (layer.has(2) and bias is None) or not walk.only_output(layer):
         return None
     if isinstance(layer, Conv):
         window = layer.window()

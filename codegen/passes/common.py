@@ -53,4 +53,4 @@ def _key(held: Any) -> Hashable:
         return tuple(_key(v) for v in held)
     if isinstance(held, float):
         return repr(held)
-    return held  # type: ignore[no-any-return]
+    return held

@@ -16,6 +16,8 @@ from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType
 from ..ir.value import Buffer, Fill, Stored, Value
+from ..ops.constant import ConstantOfShape
+from ..ops.movement import Expand
 from .common import node_key
 from .rewriting import Change, Rewrite, Walk, rewrite
 
@@ -42,6 +44,9 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 def folded(node: Node[Any]) -> list[Value] | None:
     """What a node comes to, or None where it is better left as it is."""
+    fill = filled(node)
+    if fill is not None:
+        return [fill]
     read = [a.value for a in node.inputs if a.value is not None]
     types = [o.type for o in node.outputs if o.present]
     if any(v.dtype.kind == "string" for v in read):
@@ -66,6 +71,20 @@ def folded(node: Node[Any]) -> list[Value] | None:
         return value.raw()
 
     return [Value(types[0].dtype, shapes[0], Stored(load, ("folded", key)))]
+
+
+def filled(node: Node[Any]) -> Value | None:
+    """A fill as large as it may be, which takes no memory."""
+    if isinstance(node, ConstantOfShape):
+        return node.folded()
+    t, given = node.outputs[0].type, node.value(0)
+    if isinstance(node, Expand) and given is not None and isinstance(t, TensorType) and t.static_shape is not None:
+        if isinstance(given.source, Fill):
+            return Value(given.dtype, t.static_shape, given.source)
+        item = given.item() if given.size == 1 else ""
+        if not isinstance(item, str):
+            return Value(given.dtype, t.static_shape, Fill(item))
+    return None
 
 
 def _now(node: Node[Any]) -> list[Value] | None:

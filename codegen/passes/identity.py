@@ -24,7 +24,7 @@ from ..ops.movement import (
     Unsqueeze,
 )
 from ..ops.normalization import Dropout
-from .rewriting import Change, Rewrite, Walk, become, instead, number, only_output, rewrite, same_shape
+from .rewriting import Change, Rewrite, Walk, become, instead, number, rewrite, same_shape
 
 SAID = "removed {} nodes that hand on their input"
 
@@ -39,7 +39,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
         cast = Cast(node.name, node.inputs[:1], node.outputs, config)
         return instead(node, "made {} casts to another's type casts to that type", cast)
     i = handed_on(node)
-    if i is None or not only_output(node):
+    if i is None or not walk.only_output(node):
         return None
     given, out = node.inputs[i], node.outputs[0]
     if isinstance(out.type, TensorType) and not isinstance(given.type, TensorType) and given.value is None:

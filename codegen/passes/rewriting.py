@@ -74,6 +74,11 @@ class Walk:
         """Whether one node reads the value, once."""
         return self._readers[a.name] == 1
 
+    def only_output(self, node: Node[Any]) -> bool:
+        """Whether nobody reads any output of a node but the first."""
+        others = any(o.present and self._readers[o.name] for o in node.outputs[1:])
+        return bool(node.outputs) and node.outputs[0].present and not others
+
     def size(self, symbol: str) -> Argument | None:
         """The size that the model calls `symbol`, where the graph reads it from an input already."""
         return self.sizes.get(symbol)
@@ -232,8 +237,3 @@ def same_shape(a: Argument, b: Argument) -> bool:
     if not isinstance(x, TensorType) or not isinstance(y, TensorType) or x.dtype is not y.dtype:
         return False
     return x.shape is not None and x.shape == y.shape and None not in x.shape
-
-
-def only_output(node: Node[Any]) -> bool:
-    """Whether nobody can read any output but the first."""
-    return bool(node.outputs) and node.outputs[0].present and not any(o.present for o in node.outputs[1:])

@@ -13,7 +13,7 @@ from ..ir.graph import Graph
 from ..ir.node import Node
 from ..ir.types import ScalarType, ShapeType, TensorType
 from ..ops.internal import InputSize, InputSizeConfig, Sizes, SizesConfig
-from .rewriting import Change, Rewrite, Walk, become, instead, interim, only_output, rewrite, typed
+from .rewriting import Change, Rewrite, Walk, become, instead, interim, rewrite, typed
 
 SAID = "read {} shapes from the inputs' named sizes"
 
@@ -35,7 +35,7 @@ def run(graph: Graph) -> Rewrite:
     used: set[str] = set()
 
     def step(node: Node[Any], walk: Walk) -> Change | None:
-        if isinstance(node, InputSize | Sizes) or not only_output(node) or node.outputs[0].value is not None:
+        if isinstance(node, InputSize | Sizes) or not walk.only_output(node) or node.outputs[0].value is not None:
             return None
         t = node.outputs[0].type
         if isinstance(t, ScalarType) and isinstance(t.value, str) and t.value in sizes:
