@@ -96,14 +96,15 @@ class Module:
         """A copy on another backend; this module stays where it is."""
         return self.clone().to(backend)
 
-    def compile(self, *examples, backend="wgpu"):
+    def compile(self, *examples, backend="wgpu", tune=False):
         """A callable that runs this module as one plan on a GPU, planned for the dtypes and shapes of `examples`.
 
-        The parameters move to `backend`. Other shapes get plans of their own when first met. See docs/wgpu.md.
+        The parameters move to `backend`. Other shapes get plans of their own when first met. tune: measure first which
+        kernels suit the device best. See docs/wgpu.md.
         """
         from .wgpu_backend.compiled import compile
 
-        return compile(self, *examples, backend=backend)
+        return compile(self, *examples, backend=backend, tune=tune)
 
     # -- records -----------------------------------------------------------------------------------------------------
 

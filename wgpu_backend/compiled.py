@@ -15,20 +15,22 @@ from .tracing import constants, put_together, trace
 MAX_SHAPES = 8  # plans of one model, one per set of input shapes; the one unused for longest goes first
 
 
-def compile(model, *examples, backend=None):
+def compile(model, *examples, backend=None, tune=False):
     """A `Compiled` of a module or function, planned for the dtypes and shapes of `examples`.
 
-    backend: a WgpuBackend or its name ("wgpu"). A module's parameters move there. Other shapes get plans of their own
-    when they are first met. Where the model's way depends on values the plan is cut: the pieces run one after the
-    other, with Python between them, and `Compiled.cut` says where.
+    backend: a WgpuBackend or its name ("wgpu"). A module's parameters move there. tune: measure which tiles serve the
+    matrix products and convolutions best (tuning.py): seconds, once for every device and shape.
+
+    Other shapes get plans of their own when they are first met. Where the model's way depends on values the plan is
+    cut: the pieces run one after the other, with Python between them, and `Compiled.cut` says where.
     """
-    return Compiled(model, examples, backend)
+    return Compiled(model, examples, backend, tune)
 
 
 class Compiled:
     """A compiled model: call it like the model. cut: None, or the ValueNeeded that keeps it from being one plan."""
 
-    def __init__(self, model, examples, backend=None):
+    def __init__(self, model, examples, backend=None, tune=False):
         from emberlet.backend import get_backend
 
         self.backend = get_backend("wgpu" if backend is None else backend)
@@ -40,6 +42,7 @@ class Compiled:
         self.cut = None
         self._programs = {}
         self._laid_out = {}
+        self._tune = tune
         self._used = []
         self._lock = lock()
         if examples:
@@ -62,7 +65,7 @@ class Compiled:
             found = self._programs.get(key)
             if found is None and self.cut is None:
                 try:
-                    found = Planned(self.model, arguments, self.backend, self._laid_out)
+                    found = Planned(self.model, arguments, self.backend, self._laid_out, self._tune)
                 except ValueNeeded as error:
                     self.cut = error
                     return None
@@ -124,11 +127,15 @@ def _compute(nodes, backend):
 class Planned:
     """A plan with its program, and how to get Tensors in and out. plan: the Plan; program: the Program."""
 
-    def __init__(self, model, arguments, backend, memo):
+    def __init__(self, model, arguments, backend, memo, tune=False):
         self.backend = backend
         traced = trace(model, arguments, backend)
         _compute(constants(traced.roots), backend)
         lay_out(traced.roots, lambda nodes: _compute(nodes, backend), memo)
+        if tune:
+            from .tuning import tune as measure
+
+            measure(traced.roots, backend)
         computed = [r for r in traced.roots if r.count]
         self.plan, externals = make_plan(computed, backend.options)
         self.structure = traced.structure

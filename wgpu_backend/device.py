@@ -100,6 +100,14 @@ class Device:
         self.created_buffers = 0
         self.lost = False
 
+    def measured_tiles(self):
+        """What tuning.py found for this device before; nothing on a port without it."""
+        try:
+            from .tuning import load
+        except ImportError:
+            return {}
+        return load(self)
+
     def failure(self, what, error):
         """The BackendError for something the device refused; notes where it is lost."""
         text = str(error)

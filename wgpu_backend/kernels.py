@@ -11,8 +11,8 @@ class Options:
     """What kernels are made for; the defaults are WebGPU's baseline.
 
     device_class: "gpu", or "cpu" for a device in software; max_bindings: storage buffers of a kernel; page_bytes: the
-    most bytes of one of them; workgroup_bytes: memory a workgroup may share; tile: a tiles.Tile for every contraction,
-    or None to choose.
+    most bytes of one of them; workgroup_bytes: memory a workgroup may share; tiles: problem key -> tiles.Tile, as
+    measured; tile: one for every contraction, or None.
     """
 
     def __init__(self, device_class="gpu", max_bindings=8, page_bytes=1 << 27, workgroup_bytes=16384):
@@ -20,12 +20,15 @@ class Options:
         self.max_bindings = max_bindings
         self.page_bytes = page_bytes
         self.workgroup_bytes = workgroup_bytes
+        self.tiles = {}
         self.tile = None
 
     @staticmethod
     def of(device):
         """The Options for a Device."""
-        return Options(device.device_class, device.max_bindings, device.page_bytes, device.workgroup_bytes)
+        options = Options(device.device_class, device.max_bindings, device.page_bytes, device.workgroup_bytes)
+        options.tiles = device.measured_tiles()
+        return options
 
 
 def describe(item):
@@ -95,14 +98,21 @@ def _contraction(item, stored, options):
     from . import matmul_kernel
     from .contraction import problem
     from .tile_kernel import contraction
-    from .tiles import choose
+    from .tiles import choose, problem_key
 
     what = problem(item.anchor)
-    if what.depth() == 0 or loop_kernel.wants_group(what.cells(), what.depth(), options.device_class):
+    if what.depth() == 0:
         return None
-    if options.tile is None and storage.word(item.anchor.dtype) == "f32" and matmul_kernel.serves(what, options):
-        return matmul_kernel.matmul(item, stored, describe(item), options)
-    return contraction(item, stored, describe(item), options.tile or choose(what, options.device_class))
+    tile = options.tile or options.tiles.get(problem_key(item.anchor))
+    if tile is None:
+        if loop_kernel.wants_group(what.cells(), what.depth(), options.device_class):
+            return None
+        if matmul_kernel.serves(what, options) and storage.word(item.anchor.dtype) == "f32":
+            return matmul_kernel.matmul(item, stored, describe(item), options)
+        tile = choose(what, options.device_class)
+    if tile.blocks:
+        return matmul_kernel.matmul(item, stored, describe(item), options, tile.blocks)
+    return contraction(item, stored, describe(item), tile)
 
 
 def _rows(item, stored, options):

@@ -26,9 +26,12 @@ def serves(what, options):
     )
 
 
-def matmul(item, stored, name, options):
-    """The Kernel of a matmul or pointwise conv item whose elements are f32."""
+def matmul(item, stored, name, options, fine=0):
+    """The Kernel of a matmul or pointwise conv item whose elements are f32; fine: row and column vectors a lane holds,
+    0 to choose."""
     what = problem(item.anchor)
+    if fine:
+        return _Blocked(item, stored, what, fine).kernel(name)
     # Blocks of 128 reuse each element more; they need enough of them to keep the device busy.
     blocks = ((what.rows + 127) // 128) * ((what.columns + 127) // 128)
     grid = what.cells() // (what.rows * what.columns)

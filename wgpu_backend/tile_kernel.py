@@ -38,13 +38,16 @@ class _Tiled:
         self.grid = position[: len(p.before)] + position[len(p.before) + 1 : -1]
         self.row_tile = position[len(p.before)]
         self.column_tile = position[-1]
-        self.rows = [self._line(self.row_tile, tile.rows, i, p.rows) for i in range(tile.rows)]
-        self.columns = [self._line(self.column_tile, tile.columns, j, p.columns) for j in range(tile.columns)]
+        self.rows = [self._line(self.row_tile, tile.rows, i).bounded(0, p.rows - 1) for i in range(tile.rows)]
+        self.columns = [self._line(self.column_tile, tile.columns, j) for j in range(tile.columns)]
+        # A tile may overhang: what is read there, which WebGPU makes harmless, is never stored, and so the indices may
+        # be simplified as if they were within the extent. Not where columns share elements: an element read under
+        # that assumption by a column outside would serve one inside, too.
+        if not p.step:
+            self.columns = [c.bounded(0, p.columns - 1) for c in self.columns]
 
-    def _line(self, tile, count, offset, extent):
-        """The Index of line `offset` of a tile. A tile may overhang: what is read there, which WebGPU makes harmless,
-        is never stored, and so the index may be simplified as if it were within the extent."""
-        return ix.add(ix.mul(tile, count), ix.const(offset)).bounded(0, extent - 1)
+    def _line(self, tile, count, offset):
+        return ix.add(ix.mul(tile, count), ix.const(offset))
 
     def kernel(self, name):
         p, tile, low = self.problem, self.tile, self.lowering

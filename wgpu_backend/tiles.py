@@ -24,16 +24,29 @@ MOST_TAPS = 256  # multiply-adds written out for one inner step: the length of a
 
 
 class Tile:
-    """rows × columns of results an invocation holds; unroll: inner steps written out; workgroup: invocations."""
+    """rows × columns of results an invocation holds; unroll: inner steps written out; workgroup: invocations; blocks:
+    where it is not 0, the kernel through workgroup memory with that many vectors a lane is meant instead."""
 
-    def __init__(self, rows, columns, unroll, workgroup):
+    def __init__(self, rows, columns, unroll, workgroup, blocks=0):
         self.rows = rows
         self.columns = columns
         self.unroll = unroll
         self.workgroup = workgroup
+        self.blocks = blocks
+
+    def numbers(self):
+        return [self.rows, self.columns, self.unroll, self.workgroup, self.blocks]
 
     def __repr__(self):
+        if self.blocks:
+            return "blocks of {}".format(64 * self.blocks)
         return "{}x{}u{}w{}".format(self.rows, self.columns, self.unroll, self.workgroup)
+
+
+def problem_key(node):
+    """What a measurement is kept under: the operation, its shapes and parameters."""
+    shapes = ["x".join([str(d) for d in s.shape]) for s in node.srcs]
+    return "{} {} {} {}".format(node.op, node.dtype.name, " ".join(shapes), node.arg or "").strip()
 
 
 def cost(problem, rows, columns, kind):
@@ -60,26 +73,31 @@ def cost(problem, rows, columns, kind):
     return waves * (steps * inner + rows * columns * kind.load + 50)
 
 
-def choose(problem, device_class="cpu"):
-    """The Tile the cost model prefers."""
+def candidates(problem, device_class, count=6):
+    """The Tiles that the cost model thinks best, best first."""
     kind = CLASSES[device_class]
     taps = problem.inner[-1] if problem.unrolled else 1
     work = problem.cells() * problem.depth()
     # Long shaders take long to compile: only large problems get large tiles.
     most = min(kind.cells, 64 if work < 1 << 22 else 128 if work < 1 << 26 else 256)
-    best = None
+    found = []
     for rows in ROWS:
         if rows > 1 and rows >= 2 * problem.rows:
             continue
         for columns in COLUMNS:
-            if (columns > 1 and columns >= 2 * problem.columns) or rows * columns * taps > MOST_TAPS:
+            if columns > 1 and columns >= 2 * problem.columns:
                 continue
-            if rows * columns > most:
-                continue
-            c = cost(problem, rows, columns, kind)
-            if best is None or c < best[0]:
-                best = (c, rows, columns)
-    rows, columns = best[1], best[2]
+            if rows * columns <= most and (rows * columns * taps <= MOST_TAPS or rows * columns == 1):
+                found.append((cost(problem, rows, columns, kind), rows, columns))
+    found.sort()
     looped = problem.inner[len(problem.inner) - problem.unrolled - 1]
-    unroll = 4 if taps == 1 and looped % 4 == 0 and rows * columns * 4 <= 2 * MOST_TAPS else 1
-    return Tile(rows, columns, unroll, kind.workgroup)
+    out = []
+    for _, rows, columns in found[:count]:
+        unroll = 4 if taps == 1 and looped % 4 == 0 and rows * columns * 4 <= 2 * MOST_TAPS else 1
+        out.append(Tile(rows, columns, unroll, kind.workgroup))
+    return out
+
+
+def choose(problem, device_class):
+    """The Tile that the cost model prefers."""
+    return candidates(problem, device_class, 1)[0]

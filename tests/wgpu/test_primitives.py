@@ -91,6 +91,18 @@ def test_conv(twin, make, shape, weight, stride, padding, dilation, groups):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("width", [4, 5, 6, 9, 13, 17])
+def test_conv_of_a_padded_and_spread_input(twin, make, width):
+    def spread(k, x, w):
+        # A transposed convolution as the functional layer makes it: zeros between the elements, then a convolution.
+        n = x.shape[3]
+        y = k.pad(k.reshape(x, (1, 2, 3, n, 1)), ((0, 0), (0, 0), (0, 0), (0, 0), (0, 1)), 0)
+        y = k.slice(k.reshape(y, (1, 2, 3, 2 * n)), (0, 0, 0, 0), (1, 2, 3, 2 * n - 1), (1, 1, 1, 1))
+        return k.conv(y, w, None, (1, 1), ((1, 1), (1, 2)), (1, 1), 1)
+
+    twin.check(spread, make((1, 2, 3, width)), make((3, 2, 3, 3)), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("op", ["max", "sum"])
 @pytest.mark.parametrize(
     "shape, kernel, stride, padding, dilation",

@@ -1,0 +1,138 @@
+"""Measures which tile serves each matrix product and convolution of a model best on this device, and remembers it.
+
+`compile(model, *examples, tune=True)` measures; every later plan on the same device uses what was found. The file is
+`cache_path()`; deleting it, or `clear()`, forgets everything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from .contraction import Problem, problem
+from .matmul_kernel import serves
+from .node import Node
+from .plan import make_plan
+from .runtime import run_once
+from .tiles import Tile, candidates, problem_key
+
+VERSION = 1  # of the kernels: raise it when they change so that old measurements mislead
+
+
+def cache_path() -> Path:
+    """Where measurements are kept: tiles.json in $EMBERLET_CACHE, else in the platform's cache folder."""
+    given = os.environ.get("EMBERLET_CACHE")
+    if given:
+        return Path(given) / "tiles.json"
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", str(Path.home() / "AppData" / "Local")))
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")))
+    return base / "emberlet" / "tiles.json"
+
+
+def clear() -> None:
+    """Forget every measurement of every device."""
+    cache_path().unlink(missing_ok=True)
+
+
+def device_name(device: Any) -> str:
+    """What measurements are kept under: the adapter and its driver."""
+    info = device.raw.adapter_info
+    return " / ".join(str(info.get(k) or "") for k in ("vendor", "device", "description", "backend_type"))
+
+
+def _stored() -> dict[str, Any]:
+    try:
+        found = json.loads(cache_path().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) and found.get("version") == VERSION else {}
+
+
+def load(device: Any) -> dict[str, Tile]:
+    """problem key -> Tile, as measured on this device before; what is malformed is left out."""
+    tiles = {}
+    for key, value in _stored().get("devices", {}).get(device_name(device), {}).items():
+        if isinstance(value, list) and len(value) == 5 and all(isinstance(v, int) and v >= 0 for v in value):
+            tiles[key] = Tile(*value)
+    return tiles
+
+
+def save(device: Any, tiles: dict[str, Tile]) -> None:
+    """Add measurements to the file. One that cannot be written is told of, and does no harm."""
+    stored = _stored() or {"version": VERSION, "devices": {}}
+    own = stored.setdefault("devices", {}).setdefault(device_name(device), {})
+    own.update({key: tile.numbers() for key, tile in tiles.items()})
+    path = cache_path()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_suffix(f".{os.getpid()}.tmp")
+        scratch.write_text(json.dumps(stored, indent=1, sort_keys=True), encoding="utf-8")
+        scratch.replace(path)
+    except OSError as error:
+        print(f"emberlet: tile sizes could not be kept in {path}: {error}", file=sys.stderr)
+
+
+def tune(roots: list[Node], backend: Any) -> dict[str, Tile]:
+    """Measure the contractions among what `roots` depend on that were not measured before; returns what was found."""
+    from .node import topological
+
+    options = backend.options
+    found = {}
+    for node in topological(roots):
+        if node.op not in ("matmul", "conv") or not node.count:
+            continue
+        what = problem(node)
+        key = problem_key(node)
+        if what.depth() == 0 or key in options.tiles or key in found:
+            continue
+        found[key] = _best(node, what, backend)
+    options.tiles.update(found)
+    if found:
+        save(backend.device, found)
+    return found
+
+
+def _best(node: Node, what: Problem, backend: Any) -> Tile:
+    options = backend.options
+    srcs = []
+    for s in node.srcs:
+        leaf = Node("data", (), bytes(4 * s.count), s.dtype, s.shape)
+        backend.upload(leaf)
+        srcs.append(leaf)
+    tries = candidates(what, options.device_class)
+    if serves(what, options):
+        tries += [Tile(0, 0, 0, 0, blocks) for blocks in (1, 2)]
+    best: tuple[float, Tile] | None = None
+    for tile in tries:
+        options.tile = tile
+        try:
+            plan, externals = make_plan([Node(node.op, tuple(srcs), node.arg, node.dtype, node.shape)], options)
+        finally:
+            options.tile = None
+        seconds = _time(backend, plan, [n.buffer for n in externals], best[0] if best else float("inf"))
+        if best is None or seconds < best[0]:
+            best = (seconds, tile)
+    assert best is not None
+    return best[1]
+
+
+def _time(backend: Any, plan: Any, buffers: list[Any], limit: float) -> float:
+    """Seconds of the fastest of a few runs; given up early where it is far slower than `limit`."""
+    shortest = float("inf")
+    for turn in range(6):
+        begin = time.perf_counter()
+        (out,) = run_once(backend.device, plan, buffers)
+        backend.device.read(out, 4)
+        if turn:  # the first one compiles
+            shortest = min(shortest, time.perf_counter() - begin)
+            if shortest > 2 * limit:
+                break
+    return shortest
