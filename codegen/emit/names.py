@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterable
 
 MAX_LENGTH = 28
+_PARAMETER = re.compile(
+    r"(.{2,}?)_(w|b|weights?|bias(?:es)?|kernel|gamma|beta|scale|mean|var|riv|rm|s)(?:_\d+)?", re.IGNORECASE
+)
 MAX_LOCAL = 22  # two of them, an operator and a third fit a line
 
 # What the generated code itself refers to; no variable, field or class may take these names.
@@ -78,10 +81,8 @@ def owner_of(name: str) -> str:
         return ""
     if "." in name:
         return name.rpartition(".")[0]
-    found = re.fullmatch(
-        r"(.{2,}?)_(w|b|weights?|bias(es)?|kernel|gamma|beta|scale|riv|rm|s)(_\d+)?", name, re.IGNORECASE
-    )
-    return found[1] if found else ""
+    found = _PARAMETER.fullmatch(name)
+    return found[1] if found and not re.fullmatch(r"\w?\d+", found[1]) else ""
 
 
 class Names:

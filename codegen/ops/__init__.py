@@ -1,6 +1,6 @@
 """Operators: one class each, in a file per family. `AnyNode` is the union of all, and the registry is made from it.
 
-Adding an operator: see docs/adding-an-operator.md.
+Adding an operator: see docs/add-an-operator.md.
 """
 
 from __future__ import annotations
