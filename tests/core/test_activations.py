@@ -120,7 +120,6 @@ OVERRIDE_CALLS = {
     "conv_transpose": lambda x: F.conv_transpose(x, F.reshape(x, (3, 2, -1))[:, :, :3], None, 2, 1, 1),
     "signbit": lambda x: F.signbit(x),
     "dft": lambda x: F.dft(x[:, :, :2], axis=1),
-    "dft": lambda x: F.dft(F.reshape(x, (2, 12, 1)), axis=1),
     "batch_norm": lambda x: F.batch_norm(x, x[0, :, 0], abs(x[0, :, 1]), x[0, :, 2], x[0, :, 3]),
     "dot_product_attention": lambda x: F.attention(x, x, x, num_heads=2, is_causal=True),
     "lstm_steps": lambda x: F.lstm(x, F.ones_like(x).tile((1, 4, 1))[:1], F.ones_like(x).tile((1, 4, 1))[:1, :, :3])[0],
