@@ -16,6 +16,15 @@ MAX_INPUTS = 7  # of a kernel of one's own: WebGPU grants 8 storage buffers, and
 MAX_PLANS = 256  # plans kept for graphs that were realised before
 
 
+def _warn(text):
+    try:
+        from warnings import warn
+    except ImportError:  # a port without warnings
+        print("emberlet: " + text)
+        return
+    warn(text, stacklevel=4)
+
+
 class WgpuBackend(Backend):
     """Tensors on GPU number `index`. strict: an operation that would be computed on the host raises instead.
 
@@ -34,6 +43,7 @@ class WgpuBackend(Backend):
         self._host = None
         self.strict = strict
         self.fallbacks = {}
+        self._warned = False
         self.tracing = False
         self.planning = planning
         self._options = None
@@ -74,6 +84,9 @@ class WgpuBackend(Backend):
     # -- recording ------------------------------------------------------------------------------------------------
 
     def _tensor(self, op, srcs, arg, dtype, shape):
+        if dtype is dtypes.float64 and not self._warned:
+            self._warned = True
+            _warn("the GPU computes float64 in float32: {!r} gives about 7 digits, not 16".format(self))
         return Tensor(Node(op, srcs, arg, dtype, tuple(shape)), dtype, tuple(shape), self)
 
     def _record(self, name, tensors, args, op, arg, dtype, shape):

@@ -112,6 +112,17 @@ def test_where_broadcasts_three_operands(twin, make):
     twin.check(lambda k, c, a, b: k.where(c, a, b), condition, a, b)
 
 
+def test_float64_is_computed_in_float32_and_says_so_once(gpu):
+    from emberlet.wgpu_backend import WgpuBackend
+
+    backend = WgpuBackend(device=gpu.device)
+    with pytest.warns(UserWarning, match="computes float64 in float32") as told:
+        x = backend.from_list([1.0, 0.1], dtypes.float64, (2,))
+        y = backend.binary("add", x, x)
+    assert len(told) == 1
+    np.testing.assert_allclose(backend.to_list(y), [2.0, 0.2], rtol=1e-7)
+
+
 def test_int64_values_beyond_32_bits_are_computed_on_the_host_and_counted(gpu, twin, make):
     before = gpu.fallbacks.get("binary", 0)
     x = make.of([1 << 40, -5, 7], dtypes.int64)
