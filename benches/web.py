@@ -35,6 +35,7 @@ class Work:
     names: tuple[str, ...]
     peer: str
     target: float
+    expected: np.ndarray[Any, np.dtype[np.float32]]
     model: Path | None = None
 
 
@@ -44,7 +45,7 @@ class Line:
     dispatches: int
     start: dict[str, float]
     times: dict[str, list[float]]
-    difference: float
+    difference: dict[str, float]
 
     @property
     def ratio(self) -> float:
@@ -67,18 +68,23 @@ def works(folder: Path) -> list[tuple[Work, int]]:
     for name, path in models().items():
         import onnxruntime
 
-        wanted = onnxruntime.InferenceSession(str(path)).get_inputs()[0]
+        session = onnxruntime.InferenceSession(str(path))
+        wanted = session.get_inputs()[0]
         shape = tuple(d if isinstance(d, int) else 1 for d in wanted.shape)
         x = rng.standard_normal(shape, dtype=np.float32)
+        (expected,) = session.run(None, {wanted.name: x})
         model = codegen.load(str(path), backend="numpy")
         plan = plan_file.save(str(folder / f"{name}.plan"), model, tensor(x))
         found.append(
-            (Work(name, folder / f"{name}.plan", (x,), (wanted.name,), "onnxruntime", 5.0, path), len(plan.steps))
+            (
+                Work(name, folder / f"{name}.plan", (x,), (wanted.name,), "onnxruntime", 5.0, expected, path),
+                len(plan.steps),
+            )
         )
     a, b = (rng.standard_normal((SIZE, SIZE), dtype=np.float32) for _ in range(2))
     product = folder / "matmul.plan"
     plan = plan_file.save(str(product), lambda p, q: p @ q, tensor(a), tensor(b), inputs=["p", "q"])
-    found.append((Work(f"matmul {SIZE}", product, (a, b), ("a", "b"), "jax", 3.0), len(plan.steps)))
+    found.append((Work(f"matmul {SIZE}", product, (a, b), ("a", "b"), "jax", 3.0, a @ b), len(plan.steps)))
     return found
 
 
@@ -108,8 +114,8 @@ def measure(page: Any, work: Work, dispatches: int, folder: Path) -> Line:
         for engine in times:
             key = f"{engine} {work.name}"
             times[engine] += page.evaluate("(x) => measure(x)", {"key": key, "calls": CALLS}, timeout=240000)
-    scale = np.abs(results[work.peer]).max()
-    difference = float(np.abs(results["emberlet"] - results[work.peer]).max() / scale)
+    scale = np.abs(work.expected).max()
+    difference = {e: float(np.abs(r - work.expected.ravel()).max() / scale) for e, r in results.items()}
     line = Line(work, dispatches, start, times, difference)
     print(f"  {work.name}: {min(times['emberlet']):.2f} ms, {work.peer} {min(times[work.peer]):.2f} ms", flush=True)
     return line
@@ -119,13 +125,13 @@ def table(lines: list[Line], adapter: str, chromium: str) -> str:
     out = [
         "# In a browser tab",
         "",
-        f"Chromium {chromium}, adapter {adapter}. Milliseconds a call, result on the host, best (median) of"
-        f" {ROUNDS * CALLS}, in turns; written by",
-        "`python3 dev.py bench web`. emberlet runs a saved plan under MicroPython's Wasm; *start* is from nothing to the",
-        "first result. Differences are relative to the largest element.",
+        f"Chromium {chromium}, adapter {adapter}. Milliseconds a call, result on the host, best (median)",
+        f"of {ROUNDS * CALLS}, in turns; written by `python3 dev.py bench web`. emberlet runs a saved plan under's",
+        "MicroPython's Wasm; *start* is from nothing to the first result. Errors are against onnxruntime on the CPU (NumPy for the",
+        "product), relative to the largest element.",
         "",
-        "| work | dispatches | emberlet | peer | peer's | ratio | asked | start | peer's start | difference |",
-        "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|",
+        "| work | dispatches | emberlet | peer | peer's | ratio | asked | start | its start | error | its error |",
+        "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     names = {"onnxruntime": "onnxruntime-web 1.30.0", "jax": "jax-js 0.1.25"}
     for x in lines:
@@ -133,7 +139,8 @@ def table(lines: list[Line], adapter: str, chromium: str) -> str:
         out.append(
             f"| {x.work.name} | {x.dispatches} | {min(own):.2f} ({median(own):.2f}) | {names[x.work.peer]} |"
             f" {min(other):.2f} ({median(other):.2f}) | {x.ratio:.1f} | {x.work.target:.0f} |"
-            f" {x.start['emberlet']:.0f} | {x.start[x.work.peer]:.0f} | {x.difference:.1e} |"
+            f" {x.start['emberlet']:.0f} | {x.start[x.work.peer]:.0f} |"
+            f" {x.difference['emberlet']:.1e} | {x.difference[x.work.peer]:.1e} |"
         )
     return "\n".join(out) + "\n"
 
