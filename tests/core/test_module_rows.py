@@ -13,6 +13,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import nn
+from support.every_backend import WGPU, watch
 from support.micropython import Port
 from support.paths import ROOT
 
@@ -20,9 +21,9 @@ from .module_rows import HELPERS, SECTIONS, Row
 
 DOCS = ROOT / "docs" / "modules.md"
 BEGIN, END = "<!-- rows: begin (written by tests/core/test_module_rows.py) -->", "<!-- rows: end -->"
-COLUMNS = ("python", "numpy", "MicroPython")
+COLUMNS = ("python", "numpy", "wgpu", "MicroPython")
 ROWS = [row for rows in SECTIONS.values() for row in rows]
-outcomes: dict[tuple[str, str], bool] = {}
+outcomes: dict[tuple[str, str], str] = {}  # what the table shows
 
 
 def largest_difference(row: Row, names: dict[str, Any]) -> float:
@@ -43,17 +44,18 @@ def largest_difference(row: Row, names: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[r.burn for r in ROWS])
-@pytest.mark.parametrize("name", ["python", "numpy"])
+@pytest.mark.parametrize("name", ["python", "numpy", WGPU])
 def test_row_of_the_book(name, row, tmp_path):
-    outcomes[row.burn, name] = False
+    outcomes[row.burn, name] = "✗"
     names = {"emberlet": emberlet, "nn": nn, "path": str(tmp_path / "m.bpk")}
     exec(HELPERS, names)
     emberlet.set_default_backend(name)
+    mark = watch(emberlet.get_backend(name))
     try:
         assert largest_difference(row, names) < 1e-4
     finally:
         emberlet.set_default_backend(None)
-    outcomes[row.burn, name] = True
+    outcomes[row.burn, name] = mark()
 
 
 SCRIPT = """
@@ -123,7 +125,7 @@ def on_micropython(unix_port: Port, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.mark.parametrize("index", range(len(ROWS)), ids=[r.burn for r in ROWS])
 def test_row_of_the_book_on_micropython(on_micropython, index):
     row = ROWS[index]
-    outcomes[row.burn, "MicroPython"] = on_micropython[index] == "right"
+    outcomes[row.burn, "MicroPython"] = "✓" if on_micropython[index] == "right" else "✗"
     assert on_micropython[index] == "right", row.emberlet
 
 
@@ -133,7 +135,7 @@ def table() -> str:
         lines += ["", f"### {section}", "", "| Burn | emberlet | " + " | ".join(COLUMNS) + " | |"]
         lines.append("|---|---|" + "---|" * len(COLUMNS) + "---|")
         for row in rows:
-            marks = ["✓" if outcomes[row.burn, column] else "✗" for column in COLUMNS]
+            marks = [outcomes[row.burn, column] for column in COLUMNS]
             lines.append(f"| `{row.burn}` | `{row.emberlet}` | " + " | ".join(marks) + f" | {row.note} |")
     return "\n".join(lines) + "\n"
 

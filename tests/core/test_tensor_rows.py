@@ -14,6 +14,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from support.every_backend import WGPU, watch
 from support.micropython import Port
 from support.paths import ROOT
 
@@ -21,9 +22,9 @@ from .tensor_rows import OPERANDS, SECTIONS, Row
 
 DOCS = ROOT / "docs" / "tensors.md"
 BEGIN, END = "<!-- rows: begin (written by tests/core/test_tensor_rows.py) -->", "<!-- rows: end -->"
-COLUMNS = ("python", "numpy", "MicroPython")
+COLUMNS = ("python", "numpy", "wgpu", "MicroPython")
 ROWS = [(section, n, row) for section, rows in SECTIONS.items() for n, row in enumerate(rows)]
-outcomes: dict[tuple[str, int, str], bool] = {}
+outcomes: dict[tuple[str, int, str], str] = {}  # what the table shows
 
 
 def expected_of(row: Row) -> Any:
@@ -44,10 +45,11 @@ def close(found: Any, expected: Any) -> bool:
 
 
 @pytest.mark.parametrize(("section", "n", "row"), ROWS, ids=[r.burn for _, _, r in ROWS])
-@pytest.mark.parametrize("name", ["python", "numpy"])
+@pytest.mark.parametrize("name", ["python", "numpy", WGPU])
 def test_row_of_the_book(name, section, n, row):
-    outcomes[section, n, name] = False
+    outcomes[section, n, name] = "✗"
     emberlet.set_default_backend(name)
+    mark = watch(emberlet.get_backend(name))
     try:
         operands = {k: emberlet.asarray(v) for k, v in OPERANDS.items()}
         found = eval(row.emberlet, {"emberlet": emberlet, "F": F, **operands})
@@ -55,7 +57,7 @@ def test_row_of_the_book(name, section, n, row):
         emberlet.set_default_backend(None)
     found = found.tolist() if isinstance(found, emberlet.Tensor) else found
     assert close(found, expected_of(row)), f"{row.emberlet} gave {found}, expected {expected_of(row)}"
-    outcomes[section, n, name] = True
+    outcomes[section, n, name] = mark()
 
 
 SCRIPT = """
@@ -99,7 +101,7 @@ def on_micropython(unix_port: Port, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.mark.parametrize("index", range(len(ROWS)), ids=[r.burn for _, _, r in ROWS])
 def test_row_of_the_book_on_micropython(on_micropython, index):
     section, n, row = ROWS[index]
-    outcomes[section, n, "MicroPython"] = on_micropython[index] == "right"
+    outcomes[section, n, "MicroPython"] = "✓" if on_micropython[index] == "right" else "✗"
     assert on_micropython[index] == "right", row.emberlet
 
 
@@ -109,7 +111,7 @@ def table() -> str:
         lines += ["", f"### {section}", "", "| Burn | emberlet | " + " | ".join(COLUMNS) + " | |"]
         lines.append("|---|---|" + "---|" * len(COLUMNS) + "---|")
         for n, row in enumerate(rows):
-            marks = ["✓" if outcomes[section, n, column] else "✗" for column in COLUMNS]
+            marks = [outcomes[section, n, column] for column in COLUMNS]
             code = row.emberlet.replace("|", "\\|")
             burn = row.burn.replace("|", "\\|")
             lines.append(f"| `{burn}` | `{code}` | " + " | ".join(marks) + f" | {row.note} |")
