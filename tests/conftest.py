@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ PORTS = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # What was tuned on this machine must not decide which kernels are tested.
+    os.environ.setdefault("EMBERLET_CACHE", tempfile.mkdtemp(prefix="emberlet-tests-"))
     config.addinivalue_line("markers", "needs(*components): skip, or fail in CI, where one of these is not installed")
 
 
