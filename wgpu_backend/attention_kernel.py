@@ -116,7 +116,7 @@ class _Attention:
         groups = (self.threads + self.width - 1) // self.width
         values = {"workgroup": self.width, "flat": flat(groups, "lane", self.width), "body": out.text()}
         values["rows"] = self.rows
-        shape = _Shape(name, low, self.item.node.dtype, self.threads)
+        shape = _Shape(name, low, self.item.node.word, self.threads)
         shape.vector_out = self.vector_out
         return finish(shape, "attention.wgsl", values, spread(groups))
 
@@ -136,7 +136,7 @@ class _Attention:
                 at = [self.batch, self.head, lines[r], ix.const(d)]
                 cells.append(self.low.place(self.item, at, self.low.round(value, self.node.dtype)))
             out.append(cells)
-        self.vector_out = storage.word(self.item.node.dtype) == "f32" and self.depth % 4 == 0
+        self.vector_out = self.item.node.word[0] == "f" and self.depth % 4 == 0
         for cells in out:
             for at in range(0, self.depth, 4):
                 if self.vector_out and not ix.consecutive([store for _, store in cells[at : at + 4]]):
@@ -150,8 +150,8 @@ class _Attention:
             for d in range(0, self.depth, 4 if self.vector_out else 1):
                 value, store = results[r][d]
                 if self.vector_out:
-                    out.store_four("out", results[r][d : d + 4], "f32")
+                    out.store_four("out", results[r][d : d + 4], self.item.node.word)
                 else:
-                    out.store("out", store, value, self.item.node.dtype)
+                    out.store("out", store, value, self.item.node.word)
             if self.ragged and r:
                 out.close()

@@ -149,8 +149,8 @@ class Planned:
                 kept[self.plan.externals[i]] = backend.upload(externals[i])
         # (position of the argument, its number of elements), for inputs that the results depend on
         self.arguments = [n for n in traced.inputs if n.arg in given]
-        inputs = [(given[n.arg], n.count * 4) for n in self.arguments]
-        results = [(self.plan.outputs[i], computed[i].count * 4) for i in range(len(computed))]
+        inputs = [(given[n.arg], n.nbytes) for n in self.arguments]
+        results = [(self.plan.outputs[i], computed[i].nbytes) for i in range(len(computed))]
         self.program = Program(backend.device, self.plan, kept, inputs, results)
 
     def words(self, arguments):
@@ -158,7 +158,7 @@ class Planned:
         out = []
         for node in self.arguments:
             x = arguments[node.arg]
-            words = storage.widen(x.backend.to_bytes(x), x.dtype, x.size)
+            words = storage.widen(x.backend.to_bytes(x), x.dtype, x.size, node.word == "f16")
             if words is None:
                 raise BackendError(
                     "input {} holds 64-bit integers beyond 32 bits, which a plan does not take".format(node.arg)
@@ -175,5 +175,5 @@ class Planned:
             if r.count:
                 words = data[at]
                 at += 1
-            tensors.append(Tensor(Node("data", (), words, r.dtype, r.shape), r.dtype, r.shape, self.backend))
+            tensors.append(Tensor(Node("data", (), words, r.dtype, r.shape, r.word), r.dtype, r.shape, self.backend))
         return put_together(self.structure, tensors)

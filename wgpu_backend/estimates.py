@@ -26,4 +26,4 @@ def flops(item):
 
 def nbytes(item, kernel):
     """Bytes of every input once and of what is written."""
-    return 4 * (sum([n.count for n in kernel.inputs]) + item.node.count)
+    return sum([n.nbytes for n in kernel.inputs]) + item.node.nbytes

@@ -161,7 +161,7 @@ class Fusion:
             if state.kind == "open" or (state.kind == "inline" and self._members_cost(state) > 2 * CHEAP):
                 state = self._store(s)
             leaves.update(state.leaves)
-        anchor = Node("rows", tuple(outside), region, node.dtype, node.shape)
+        anchor = Node("rows", tuple(outside), region, node.dtype, node.shape, node.word)
         while len(leaves) > self.max_inputs and self._store_one(anchor):
             leaves = _joined(*[self.states[id(s)].leaves for s in outside])
         return self._end(node, _State("open", leaves, {}, anchor, ()))

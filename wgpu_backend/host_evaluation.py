@@ -14,13 +14,14 @@ def evaluate(nodes, host):
         srcs = [values[id(s)] for s in node.srcs]
         values[id(node)] = _EVALUATE[node.op](host, node, srcs) if node.op in _EVALUATE else _leaf(host, node)
     for n in nodes:
-        n.arg = storage.widen(host.to_bytes(values[id(n)]), n.dtype, n.count)
+        n.arg = storage.widen(host.to_bytes(values[id(n)]), n.dtype, n.count, n.word == "f16")
         n.op = "data"
         n.srcs = ()
 
 
 def _leaf(host, node):
-    return host.from_bytes(storage.narrow(node.arg, node.dtype, node.count), node.dtype, node.shape)
+    data = storage.narrow(node.arg, node.dtype, node.count, node.word == "f16")
+    return host.from_bytes(data, node.dtype, node.shape)
 
 
 def _sort_runs(host, node, srcs):

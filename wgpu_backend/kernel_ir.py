@@ -4,7 +4,8 @@ A `Value` is one scalar of an expression tree; equal trees are shared (`Builder`
 Value once computes nothing twice. `Loop` describes a kernel: for every element of an iteration space, optionally fold
 `reduction.body` over inner counters, then evaluate `result` and store it at an index. wgsl.py renders this as WGSL.
 
-Value types are "f32", "f16", "i32", "u32" and "bool"; a dtype's storage and computing types are in storage.py.
+Value types are "f32", "i32", "u32" and "bool"; how elements are stored is another matter (storage.py): f16 is read as
+f32.
 """
 
 from . import index as ix
@@ -105,16 +106,16 @@ class Reduction:
 class Loop:
     """One kernel over `count` values of the counter "g".
 
-    cells: the (Value, Index) that each stores in the output, in dtype `dtype`: one, or four neighbours; vector_out:
+    cells: the (Value, Index) that each stores in the output, an array of `word`: one, or four neighbours; vector_out:
     those four go into one vector; reduction: a Reduction or None. inputs: the graph nodes bound to slots 0, 1, …;
     `types[slot]` is what each is an array of.
     """
 
-    def __init__(self, name, count, cells, dtype, reduction, inputs, types):
+    def __init__(self, name, count, cells, word, reduction, inputs, types):
         self.name = name
         self.count = count
         self.cells = cells
-        self.dtype = dtype
+        self.word = word
         self.reduction = reduction
         self.inputs = inputs
         self.types = types

@@ -1,6 +1,6 @@
 """From an item of the fused graph to a kernel: which template serves it."""
 
-from . import loop_kernel, storage
+from . import loop_kernel
 from .lowering import Lowering
 from .reductions import specification
 
@@ -107,7 +107,7 @@ def _contraction(item, stored, options):
     if tile is None:
         if loop_kernel.wants_group(what.cells(), what.depth(), options.device_class):
             return None
-        if matmul_kernel.serves(what, options) and storage.word(item.anchor.dtype) == "f32":
+        if matmul_kernel.serves(what, options) and item.anchor.word[0] == "f":
             return matmul_kernel.matmul(item, stored, describe(item), options)
         tile = choose(what, options.device_class)
     if tile.blocks:

@@ -3,12 +3,12 @@
 from emberlet.errors import BackendError
 from emberlet.shapes import size
 
-from . import storage, wgsl
+from . import wgsl
 from .loop_kernel import Kernel, flat, spread
 from .template import read, render
 
 
-def prepared(name, source, inputs, dtype, shape, groups, values):
+def prepared(name, source, inputs, word, shape, groups, values):
     """(source, groups) of a kernel to be launched: the template filled in, the workgroups as (x, y, z)."""
     groups = tuple(groups)
     given = dict(values or {})
@@ -28,8 +28,8 @@ def prepared(name, source, inputs, dtype, shape, groups, values):
         given["name"] = name
         given["count"] = size(shape)
         given["bindings"] = wgsl.bindings(
-            [storage.word(x.dtype) for x in inputs],
-            storage.word(dtype),
+            [x.data.word for x in inputs],
+            word,
             "".join([_read(i) for i in range(len(inputs))]),
         )[0]
         source = render(source, given)

@@ -21,11 +21,12 @@ def lay_out(roots, compute, memo):
         rank = len(weight.shape)
         if id(weight) not in memo:
             order = tuple(range(1, rank)) + (0,)
-            stored = Node("permute", (weight,), order, weight.dtype, tuple([weight.shape[a] for a in order]))
+            shape = tuple([weight.shape[a] for a in order])
+            stored = Node("permute", (weight,), order, weight.dtype, shape, weight.word)
             memo[id(weight)] = (weight, stored)
             wanted.append(stored)
         stored = memo[id(weight)][1]
         back = (rank - 1,) + tuple(range(rank - 1))
-        node.srcs = (node.srcs[0], Node("permute", (stored,), back, weight.dtype, weight.shape))
+        node.srcs = (node.srcs[0], Node("permute", (stored,), back, weight.dtype, weight.shape, weight.word))
     if wanted:
         compute(wanted)

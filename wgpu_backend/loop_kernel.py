@@ -1,6 +1,6 @@
 """WGSL for a Loop: one invocation an element, or one workgroup an element where a long reduction has few results."""
 
-from . import storage, wgsl
+from . import wgsl
 from .reductions import identity
 from .template import read, render
 
@@ -89,10 +89,10 @@ def render_loop(loop):
         if red.op[:3] == "arg":
             renderer.reduced = "i32(best)"
     if loop.vector_out:
-        renderer.store_four("out", loop.cells, storage.word(loop.dtype))
+        renderer.store_four("out", loop.cells, loop.word)
     else:
         for result, store in loop.cells:
-            renderer.store("out", store, result, loop.dtype)
+            renderer.store("out", store, result, loop.word)
     width = WORKGROUP if loop.count < LARGE else LARGE_WORKGROUP
     groups = (loop.count + width - 1) // width
     values["workgroup"] = width
@@ -106,7 +106,7 @@ def finish(loop, template, values, groups):
     values["name"] = loop.name
     values["count"] = loop.count
     body = values["body"] + values.get("fold", "") + values.get("start", "")
-    values["bindings"], slots = wgsl.bindings(loop.types, storage.word(loop.dtype), body, loop.vector_out)
+    values["bindings"], slots = wgsl.bindings(loop.types, loop.word, body, loop.vector_out)
     return Kernel(loop.name, wgsl.finish(render(read(template), values)), [loop.inputs[i] for i in slots], groups)
 
 
@@ -155,7 +155,7 @@ def _group_kernel(loop, red, values):
     else:
         template = "reduce_group.wgsl"
         values["combine"] = combine(red.op, red.type, "acc", "other")
-    after.store("out", loop.cells[0][1], loop.cells[0][0], loop.dtype)
+    after.store("out", loop.cells[0][1], loop.cells[0][0], loop.word)
     values["workgroup"] = width
     values["flat"] = flat(loop.count, "lane", 0)
     values["extent"] = extent

@@ -40,7 +40,7 @@ class Lowering:
         if found is None:
             found = self._slots[id(node)] = len(self.inputs)
             self.inputs.append(node)
-            self.types.append(storage.word(node.dtype))
+            self.types.append(node.word)
         return found
 
     def load(self, node, flat):
@@ -59,7 +59,8 @@ class Lowering:
             slot = v.attr[0]
         if not ix.consecutive([v.attr[1] for v in four]):
             return None
-        self.types[slot] = "vec4<f32>"
+        if self.types[slot][:4] != "vec4":
+            self.types[slot] = "vec4<{}>".format(self.types[slot])
         at = ix.floordiv(four[0].attr[1], 4)
         whole = self.build.make("load4", "vec4", (), (slot, at), (slot, at.key))
         return [self.build.make("component", "f32", (whole,), i) for i in range(4)]
@@ -150,7 +151,7 @@ class Lowering:
                 whole, starts = item.region
                 store = ix.flatten([ix.add(indices[i], ix.const(starts[i])) for i in range(len(starts))], whole.shape)
             cells.append((self.value(node, indices), store))
-        loop = Loop(name, node.count // len(cells), cells, node.dtype, self.reduction, self.inputs, self.types)
+        loop = Loop(name, node.count // len(cells), cells, node.word, self.reduction, self.inputs, self.types)
         if wide:
             self._widen_loads()
             loop.vector_out = ix.consecutive([store for _, store in cells])

@@ -4,7 +4,7 @@ Serves every contraction with one inner counter: batched products of any layout,
 """
 
 from . import index as ix
-from . import storage, wgsl
+from . import wgsl
 from .contraction import problem
 from .loop_kernel import finish, flat, spread
 from .lowering import Lowering
@@ -113,7 +113,7 @@ class _Blocked:
             "multiply": "\n".join(multiply),
             "body": out.text(),
         }
-        shape = _Shape(name, low, self.item.node.dtype, self.groups)
+        shape = _Shape(name, low, self.item.node.word, self.groups)
         shape.vector_out = self.vector_out
         return finish(shape, "matmul.wgsl", values, spread(self.groups))
 
@@ -161,7 +161,7 @@ class _Blocked:
                 value = low.build.make("variable", "f32", (), "acc{}_{}.{}".format(i, j // 4, "xyzw"[j % 4]))
                 value = low.round(value, self.item.anchor.dtype)
                 cells.append(low.place(self.item, what.out(self.grid, row, column), value))
-        self.vector_out = what.columns % 4 == 0 and storage.word(self.item.node.dtype) == "f32"
+        self.vector_out = what.columns % 4 == 0 and self.item.node.word[0] == "f"
         for at in range(0, len(cells), 4):
             if self.vector_out and not ix.consecutive([store for _, store in cells[at : at + 4]]):
                 self.vector_out = False
@@ -180,9 +180,9 @@ class _Blocked:
                     out.open("if ({} < {}u) {{".format(out.index(column), what.columns))
                 at = i * wide + j
                 if self.vector_out:
-                    out.store_four("out", cells[at : at + 4], "f32")
+                    out.store_four("out", cells[at : at + 4], self.item.node.word)
                 else:
-                    out.store("out", cells[at][1], cells[at][0], self.item.node.dtype)
+                    out.store("out", cells[at][1], cells[at][0], self.item.node.word)
                 if what.columns % self.block:
                     out.close()
             if what.rows % self.block:

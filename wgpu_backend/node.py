@@ -3,6 +3,8 @@
 from emberlet.errors import BackendError
 from emberlet.shapes import size
 
+from . import storage
+
 LEAVES = ("data", "buffer", "input", "host")
 CONSTANTS = ("full", "arange", "random")
 MOVEMENT = ("reshape", "permute", "expand", "slice", "pad", "concat")
@@ -16,12 +18,13 @@ class Node:
     op and arg: "data" words as bytes, not uploaded yet; "buffer" realised; "input" a placeholder while a plan is
     traced (arg its name); "host" a tensor that does not live on the GPU (arg the host backend's Tensor); otherwise an
     operation over `srcs`, whose `arg` are its parameters (backend.py records them, lowering.py reads them).
-    buffer: the Allocation holding the elements, one 32-bit word each, row-major; None until realised.
+    buffer: the Allocation holding the elements, row-major, one `word` each ("f32", "i32", "u32", or "f16" for float16
+    where the device has it); None until realised.
     """
 
-    __slots__ = ("arg", "buffer", "count", "dtype", "op", "shape", "srcs")
+    __slots__ = ("arg", "buffer", "count", "dtype", "op", "shape", "srcs", "word")
 
-    def __init__(self, op, srcs, arg, dtype, shape):
+    def __init__(self, op, srcs, arg, dtype, shape, word=None):
         self.op = op
         self.srcs = srcs
         self.arg = arg
@@ -29,6 +32,12 @@ class Node:
         self.shape = shape
         self.count = size(shape)
         self.buffer = None
+        self.word = word or storage.word(dtype)
+
+    @property
+    def nbytes(self):
+        """Bytes of the elements in a buffer, a multiple of 4."""
+        return (self.count * (2 if self.word == "f16" else 4) + 3) // 4 * 4
 
     def become_buffer(self, buffer):
         """The node is realised: it forgets how it was computed, so that what it came from can be freed."""
@@ -81,11 +90,12 @@ def signature(order, roots):
         node = order[i]
         number[id(node)] = i
         if node.op in LEAVES:
-            out.append((node.dtype.name, node.shape))
+            out.append((node.dtype.name, node.word, node.shape))
         else:
             # Numbers by their text: 0, 0.0, -0.0 and False are equal, and NaN is not equal to itself.
             arg = repr(node.arg) if node.op in ("full", "pad", "arange", "random") else node.arg
-            out.append((node.op, arg, node.dtype.name, node.shape, tuple([number[id(s)] for s in node.srcs])))
+            srcs = tuple([number[id(s)] for s in node.srcs])
+            out.append((node.op, arg, node.dtype.name, node.word, node.shape, srcs))
     out.append(tuple([number[id(r)] for r in roots]))
     return tuple(out)
 

@@ -48,13 +48,17 @@ def paged(kernel, sizes, page_bytes, max_bindings):
             binding += 1
         if count > 1:
             names.append(name)
-            functions.append(_accessors(name, element, count, page_bytes // (16 if "vec4" in element else 4)))
+            functions.append(_accessors(name, element, count, page_bytes // _size(element)))
     source = "\n".join(lines)
     at = source.index("@compute")
     body = source[at:]
     for name in names:
         body = _rewritten(body, name)
     return Kernel(kernel.name, source[:at] + "\n\n".join(functions) + "\n\n" + body, kernel.inputs, kernel.groups)
+
+
+def _size(element):
+    return (2 if "f16" in element else 4) * (4 if "vec4" in element else 1)
 
 
 def _accessors(name, element, count, length):

@@ -42,7 +42,7 @@ def plan_with(roots, options, max_inputs):
         key = id(node)
         if key not in number:
             number[key] = len(plan.buffers)
-            plan.buffers.append(Buffer("external", node.count * 4))
+            plan.buffers.append(Buffer("external", node.nbytes))
             plan.externals.append(number[key])
             externals.append(node)
         return number[key]
@@ -71,7 +71,7 @@ def plan_with(roots, options, max_inputs):
         key = id(node)
         if key not in number:
             number[key] = len(plan.buffers)
-            plan.buffers.append(Buffer("output" if key in kept else "temporary", node.count * 4))
+            plan.buffers.append(Buffer("output" if key in kept else "temporary", node.nbytes))
         return number[key]
 
     sources = {}
@@ -79,7 +79,7 @@ def plan_with(roots, options, max_inputs):
         kernel = kernels.build(item, fusion.stored, options)
         whole = item.region[0] if item.region else item.node
         target = buffer_of(whole)
-        sizes = [n.count * 4 for n in kernel.inputs] + [whole.count * 4]
+        sizes = [n.nbytes for n in kernel.inputs] + [whole.nbytes]
         if len(sizes) > options.max_bindings:
             raise TooManyBindings("kernel {} binds {} buffers".format(kernel.name, len(sizes)))
         kernel = paged(kernel, sizes, options.page_bytes, options.max_bindings)

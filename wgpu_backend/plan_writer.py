@@ -11,7 +11,6 @@ from emberlet.backend import get_backend
 from emberlet.errors import ModelError
 from emberlet.tensor import Tensor
 
-from . import storage
 from .host_evaluation import evaluate
 from .kernels import Options
 from .layout import lay_out
@@ -74,7 +73,7 @@ def save(
         name = f"constant{len(fixed)}"
         fixed.append([number, name])
         tensors[name] = burnpack_writer.Source(
-            _WORDS[storage.word(node.dtype)], (node.count,), lambda node=node: node.arg
+            _WORDS[node.word], (node.count,), lambda node=node: node.arg
         )
     names = list(inputs or _argument_names(model, len(examples)))
     ports = []
@@ -110,7 +109,7 @@ def save(
 def _unused(node: Any) -> Any:
     from .plan_data import Buffer
 
-    return Buffer("external", node.count * 4)
+    return Buffer("external", node.nbytes)
 
 
 def _argument_names(model: Any, count: int) -> list[str]:

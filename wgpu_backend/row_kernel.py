@@ -62,7 +62,7 @@ class _Rows:
             self._loop(out)
         elif self.width > 1:
             out.open("if (lane == 0u) {")
-        out.store("out", store, result, self.item.node.dtype)
+        out.store("out", store, result, self.item.node.word)
         if not per_row or self.width > 1:
             out.close()
         values = {"body": out.text(), "scratch": self._scratch()}
@@ -75,7 +75,7 @@ class _Rows:
             groups = (self.count + WORKGROUP - 1) // WORKGROUP
             values["flat"] = flat(groups, "lane", WORKGROUP)
         values["length"] = self.length
-        return finish(_Shape(name, low, self.item.node.dtype, self.count), "rows.wgsl", values, spread(groups))
+        return finish(_Shape(name, low, self.item.node.word, self.count), "rows.wgsl", values, spread(groups))
 
     def _fix(self, reduction, name):
         """From here on the reduction is the variable that holds its result."""

@@ -13,9 +13,9 @@ _GROUP = 256
 class _Shape:
     """What `finish` reads of a Loop."""
 
-    def __init__(self, name, lowering, dtype, count):
+    def __init__(self, name, lowering, word, count):
         self.name = name
-        self.dtype = dtype
+        self.word = word
         self.count = count
         self.inputs = lowering.inputs
         self.types = lowering.types
@@ -40,7 +40,7 @@ def cumulative(item, stored, name):
     read = wgsl.Renderer(lowering.types)
     element = read.name(body)
     write = wgsl.Renderer(lowering.types, "acc")
-    write.store("out", store, result, item.node.dtype)
+    write.store("out", store, result, item.node.word)
     grouped = lines < 512 and length >= 128
     values = {
         "type": type,
@@ -54,7 +54,7 @@ def cumulative(item, stored, name):
         "combine_carry": combine(op, type, "carry", "acc"),
         "workgroup": _GROUP if grouped else WORKGROUP,
     }
-    shape = _Shape(name, lowering, item.node.dtype, lines)
+    shape = _Shape(name, lowering, item.node.word, lines)
     if grouped:
         values["flat"] = flat(lines, "lane", 0)
         return finish(shape, "scan_group.wgsl", values, spread(lines))

@@ -55,17 +55,16 @@ def _by_line(item, stored, name, extent, steps, lines):
     old = build.make("reduced", storage.register(node.dtype))
     result = _combined(lowering, op, old, new, node.dtype)
     copy = wgsl.Renderer(lowering.types)
-    copy.store("out", ix.flatten(copy_to, node.shape), copied, node.dtype)
+    copy.store("out", ix.flatten(copy_to, node.shape), copied, node.word)
     apply = wgsl.Renderer(lowering.types, "(old != 0u)" if node.dtype.is_bool else "old")
     at = apply.index(target)
     apply.line("let at = {};".format(at))
-    apply.line("let old = out[at];")
-    value = apply.name(result)
-    apply.line("out[at] = {};".format("select(0u, 1u, {})".format(value) if node.dtype.is_bool else value))
+    apply.line("let old = {};".format("f32(out[at])" if node.word == "f16" else "out[at]"))
+    apply.line("out[at] = {};".format(apply.stored(result, node.word)))
     values = {"extent": extent, "steps": steps, "fold": copy.text(), "body": apply.text(), "workgroup": WORKGROUP}
     groups = (lines + WORKGROUP - 1) // WORKGROUP
     values["flat"] = flat(groups, "lane", WORKGROUP)
-    return finish(_Shape(name, lowering, node.dtype, lines), "scatter.wgsl", values, spread(groups))
+    return finish(_Shape(name, lowering, node.word, lines), "scatter.wgsl", values, spread(groups))
 
 
 def _by_element(item, stored, name, steps):
@@ -96,8 +95,8 @@ def _by_element(item, stored, name, steps):
         body.line("acc = {};".format(body.name(new)))
         body.close()
         body.close()
-    body.store("out", ix.flatten(at, node.shape), build.make("reduced", storage.register(node.dtype)), node.dtype)
+    body.store("out", ix.flatten(at, node.shape), build.make("reduced", storage.register(node.dtype)), node.word)
     groups = (node.count + WORKGROUP - 1) // WORKGROUP
     values = {"workgroup": WORKGROUP, "flat": flat(groups, "lane", WORKGROUP)}
     values["body"] = start.text() + "\n" + body.text()
-    return finish(_Shape(name, lowering, node.dtype, node.count), "map.wgsl", values, spread(groups))
+    return finish(_Shape(name, lowering, node.word, node.count), "map.wgsl", values, spread(groups))

@@ -53,7 +53,7 @@ def sort_runs(item, stored, name):
         "flat": flat(lines * runs, "lane", 0),
         "body": "out[line * {}u + r] = i32(at);".format(length),
     }
-    shape = _Shape(name, lowering, node.dtype, lines * runs)
+    shape = _Shape(name, lowering, node.word, lines * runs)
     return finish(shape, "sort_runs.wgsl", values, spread(lines * runs))
 
 
@@ -87,4 +87,4 @@ def merge_runs(item, stored, name):
         "workgroup": WORKGROUP,
         "flat": flat(groups, "lane", WORKGROUP),
     }
-    return finish(_Shape(name, lowering, node.dtype, node.count), "merge_runs.wgsl", values, spread(groups))
+    return finish(_Shape(name, lowering, node.word, node.count), "merge_runs.wgsl", values, spread(groups))

@@ -1,9 +1,9 @@
 """How each dtype is held on the GPU, and the packing and widening at the border.
 
-WGSL computes with 32-bit words (f16 where the device has shader-f16), so every element takes one word: floats as f32,
-signed integers as i32, unsigned ones and bool as u32. 64-bit integers are held as 32-bit ones when their values fit;
-`widen` says so when they do not, and the tensor then lives on the host. Narrow floats are held as f32 whose value is
-rounded to the dtype after every operation.
+WGSL computes with 32-bit words, so every element takes one: floats as f32, signed integers as i32, unsigned ones and
+bool as u32. float16 is stored as f16 where the device has shader-f16, and computed in f32 all the same. 64-bit integers
+are held as 32-bit ones when their values fit; `widen` says so when they do not, and the tensor then lives on the host.
+Narrow floats are rounded to the dtype, narrow integers wrapped to it, after every operation.
 """
 
 import struct
@@ -47,13 +47,16 @@ def _numpy():
         return None
 
 
-def widen(data, dtype, count):
-    """Row-major bytes of dtype as bytes of 32-bit words; None where a 64-bit integer does not fit.
+def widen(data, dtype, count, half=False):
+    """Row-major bytes of dtype as bytes of 32-bit words (with `half`, float16 stays as it is, padded to a multiple of
+    4 bytes); None where a 64-bit integer does not fit.
 
     Raises DTypeError for a dtype that does not live on the GPU.
     """
     if dtype.bits == 32:
         return data
+    if half:
+        return data if count % 2 == 0 else bytes(data) + b"\0\0"
     np = _numpy()
     if np is not None and dtype.bits >= 8:
         return _widen_numpy(np, data, dtype)
@@ -81,10 +84,12 @@ def _widen_numpy(np, data, dtype):
         return a.astype(target).tobytes()
 
 
-def narrow(data, dtype, count):
+def narrow(data, dtype, count, half=False):
     """The reverse of `widen`: bytes of words as row-major bytes of dtype."""
     if dtype.bits == 32:
         return data
+    if half:
+        return data[: 2 * count]
     np = _numpy()
     if np is not None and dtype.bits >= 8:
         a = np.frombuffer(data, {"f32": np.float32, "i32": np.int32, "u32": np.uint32}[word(dtype)])
@@ -95,8 +100,10 @@ def narrow(data, dtype, count):
     return _pack(_unpack_code(data, {"f32": "f", "i32": "i", "u32": "I"}[word(dtype)], count), dtype)
 
 
-def from_list(values, dtype):
+def from_list(values, dtype, half=False):
     """Python numbers as bytes of words; None where a 64-bit integer does not fit."""
+    if half:
+        return widen(_pack([float(v) for v in values], dtype), dtype, len(values), True)
     kind = word(dtype)
     if kind is None:
         raise DTypeError("dtype {} is not held on the GPU".format(dtype))
@@ -111,8 +118,10 @@ def from_list(values, dtype):
     return _pack_code([int(v) for v in values], code)
 
 
-def to_list(data, dtype, count):
+def to_list(data, dtype, count, half=False):
     """Bytes of words as Python numbers (bools for dtype bool)."""
+    if half:
+        return list(_unpack(data[: 2 * count], dtype, count))
     values = _unpack_code(data, {"f32": "f", "i32": "i", "u32": "I"}[word(dtype)], count)
     if dtype.is_bool:
         return [v != 0 for v in values]

@@ -97,7 +97,7 @@ class _Tiled:
         values = {"workgroup": tile.workgroup, "flat": flat(groups, "lane", tile.workgroup), "body": out.text()}
         values["rows"] = tile.rows
         values["columns"] = tile.columns
-        shape = _Shape(name, low, self.item.node.dtype, self.threads)
+        shape = _Shape(name, low, self.item.node.word, self.threads)
         shape.vector_out = self.vector_out
         return finish(shape, "contraction.wgsl", values, spread(groups))
 
@@ -138,9 +138,9 @@ class _Tiled:
                 for c in range(0, self.group, width):
                     cells = sums[i * tile.columns + j + c : i * tile.columns + j + c + width]
                     if width == 4:
-                        out.store_four("out", cells, "f32")
+                        out.store_four("out", cells, self.item.node.word)
                     else:
-                        out.store("out", cells[0][1], cells[0][0], self.item.node.dtype)
+                        out.store("out", cells[0][1], cells[0][0], self.item.node.word)
                 if ragged_columns and j:
                     out.close()
             if ragged_rows and i:
@@ -151,7 +151,7 @@ class _Tiled:
 
     def _vector_store(self, sums):
         """Whether every group of four columns is stored as one vector."""
-        if self.group != 4 or storage.word(self.item.node.dtype) != "f32":
+        if self.group != 4 or self.item.node.word[0] != "f":
             return False
         for at in range(0, len(sums), 4):
             if not ix.consecutive([store for _, store in sums[at : at + 4]]):

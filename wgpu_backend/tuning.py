@@ -104,7 +104,7 @@ def _best(node: Node, what: Problem, backend: Any) -> Tile:
     options = backend.options
     srcs = []
     for s in node.srcs:
-        leaf = Node("data", (), bytes(4 * s.count), s.dtype, s.shape)
+        leaf = Node("data", (), bytes(s.nbytes), s.dtype, s.shape, s.word)
         backend.upload(leaf)
         srcs.append(leaf)
     tries = candidates(what, options.device_class)
@@ -114,7 +114,8 @@ def _best(node: Node, what: Problem, backend: Any) -> Tile:
     for tile in tries:
         options.tile = tile
         try:
-            plan, externals = make_plan([Node(node.op, tuple(srcs), node.arg, node.dtype, node.shape)], options)
+            alone = Node(node.op, tuple(srcs), node.arg, node.dtype, node.shape, node.word)
+            plan, externals = make_plan([alone], options)
         finally:
             options.tile = None
         seconds = _time(backend, plan, [n.buffer for n in externals], best[0] if best else float("inf"))

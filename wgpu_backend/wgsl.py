@@ -54,7 +54,7 @@ def pattern(op, type):
             op[8:]
         ].replace("Z", zero)
     if op in ("shift_left", "shift_right", "div", "floor_divide", "remainder", "fmod", "pow") or type[0] == "f":
-        name = op + "_" + ("f32" if type == "f16" else type)
+        name = op + "_" + type
         arguments = "({0}, {1})" if op in _TWO else "({0})"
         return name + arguments
     raise UnsupportedError("the wgpu backend has no {} of {}".format(op, type))
@@ -87,7 +87,7 @@ def literal(value, type):
         text = "0.0"  # denormals may be flushed, and a literal below f32's range is an error
     if "e" not in text and "." not in text:
         text += ".0"
-    return text if type == "f32" else "f16({})".format(text)
+    return text
 
 
 def _cast(to, source, text):
@@ -199,13 +199,15 @@ class Renderer:
             if self.types[slot][:4] != "vec4":
                 text = "in{}[{}]".format(slot, self.index(index))
             elif ix.fours(index):
-                text = self._component(slot, index)
+                return self._component(slot, index) + (" != 0u" if value.type == "bool" else "")
             else:
                 at = self.index(index)
                 text = "in{}[{} / 4u][{} % 4u]".format(slot, at, at)
+            if "f16" in self.types[slot]:
+                return "f32({})".format(text)
             return "{} != 0u".format(text) if value.type == "bool" else text
         if op == "load4":
-            return "in{}[{}]".format(value.attr[0], self.index(value.attr[1]))
+            return self._whole(value.attr[0], self.index(value.attr[1]))
         if op == "component":
             return self.name(value.args[0]) + "." + "xyzw"[value.attr]
         if op == "index":
@@ -229,8 +231,12 @@ class Renderer:
         """One element of a vector that is loaded once for all of its elements."""
         c = index.const % 4
         at = self.index(ix.floordiv(ix.add(index, ix.const(-c)), 4))
-        text = "in{}[{}]".format(slot, at)
+        text = self._whole(slot, at)
         return "{}.{}".format(self.temporary("vec " + text, text), "xyzw"[c])
+
+    def _whole(self, slot, at):
+        text = "in{}[{}]".format(slot, at)
+        return "vec4<f32>({})".format(text) if "f16" in self.types[slot] else text
 
     def _guard(self, value):
         inner, otherwise = value.args
@@ -265,18 +271,21 @@ class Renderer:
         self.close()
         return None
 
-    def store(self, slot, index, value, dtype):
-        """`slot[index] = value`, a bool as 0 or 1."""
+    def stored(self, value, word):
+        """The text of a value as an element of an array of `word`: a bool as 0 or 1."""
         name = self.name(value)
         if value.type == "bool":
-            name = "select(0u, 1u, {})".format(name)
-        self.line("{}[{}] = {};".format(slot, self.index(index), name))
+            return "select(0u, 1u, {})".format(name)
+        return "f16({})".format(name) if word == "f16" else name
+
+    def store(self, slot, index, value, word):
+        """`slot[index] = value` in an array of `word`."""
+        text = self.stored(value, word)
+        self.line("{}[{}] = {};".format(slot, self.index(index), text))
 
     def store_four(self, slot, cells, word):
         """Four neighbouring (Value, Index) as one vector of `word`."""
-        names = [self.name(v) for v, _ in cells]
-        if cells[0][0].type == "bool":
-            names = ["select(0u, 1u, {})".format(n) for n in names]
+        names = [self.stored(v, word) for v, _ in cells]
         at = self.index(ix.floordiv(cells[0][1], 4))
         self.line("{}[{}] = vec4<{}>({});".format(slot, at, word, ", ".join(names)))
 
@@ -298,7 +307,8 @@ def bindings(types, out_type, body, vector_out=False):
 def finish(text):
     """`text` with the library functions it calls put in front of its entry point."""
     functions = template.library(text)
-    if not functions:
-        return text
-    at = text.index("@compute")
-    return text[:at] + functions + "\n\n" + text[at:]
+    if functions:
+        at = text.index("@compute")
+        text = text[:at] + functions + "\n\n" + text[at:]
+    # A directive comes before everything else.
+    return "enable f16;\n\n" + text if "f16>" in text else text
