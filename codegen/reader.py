@@ -32,6 +32,7 @@ from onnx import (
     ValueInfoProto,
 )
 
+from . import gradient
 from .evaluation import known
 from .ir.argument import ABSENT, Argument, Constant
 from .ir.graph import Graph, Model
@@ -97,6 +98,7 @@ class _Scope:
     values: dict[str, Argument] = field(default_factory=dict)
     opsets: Mapping[str, int] = field(default_factory=dict)
     depth: int = 0
+    protos: Sequence[NodeProto] = ()
 
     def find(self, name: str) -> Argument | None:
         scope: _Scope | None = self
@@ -160,7 +162,8 @@ class _Reader:
             graph_inputs.append(argument)
         declared = {v.name: v for v in (*proto.value_info, *proto.output)}
         nodes: list[Node[Any]] = []
-        self.nodes(self.ordered(proto.node, scope), scope, declared, nodes)
+        scope.protos = self.ordered(proto.node, scope)
+        self.nodes(scope.protos, scope, declared, nodes)
         outputs = []
         for info in proto.output:
             found = scope.find(info.name) if info.name else ABSENT
@@ -209,6 +212,11 @@ class _Reader:
             raise Problem(f"the model imports no opset of the domain {domain or 'ai.onnx'!r}")
         _check_schema(proto, domain, opset)
         operator = REGISTRY.get((domain, proto.op_type))
+        if (domain, proto.op_type) == (gradient.DOMAIN, "Gradient"):
+            forward, backward = gradient.gradient(proto, label, scope.protos)
+            self.nodes(forward, scope, {}, out)
+            self.nodes(backward, replace(scope, opsets=gradient.OPSET), {}, out)
+            return
         if operator is None:
             complete = NodeProto()
             complete.CopyFrom(proto)

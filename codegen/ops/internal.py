@@ -84,4 +84,34 @@ class Sizes(Internal[SizesConfig]):
         return Tuple(tuple(sizes[d] if isinstance(d, str) else lift(d) for d in self.config.dims))
 
 
-Family = InputSize | Linear | Sizes
+class SumTo(Internal[None]):
+    """A tensor summed over the axes along which another was broadcast to it."""
+
+    @classmethod
+    def read(cls, a: Attributes) -> None:
+        return None
+
+    def reduced(self) -> tuple[int, ...]:
+        """The axes to sum over."""
+        x, like = self.shape(0), self.shape(1)
+        if x is None or like is None or len(like) > len(x):
+            raise Problem("a derivative needs the ranks of what it is taken of")
+        lead = len(x) - len(like)
+        pairs = list(enumerate(zip(x[lead:], like, strict=True), lead))
+        if any(d != n and n != 1 for _, (d, n) in pairs):
+            raise Problem(f"a derivative needs to know how {like} was broadcast to {x}")
+        return (*range(lead), *(i for i, (d, n) in pairs if d != n))
+
+    def infer(self) -> tuple[Type, ...]:
+        self.reduced()
+        return (TensorType(self.dtype(0), self.shape(1)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        axes, lead = self.reduced(), self.rank(0) - self.rank(1)
+        if not axes:
+            return e.x(0)
+        total = e.call("sum", e.x(0), axis=axes, keepdims=True)
+        return e.method(total, "squeeze", tuple(range(lead))) if lead else total
+
+
+Family = InputSize | Linear | Sizes | SumTo

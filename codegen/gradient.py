@@ -1,0 +1,228 @@
+"""Gradient (ai.onnx.preview.training): derivatives as the operators they are made of, before anything is typed.
+
+Reverse mode over the nodes between `y` and `xs`. An operator has a rule, or the model is refused with its name.
+https://onnx.ai/onnx/operators/onnx_aionnxpreviewtraining_Gradient.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from onnx import AttributeProto, NodeProto, helper
+
+from .ir.problem import Problem
+
+DOMAIN = "ai.onnx.preview.training"
+OPSET = {"": 21, "emberlet": 1}
+OWN = "emberlet"
+
+
+class Tape:
+    """Nodes written for one Gradient node; values get names of their own."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.nodes: list[NodeProto] = []
+
+    def emit(self, op: str, *inputs: str, domain: str = "", **attributes: object) -> str:
+        name = f"{self.label}::{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, list(inputs), [name], name=name, domain=domain, **attributes))
+        return name
+
+    def number(self, value: float, like: str) -> str:
+        """A constant of the type of a value."""
+        return self.emit("CastLike", self.emit("Constant", value_float=value), like)
+
+
+Rule = Callable[[Tape, NodeProto, str], Iterator[str]]
+"""(tape, node, gradient of its output) -> the gradient of each input; "" for one that has none."""
+
+
+def gradient(
+    node: NodeProto, label: str, before: Sequence[NodeProto]
+) -> tuple[Sequence[NodeProto], Sequence[NodeProto]]:
+    """(the differentiated nodes once more, on the values given; those that compute the derivatives, of OPSET).
+
+    Raises Problem.
+    """
+    xs, zs, y = (_attribute(node, name) for name in ("xs", "zs", "y"))
+    if len(y) != 1 or not xs or len(node.input) != len(xs) + len(zs) or len(node.output) > len(xs):
+        raise Problem(f"xs {xs}, zs {zs} and y {y} do not fit {len(node.input)} inputs and {len(node.output)} outputs")
+    tape = Tape(label)
+    values = dict(zip((*xs, *zs), node.input, strict=True))
+    path = between(before, set(values), y[0])
+    forward: list[NodeProto] = []
+    for n in path:  # computed again: the inputs need not be the tensors that xs and zs name
+        copy = NodeProto()
+        copy.CopyFrom(n)
+        copy.name = f"{label}::{n.name or n.op_type}"
+        del copy.input[:], copy.output[:]
+        copy.input.extend(values.get(i, i) for i in n.input)
+        copy.output.extend(f"{label}::{o}" for o in n.output)
+        values.update(zip(n.output, copy.output, strict=True))
+        forward.append(copy)
+    if y[0] not in values:
+        raise Problem(f"nothing before it makes {y[0]!r} of {', '.join(xs)}")
+    of = {values[y[0]]: _ones(tape, values[y[0]])}
+    for n in reversed(forward):
+        given = of.pop(n.output[0], None)
+        if given is None:
+            continue
+        rule = RULES.get(n.op_type) if n.domain in ("", "ai.onnx") else None
+        if rule is None:
+            raise Problem(f"the derivative of {n.op_type} is not supported")
+        for source, part in zip(n.input, rule(tape, n, given), strict=False):
+            if part:
+                of[source] = tape.emit("Add", of[source], part) if source in of else part
+    for x, output in zip(xs, node.output, strict=False):
+        if output:
+            found = of.get(values[x]) or tape.emit("Sub", values[x], values[x])
+            tape.nodes.append(helper.make_node("Identity", [found], [output], name=f"{label}::{output}"))
+    return forward, tape.nodes
+
+
+def between(before: Sequence[NodeProto], sources: set[str], y: str) -> list[NodeProto]:
+    """The nodes that y needs and that need one of the sources, in their order."""
+    reached, wanted = set(sources), {y}
+    forward = []
+    for n in before:
+        if any(i in reached for i in n.input) and not any(o in sources for o in n.output):
+            reached.update(n.output)
+            forward.append(n)
+    path = []
+    for n in reversed(forward):
+        if any(o in wanted for o in n.output):
+            wanted.update(n.input)
+            path.append(n)
+    return path[::-1]
+
+
+def _attribute(node: NodeProto, name: str) -> list[str]:
+    for a in node.attribute:
+        if a.name == name:
+            found = a.strings if a.type == AttributeProto.STRINGS else [a.s]
+            return [s.decode("utf-8", "replace") for s in found]
+    return []
+
+
+def _ones(tape: Tape, like: str) -> str:
+    return tape.emit("Expand", tape.number(1.0, like), tape.emit("Shape", like))
+
+
+def _to(tape: Tape, part: str, operand: str) -> str:
+    """A part summed over the axes along which its operand was broadcast."""
+    return tape.emit("SumTo", part, operand, domain=OWN)
+
+
+def add(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
+    yield from (_to(tape, g, i) for i in n.input)
+
+
+def subtract(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
+    yield _to(tape, g, n.input[0])
+    yield _to(tape, tape.emit("Neg", g), n.input[1])
+
+
+def multiply(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
+    a, b = n.input
+    yield _to(tape, tape.emit("Mul", g, b), a)
+    yield _to(tape, tape.emit("Mul", g, a), b)
+
+
+def divide(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
+    a, b = n.input
+    part = tape.emit("Div", g, b)
+    yield _to(tape, part, a)
+    yield _to(tape, tape.emit("Neg", tape.emit("Mul", part, n.output[0])), b)
+
+
+def power(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
+    """Of the base alone; the exponent counts as a constant."""
+    x, p = n.input
+    less = tape.emit("Sub", p, tape.number(1.0, p))
+    yield _to(tape, tape.emit("Mul", g, tape.emit("Mul", tape.emit("CastLike", p, x), tape.emit("Pow", x, less))), x)
+
+
+def matmul(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
+    a, b = n.input
+    yield tape.emit("Gemm", g, b, transB=1)  # refused where they are no matrices
+    yield tape.emit("Gemm", a, g, transA=1)
+
+
+def reduce_sum(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
+    yield tape.emit("Expand", _restored(tape, n, g), tape.emit("Shape", n.input[0]))
+
+
+def reduce_mean(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
+    x = n.input[0]
+    count = tape.emit("Div", *(tape.emit("CastLike", tape.emit("Size", v), x) for v in (x, n.output[0])))
+    yield tape.emit("Div", tape.emit("Expand", _restored(tape, n, g), tape.emit("Shape", x)), count)
+
+
+def _restored(tape: Tape, n: NodeProto, g: str) -> str:
+    """The gradient with the reduced axes as ones again."""
+    kept = [a.i for a in n.attribute if a.name == "keepdims"]
+    axes = [list(a.ints) for a in n.attribute if a.name == "axes"]
+    if kept != [0]:
+        return g
+    if not axes and len(n.input) < 2:
+        return g  # all were reduced: a scalar broadcasts
+    return tape.emit("Unsqueeze", g, n.input[1] if not axes else tape.emit("Constant", value_ints=axes[0]))
+
+
+def reshape(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
+    yield tape.emit("Reshape", g, tape.emit("Shape", n.input[0]))
+
+
+def transpose(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
+    perm = next((list(a.ints) for a in n.attribute if a.name == "perm"), None)
+    yield (
+        tape.emit("Transpose", g)
+        if perm is None
+        else tape.emit("Transpose", g, perm=sorted(range(len(perm)), key=perm.__getitem__))
+    )
+
+
+def scaled(factor: Callable[[Tape, NodeProto], str]) -> Rule:
+    """The rule of a function of one tensor whose derivative is a factor for each element."""
+
+    def rule(tape: Tape, n: NodeProto, g: str) -> Iterator[str]:
+        yield tape.emit("Mul", g, factor(tape, n))
+
+    return rule
+
+
+def _sigmoid(t: Tape, n: NodeProto) -> str:
+    y = n.output[0]
+    return t.emit("Mul", y, t.emit("Sub", t.number(1.0, y), y))
+
+
+def _tanh(t: Tape, n: NodeProto) -> str:
+    y = n.output[0]
+    return t.emit("Sub", t.number(1.0, y), t.emit("Mul", y, y))
+
+
+RULES: dict[str, Rule] = {
+    "Abs": scaled(lambda t, n: t.emit("Sign", n.input[0])),
+    "Add": add,
+    "Cos": scaled(lambda t, n: t.emit("Neg", t.emit("Sin", n.input[0]))),
+    "Div": divide,
+    "Exp": scaled(lambda t, n: n.output[0]),
+    "Identity": lambda t, n, g: iter([g]),
+    "Log": scaled(lambda t, n: t.emit("Reciprocal", n.input[0])),
+    "MatMul": matmul,
+    "Mul": multiply,
+    "Neg": lambda t, n, g: iter([t.emit("Neg", g)]),
+    "Pow": power,
+    "ReduceMean": reduce_mean,
+    "ReduceSum": reduce_sum,
+    "Relu": scaled(lambda t, n: t.emit("Sign", n.output[0])),
+    "Reshape": reshape,
+    "Sigmoid": scaled(_sigmoid),
+    "Sin": scaled(lambda t, n: t.emit("Cos", n.input[0])),
+    "Sqrt": scaled(lambda t, n: t.emit("Div", t.number(0.5, n.output[0]), n.output[0])),
+    "Sub": subtract,
+    "Sum": add,
+    "Tanh": scaled(_tanh),
+    "Transpose": transpose,
+}
