@@ -127,20 +127,9 @@ class Burnpack:
         CPython maps the file; MicroPython uses it in place where the file system allows (ROMFS), else reads it.
         Raises OSError where there is no file, FormatError where it is no burnpack.
         """
-        path = str(path)
-        try:
-            data = _contents(path)
-        except OSError:
-            if "." in path.replace("\\", "/").split("/")[-1]:
-                raise
-            try:
-                data = _contents(path + ".bpk")
-            except OSError:
-                data = None
-            if data is None:
-                raise
-            path += ".bpk"
-        return Burnpack(data, path)
+        from .burnpack_file import contents
+
+        return Burnpack(*contents(path))
 
     def __repr__(self):
         return "Burnpack({!r}, {} tensors)".format(self.origin, len(self.tensors))
@@ -234,23 +223,3 @@ class Burnpack:
         if itemsize and end - start != count * itemsize:
             self.bad("length", name, end - start, shape, stored, count * itemsize)
         return Entry(dtype, tuple(shape), self.data_start + start, self.data_start + end, param_id, stored)
-
-
-def _contents(path):
-    """The bytes of the file at path: mapped, in flash, or read."""
-    if sys.implementation.name != "micropython":
-        from .host.files import map_file
-
-        return map_file(path)
-    file = open(path, "rb")
-    try:
-        return memoryview(file)  # a file of ROMFS is a buffer: the flash itself
-    except TypeError:
-        pass
-    try:
-        data = bytearray(file.seek(0, 2))
-        file.seek(0)
-        file.readinto(data)
-        return data
-    finally:
-        file.close()

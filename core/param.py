@@ -5,19 +5,14 @@ holds no memory. The first `val()` makes it, once, also when several threads ask
 Param never runs its initialiser, and so a model costs nothing before its weights arrive.
 """
 
-from .errors import EmberletError
-
 try:
     import _thread
 except ImportError:  # a port without threads
     _thread = None
 
 
-def _new_lock():
+def new_lock():
     return _thread.allocate_lock() if _thread else None
-
-
-_id_lock = _new_lock()
 
 
 def _zeros(shape, dtype, backend):
@@ -55,7 +50,7 @@ class Param:
         p._dtype = dtypes.float32 if dtype is None else dtypes.dtype(dtype)
         p._backend = backend
         p._id = id
-        p._lock = _new_lock()
+        p._lock = new_lock()
         p.require_grad = p._dtype.is_float if require_grad is None else require_grad
         return p
 
@@ -86,6 +81,8 @@ class Param:
         if self._lock:
             me = _thread.get_ident()
             if self._owner == me:
+                from .errors import EmberletError
+
                 raise EmberletError("the initialiser of a Param used that same Param; it would wait for itself")
             self._lock.acquire()
             self._owner = me
@@ -112,23 +109,6 @@ class Param:
     # -- what is known without the value -----------------------------------------------------------------------------
 
     @property
-    def id(self):
-        """The ParamId, made when first asked for."""
-        found = self._id
-        if found is None or isinstance(found, int):
-            from .param_id import ParamId
-
-            if _id_lock:
-                _id_lock.acquire()
-            if found is None:
-                found = self._id
-            if not isinstance(found, ParamId):
-                found = self._id = ParamId(found)
-            if _id_lock:
-                _id_lock.release()
-        return found
-
-    @property
     def shape(self):
         value = self._value
         return self._shape if value is None else value.shape
@@ -147,81 +127,20 @@ class Param:
 
         return get_backend(self._backend)
 
-    @property
-    def size(self):
-        n = 1
-        for d in self.shape:
-            n *= d
-        return n
-
     def __repr__(self):
-        state = "" if self.is_initialized else ", lazy"
-        return "Param({}, {}{})".format(self.shape, self.dtype, state)
+        from .param_methods import represent
 
-    # -- other Params ------------------------------------------------------------------------------------------------
+        return represent(self)
 
-    def clone(self):
-        """Another Param of the same identity and mappers. A lazy one stays lazy and makes a value of its own."""
-        self._acquire()
-        try:
-            if self._value is None:
-                p = Param.uninitialized(self._init, self._shape, self._dtype, self._backend, self.require_grad, self.id)
-            else:
-                p = Param(self._value, self.id, self.require_grad)
-        finally:
-            self._release()
-        p._on_load = self._on_load
-        p._on_save = self._on_save
-        return p
+    def __getattr__(self, name):
+        # param_methods.py has what running a loaded model never asks for, and the class gets it when it is first used.
+        from .param_methods import METHODS
 
-    def __copy__(self):
-        return self.clone()
-
-    def __deepcopy__(self, memo):
-        return self.clone()
-
-    # -- changes, each in place and returning self -------------------------------------------------------------------
-
-    def map(self, function):
-        """Replace the value by function(value), making it first where lazy; identity and mappers stay."""
-        return self.set(function(self.val()))
-
-    def init_mapper(self, function):
-        """Apply function(tensor) to the value once it is made: now if it is there, else behind the initialiser (and
-        behind earlier such functions). A value that is loaded instead does not go through it."""
-        self._acquire()
-        init = self._init
-        lazy = self._value is None
-        if lazy:
-            self._init = lambda shape, dtype, backend: function(init(shape, dtype, backend))
-        self._release()
-        return self if lazy else self.map(function)
-
-    def load_mapper(self, function):
-        """Apply function(tensor) to every value that is loaded from a record."""
-        self._on_load = function
-        return self
-
-    def save_mapper(self, function):
-        """Apply function(tensor) to what goes into a record; the Param keeps its own value."""
-        self._on_save = function
-        return self
-
-    def set_require_grad(self, require_grad):
-        self.require_grad = require_grad
-        return self
-
-    def to(self, backend):
-        """Move the value to another backend, or make it there where lazy."""
-        self._acquire()
-        try:
-            if self._value is None:
-                self._backend = backend
-            else:
-                self._value = self._value.to(backend)
-        finally:
-            self._release()
-        return self
+        found = METHODS.get(name)
+        if found is None:
+            raise AttributeError("'Param' object has no attribute " + repr(name))
+        setattr(Param, name, found)
+        return getattr(self, name)
 
     # -- records -----------------------------------------------------------------------------------------------------
 
@@ -247,6 +166,9 @@ class Param:
             raise ShapeError("shape {} where the module has {}".format(tensor.shape, self.shape))
         return tensor
 
-    def saved(self):
-        """What goes into a record: the value through the save mapper."""
-        return self._on_save(self.val()) if self._on_save else self.val()
+
+if hasattr(memoryview, "cast"):  # not on MicroPython
+    from .param_methods import METHODS as _METHODS
+
+    for _name in _METHODS:
+        setattr(Param, _name, _METHODS[_name])
