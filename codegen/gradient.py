@@ -7,6 +7,7 @@ https://onnx.ai/onnx/operators/onnx_aionnxpreviewtraining_Gradient.html
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from onnx import AttributeProto, NodeProto, helper
 
@@ -24,7 +25,7 @@ class Tape:
         self.label = label
         self.nodes: list[NodeProto] = []
 
-    def emit(self, op: str, *inputs: str, domain: str = "", **attributes: object) -> str:
+    def emit(self, op: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         name = f"{self.label}::{len(self.nodes)}"
         self.nodes.append(helper.make_node(op, list(inputs), [name], name=name, domain=domain, **attributes))
         return name

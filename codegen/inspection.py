@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from emberlet.dtypes import DType
 
 from .ir.argument import Argument, Constant, Dynamic, Static
 from .ir.graph import Graph
 from .ir.node import Node
-from .ir.types import OptionalType, ScalarType, SequenceType, ShapeType, TensorType, Type
+from .ir.types import OptionalType, ScalarType, SequenceType, ShapeType, TensorType, Type, describe_shape
 from .ir.value import Value
+from .ops import AnyNode
+from .ops.families import family
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -21,10 +24,22 @@ STEP = "    "
 
 
 def inspect(source: str | os.PathLike[str] | bytes | ModelProto) -> str:
-    """The typed IR of a model as it is read, before any pass. Raises ModelError, OSError."""
+    """The typed IR of a model as it is read, before any pass, and how many nodes of which family it has.
+
+    Raises ModelError, OSError.
+    """
     from .reader import read_model
 
-    return format_graph(read_model(source).graph)
+    graph = read_model(source).graph
+    return format_graph(graph) + summary(graph) + "\n"
+
+
+def summary(graph: Graph) -> str:
+    """ "12 nodes: 5 convolution, 4 elementwise, 3 pooling", subgraphs included."""
+    counts = Counter(family(cast(AnyNode, node)) for node in graph.walk())  # a graph holds no others
+    said = ", ".join(f"{n} {name}" for name, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    total = counts.total()
+    return f"{total} node{'' if total == 1 else 's'}" + (f": {said}" if said else "")
 
 
 def format_graph(graph: Graph) -> str:
@@ -79,7 +94,7 @@ def _argument(a: Argument) -> list[str]:
 def _type(t: Type) -> list[str]:
     match t:
         case TensorType():
-            shape = "None" if t.shape is None else "(" + ", ".join(_dim(d) for d in t.shape) + ")"
+            shape = "None" if t.shape is None else describe_shape(t.shape)
             static = t.static_shape
             return _block(
                 "Tensor ",
