@@ -18,6 +18,9 @@ def batch_norm(x, mean, var, weight=None, bias=None, epsilon=1e-5):
     """(x - mean) / sqrt(var + epsilon) * weight + bias per channel (axis 1), with the given running statistics."""
     x = floating(x)
     k = x.backend
+    fast = operation(k, "batch_norm")
+    if fast:
+        return fast(x, mean, var, weight, bias, epsilon)
     scale = k.binary(
         "div", k.full((), 1, x.dtype), k.unary("sqrt", k.binary("add", like(var, x), k.full((), epsilon, x.dtype)))
     )

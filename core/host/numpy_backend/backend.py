@@ -22,15 +22,16 @@ class NumpyBackend(Protocol):
 
     name = "numpy"
     OVERRIDES: tuple[str, ...] = (
-        "dft", "relu", "sigmoid", "softmax", "log_softmax", "gelu", "layer_norm", "rms_norm", "clip", "linear",
-        "signbit", "dot_product_attention", "lstm_steps", "gru_steps", "matmul_8bit", "conv_8bit", "to_levels",
-        "from_levels",
+        "dft", "relu", "sigmoid", "softmax", "log_softmax", "gelu", "batch_norm", "layer_norm", "rms_norm", "clip",
+        "linear", "signbit", "dot_product_attention", "lstm_steps", "gru_steps", "matmul_8bit", "conv_8bit",
+        "to_levels", "from_levels",
     )  # fmt: skip
     relu = composites.relu
     sigmoid = composites.sigmoid
     softmax = composites.softmax
     log_softmax = composites.log_softmax
     gelu = composites.gelu
+    batch_norm = composites.batch_norm
     layer_norm = composites.layer_norm
     rms_norm = composites.rms_norm
     clip = composites.clip

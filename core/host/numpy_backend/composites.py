@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...errors import ShapeError
 from ...tensor import Tensor
 from .elementwise import erf, narrowed
 from .storage import WIDE, Array
@@ -118,6 +119,30 @@ def rms_norm(backend: NumpyBackend, x: Tensor, weight: Any, epsilon: float, axis
         if weight is not None:
             out *= _operand(weight, x)
     return _back(backend, out, x)
+
+
+def batch_norm(backend: NumpyBackend, x: Tensor, mean: Any, var: Any, weight: Any, bias: Any, epsilon: float) -> Tensor:
+    array = _wide(x)
+    one = array.dtype.type
+    mean, var, weight, bias = (None if p is None else _channels(p, x) for p in (mean, var, weight, bias))
+    with np.errstate(all="ignore"):
+        scale = one(1) / np.sqrt(var + one(epsilon))
+        if weight is not None:
+            scale *= weight
+        shift = -mean * scale
+        if bias is not None:
+            shift += bias
+        out = array * scale
+        out += shift
+    return _back(backend, out, x)
+
+
+def _channels(value: Any, x: Tensor) -> Array:
+    """One value per channel (axis 1), shaped to broadcast along x."""
+    array = _operand(value, x)
+    if array.shape != x.shape[1:2]:
+        raise ShapeError(f"expected one value per channel of {x.shape}, found shape {array.shape}")
+    return array.reshape(-1, *(1,) * (x.ndim - 2))
 
 
 def clip(backend: NumpyBackend, x: Tensor, low: float | None, high: float | None) -> Tensor:
