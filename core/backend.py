@@ -1,6 +1,9 @@
-"""Backends by name: the registry, the default, and operations added from outside. protocol.py says what one must do."""
+"""Backends by name: the registry, the default, and operations added from outside. protocol.py says what one must do.
 
-from .errors import BackendError
+Registering, extending, listing and setting the default lie in backend_registry.py, loaded when first asked for.
+"""
+
+from .errors import BackendError, refuse
 
 
 class Backend:
@@ -28,26 +31,6 @@ _instances = {}
 _default = None
 
 
-def register(name, factory):
-    """Make a backend known: `factory(index)` returns a Backend. Raises BackendError where the name is taken."""
-    if name in names():
-        raise BackendError("backend {!r} is registered already; choose another name".format(name))
-    _factories[name] = factory
-
-
-def extend(backend_class, name=None):
-    """Decorator: add an operation (a function of (backend, *args)) to a backend class, under its own name or `name`.
-
-    The functional layer, or your own function, finds it with `operation(x.backend, name)`. See examples/custom_kernel.
-    """
-
-    def add(function):
-        setattr(backend_class, name or function.__name__, function)
-        return function
-
-    return add
-
-
 def operation(backend, name):
     """The backend's own method for a composite or an added operation, or None."""
     return getattr(backend, name, None)
@@ -61,14 +44,18 @@ _OWN = {
 }
 
 
+def _class(name):
+    module, class_name, _ = _OWN[name]
+    return getattr(__import__("emberlet." + module, None, None, ("*",)), class_name)
+
+
 def _make(name, index):
     if name not in _OWN:
         return _factories[name](index)
-    module, class_name, needs = _OWN[name]
     try:
-        found = getattr(__import__("emberlet." + module, None, None, ("*",)), class_name)
+        found = _class(name)
     except ImportError as error:
-        raise BackendError("backend {!r} needs {} ({})".format(name, needs, error))
+        refuse("backend library", name, _OWN[name][2], error)
     return found(index)
 
 
@@ -88,6 +75,7 @@ def get_backend(backend=None):
     if backend is None:
         if _default is None:
             try:
+                _class("numpy")
                 _default = get_backend("numpy")
             except (BackendError, ImportError):
                 _default = get_backend("python")
@@ -96,7 +84,7 @@ def get_backend(backend=None):
     if found is None:
         name, _, index = str(backend).partition(":")
         if name not in names() or (index and not index.isdigit()):
-            raise BackendError("there is no backend {!r}; there are {}".format(backend, ", ".join(names())))
+            refuse("backend", backend, ", ".join(names()))
         if index == "0":  # "numpy:0" is "numpy"
             found = get_backend(name)
         else:
@@ -105,19 +93,7 @@ def get_backend(backend=None):
     return found
 
 
-def available():
-    """The names of the backends that work here, sorted: their libraries and devices are there."""
-    out = []
-    for name in names():
-        try:
-            get_backend(name)
-            out.append(name)
-        except (BackendError, ImportError):
-            pass
-    return out
-
-
-def set_default_backend(backend):
-    """Use `backend` (a name or a Backend) wherever none is given; None goes back to numpy, else python."""
-    global _default
-    _default = None if backend is None else get_backend(backend)
+def __getattr__(name):
+    if name not in ("register", "extend", "available", "set_default_backend"):
+        raise AttributeError(name)
+    return getattr(__import__("emberlet.backend_registry", None, None, ("*",)), name)

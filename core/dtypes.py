@@ -4,7 +4,7 @@ Promotion follows the array API standard (2024.12) where it is defined. Beyond i
 floating-point dtype gives the floating-point dtype, and two different 16-bit (or narrower) floats give float32.
 """
 
-from .errors import DTypeError
+from .errors import refuse
 
 
 class DType:
@@ -93,7 +93,7 @@ def dtype(name):
         return name
     found = BY_NAME.get(str(name))
     if found is None:
-        raise DTypeError("there is no dtype {!r}; there are {}".format(name, ", ".join(sorted(BY_NAME))))
+        refuse("dtype", name, ", ".join(sorted(BY_NAME)))
     return found
 
 

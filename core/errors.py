@@ -38,3 +38,11 @@ class UnsupportedError(EmberletError):
 
 class ModelError(EmberletError):
     """A model that is malformed or uses what is not supported; lists every problem with the node it sits at."""
+
+
+def refuse(what, *found):
+    """Raise the error that `what` names in refusals.py. The words are loaded only now: a device that meets no error
+    never holds them."""
+    from .refusals import refuse
+
+    refuse(what, found)

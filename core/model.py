@@ -5,7 +5,7 @@ or EMBEDDED: the burnpack itself, bytes in the module, used in place.
 """
 
 from .burnpack import Burnpack
-from .errors import LoadError
+from .errors import refuse
 from .module import Module
 
 
@@ -33,7 +33,7 @@ class Model(Module):
     def from_embedded(cls, backend=None):
         """The model with the weights that its own module carries. Raises LoadError where it carries none."""
         if cls.EMBEDDED is None:
-            raise LoadError("{} carries no weights in its module; use from_file".format(cls.__name__))
+            refuse("not embedded", cls.__name__)
         return cls._loaded(Burnpack.from_bytes(_word_aligned(cls.EMBEDDED), cls.__name__ + ".EMBEDDED"), backend)
 
     @classmethod
@@ -42,7 +42,7 @@ class Model(Module):
         if cls.EMBEDDED is not None:
             return cls.from_embedded(backend)
         if cls.WEIGHTS is None:
-            raise LoadError("{} does not say where its weights are; use from_file".format(cls.__name__))
+            refuse("no weights", cls.__name__)
         return cls.from_file(_beside(cls, cls.WEIGHTS), backend)
 
     @classmethod

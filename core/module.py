@@ -6,6 +6,7 @@ included, is left alone, and so a field may hold one of several layers, or none.
 "blocks.0.weight".
 """
 
+from .errors import refuse
 from .param import Param
 from .tensor import Tensor
 
@@ -18,9 +19,7 @@ class Module:
         return self.forward(*args, **kwargs)
 
     def forward(self, *args, **kwargs):
-        from .errors import UnsupportedError
-
-        raise UnsupportedError("{} has no forward; write one".format(type(self).__name__))
+        refuse("forward", type(self).__name__)
 
     # -- parameters --------------------------------------------------------------------------------------------------
 

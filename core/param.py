@@ -5,6 +5,8 @@ holds no memory. The first `val()` makes it, once, also when several threads ask
 Param never runs its initialiser, and so a model costs nothing before its weights arrive.
 """
 
+from .errors import refuse
+
 try:
     import _thread
 except ImportError:  # a port without threads
@@ -81,9 +83,7 @@ class Param:
         if self._lock:
             me = _thread.get_ident()
             if self._owner == me:
-                from .errors import EmberletError
-
-                raise EmberletError("the initialiser of a Param used that same Param; it would wait for itself")
+                refuse("same param")
             self._lock.acquire()
             self._owner = me
 
@@ -150,12 +150,10 @@ class Param:
 
         Raises DTypeError for another kind of number, ShapeError where the result has another shape than the Param.
         """
-        from .errors import DTypeError, ShapeError
-
         mine = self.dtype
         if tensor.dtype is not mine:
             if tensor.dtype.is_float != mine.is_float or tensor.dtype.is_bool != mine.is_bool:
-                raise DTypeError("{} where the module has {}".format(tensor.dtype, mine))
+                refuse("kind", tensor.dtype, mine)
             tensor = tensor.astype(mine)
         backend = self.backend
         if tensor.backend is not backend:
@@ -163,7 +161,7 @@ class Param:
         if self._on_load:
             tensor = self._on_load(tensor)
         if tensor.shape != self.shape:
-            raise ShapeError("shape {} where the module has {}".format(tensor.shape, self.shape))
+            refuse("param shape", tensor.shape, self.shape)
         return tensor
 
 

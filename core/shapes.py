@@ -1,6 +1,6 @@
 """Arithmetic on shapes and axes that every backend and every functional family needs."""
 
-from .errors import ShapeError
+from .errors import refuse
 
 
 def size(shape):
@@ -22,7 +22,7 @@ def strides(shape):
 def axis_of(axis, ndim):
     """`axis` counted from the front. Raises ShapeError outside [-ndim, ndim)."""
     if not -ndim <= axis < ndim:
-        raise ShapeError("axis {} is outside [{}, {})".format(axis, -ndim, ndim))
+        refuse("axis", axis, -ndim, ndim)
     return axis + ndim if axis < 0 else axis
 
 
@@ -35,7 +35,7 @@ def axes_of(axes, ndim):
     out = sorted([axis_of(a, ndim) for a in axes])
     for i in range(1, len(out)):
         if out[i] == out[i - 1]:
-            raise ShapeError("axis {} is given twice".format(out[i]))
+            refuse("axis twice", out[i])
     return tuple(out)
 
 
@@ -53,8 +53,7 @@ def broadcast(*shapes):
             d = s[i]
             if d != 1:
                 if out[lead + i] != 1 and out[lead + i] != d:
-                    named = " and ".join([str(s) for s in shapes])
-                    raise ShapeError("shapes {} do not broadcast together".format(named))
+                    refuse("broadcast", " and ".join([str(s) for s in shapes]))
                 out[lead + i] = d
     return tuple(out)
 

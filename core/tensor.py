@@ -4,6 +4,7 @@ Operators are here; every other method comes from the functional families the fi
 names.py), so that a microcontroller loads only the families its model uses.
 """
 
+from .errors import refuse as _refuse
 from .lookup import function as _function
 from .lookup import method as _method
 
@@ -53,9 +54,7 @@ class Tensor:
     def T(self):
         """The transpose of a tensor of two axes."""
         if len(self.shape) != 2:
-            from .errors import ShapeError
-
-            raise ShapeError(".T is for two axes, found shape {}; use .mT or permute_dims".format(self.shape))
+            _refuse("transpose", self.shape)
         return _function("matrix_transpose")(self)
 
     @property

@@ -2,7 +2,7 @@
 
 from .. import dtypes
 from ..backend import get_backend
-from ..errors import DTypeError, ShapeError
+from ..errors import refuse
 from ..tensor import Tensor
 from .operands import default_dtype
 
@@ -12,15 +12,15 @@ def _flatten(values, shape, depth, out):
         if isinstance(values, Tensor):
             values = values.item()
         elif isinstance(values, (list, tuple)):
-            raise ShapeError("nested lists of different depth: found {} where a number belongs".format(values))
+            refuse("ragged depth", values)
         elif not isinstance(values, (bool, int, float, str)):
             values = values.item() if hasattr(values, "item") else float(values)
         out.append(values)
         return
     if not isinstance(values, (list, tuple, Tensor)) and not hasattr(values, "__len__"):
-        raise ShapeError("nested lists of different depth: found {!r} where a list belongs".format(values))
+        refuse("ragged list", values)
     if len(values) != shape[depth]:
-        raise ShapeError("nested lists of different length: found {}, expected {}".format(len(values), shape[depth]))
+        refuse("ragged length", len(values), shape[depth])
     for v in values:
         _flatten(v, shape, depth + 1, out)
 
@@ -90,5 +90,5 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
     try:
         from ..host.interop import from_array
     except ImportError:
-        raise DTypeError("cannot make a tensor from {}; pass numbers or nested lists".format(type(obj)))
+        refuse("no tensor", type(obj))
     return from_array(obj, dtype, target, copy)

@@ -4,7 +4,7 @@ stride, padding, dilation: one int for all spatial axes or one entry per axis; a
 sides) or a (low, high) pair. padding may also be "same" (output as large as the input at stride 1) or "valid".
 """
 
-from ..errors import ShapeError
+from ..errors import refuse
 from .operands import floating, like
 
 
@@ -14,7 +14,7 @@ def per_axis(value, n, what):
         return (value,) * n
     value = tuple(value)
     if len(value) != n:
-        raise ShapeError("{} has {} entries for {} spatial axes".format(what, len(value), n))
+        refuse("per axis", what, len(value), n)
     return value
 
 
@@ -24,14 +24,14 @@ def padding_pairs(padding, n, kernel=None, dilation=None):
         if padding == "valid":
             return ((0, 0),) * n
         if padding != "same":
-            raise ShapeError("padding is 'same', 'valid' or numbers, found {!r}".format(padding))
+            refuse("padding", padding)
         totals = [dilation[i] * (kernel[i] - 1) for i in range(n)]
         return tuple([(t // 2, t - t // 2) for t in totals])
     if isinstance(padding, int):
         return ((padding, padding),) * n
     padding = tuple(padding)
     if len(padding) != n:
-        raise ShapeError("padding has {} entries for {} spatial axes".format(len(padding), n))
+        refuse("per axis", "padding", len(padding), n)
     return tuple([(p, p) if isinstance(p, int) else tuple(p) for p in padding])
 
 
@@ -44,15 +44,9 @@ def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     weight = like(weight, x)
     n = x.ndim - 2
     if n < 1 or weight.ndim != x.ndim:
-        raise ShapeError(
-            "conv: input {} and weight {} must have the same rank, at least 3".format(x.shape, weight.shape)
-        )
+        refuse("conv rank", x.shape, weight.shape)
     if x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
-        raise ShapeError(
-            "conv: input {} has {} channels, weight {} with {} groups wants {}".format(
-                x.shape, x.shape[1], weight.shape, groups, weight.shape[1] * groups
-            )
-        )
+        refuse("conv channels", x.shape, x.shape[1], weight.shape, groups, weight.shape[1] * groups)
     kernel = weight.shape[2:]
     stride, dilation = per_axis(stride, n, "stride"), per_axis(dilation, n, "dilation")
     padding = padding_pairs(padding, n, kernel, dilation)
@@ -68,9 +62,9 @@ def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     for i in range(n):
         room = x.shape[i + 2] + padding[i][0] + padding[i][1]
         if room < dilation[i] * (kernel[i] - 1) + 1:
-            raise ShapeError("conv: kernel {} is larger than input {} with padding {}".format(kernel, x.shape, padding))
+            refuse("kernel", "conv", kernel, x.shape, padding)
     if bias is not None:
         bias = like(bias, x)
         if bias.shape != weight.shape[:1]:
-            raise ShapeError("conv: bias {} does not fit weight {}".format(bias.shape, weight.shape))
+            refuse("conv bias", bias.shape, weight.shape)
     return x.backend.conv(x, weight, bias, stride, padding, dilation, groups)

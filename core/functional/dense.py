@@ -1,7 +1,7 @@
 """The dense layer: a product with a matrix of weights, and a bias."""
 
 from ..backend import operation
-from ..errors import ShapeError
+from ..errors import refuse
 from .operands import floating, like
 from .reshaping import reshape
 
@@ -11,7 +11,7 @@ def linear(x, weight, bias=None):
     x = floating(x)
     weight = like(weight, x)
     if len(weight.shape) != 2 or not x.ndim or x.shape[-1] != weight.shape[0]:
-        raise ShapeError("linear: input {} does not fit weight {} (d_input, d_output)".format(x.shape, weight.shape))
+        refuse("linear", x.shape, weight.shape)
     k = x.backend
     bias = None if bias is None else like(bias, x)
     fast = operation(k, "linear")

@@ -1,12 +1,12 @@
 """From a tensor to Python values."""
 
-from ..errors import ShapeError
+from ..errors import refuse
 
 
 def item(x):
     """The one element of x as a Python number, bool or str. Raises ShapeError where x has more or fewer."""
     if x.size != 1:
-        raise ShapeError("only a tensor of one element is a number; shape is {}".format(x.shape))
+        refuse("one element", x.shape)
     return x.backend.to_list(x)[0]
 
 

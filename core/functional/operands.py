@@ -1,7 +1,7 @@
 """From what a caller passes to what a primitive wants: tensors, of one backend, of the right kind of dtype."""
 
 from .. import dtypes
-from ..errors import BackendError, DTypeError
+from ..errors import refuse
 from ..tensor import Tensor
 
 
@@ -35,9 +35,7 @@ def same_backend(*tensors):
     backend = tensors[0].backend
     for t in tensors:
         if t.backend is not backend:
-            raise BackendError(
-                "operands live on different backends, {} and {}; move one with .to()".format(backend, t.backend)
-            )
+            refuse("backends", backend, t.backend)
     return backend
 
 
@@ -68,7 +66,7 @@ def floating(x):
     if x.dtype.is_float:
         return x
     if x.dtype.kind == "string":
-        raise DTypeError("expected numbers, found a string tensor")
+        refuse("string")
     return x.backend.cast(x, dtypes.float32)
 
 
@@ -76,7 +74,7 @@ def numeric(x, what):
     """x as a tensor of numbers. Raises DTypeError for bool and string."""
     x = tensor(x)
     if x.dtype.is_bool or x.dtype.kind == "string":
-        raise DTypeError("{} is not defined for {}; convert with .astype()".format(what, x.dtype))
+        refuse("numeric", what, x.dtype)
     return x
 
 
@@ -84,5 +82,5 @@ def integers(x, what):
     """x as a tensor of integers or bools. Raises DTypeError otherwise."""
     x = tensor(x)
     if not (x.dtype.is_integer or x.dtype.is_bool):
-        raise DTypeError("{} takes integers or bools, found {}".format(what, x.dtype))
+        refuse("integers", what, x.dtype)
     return x

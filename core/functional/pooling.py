@@ -5,7 +5,7 @@ or a (low, high) pair). stride None means kernel_size. ceil_mode counts windows 
 padding and reach beyond it.
 """
 
-from ..errors import ShapeError
+from ..errors import refuse
 from .convolution import padding_pairs, per_axis
 from .operands import numeric
 
@@ -13,7 +13,7 @@ from .operands import numeric
 def windows(x, kernel_size, stride, padding, dilation, ceil_mode):
     n = len(x.shape) - 2
     if n < 1:
-        raise ShapeError("pooling wants (n, c, *spatial), found {}".format(x.shape))
+        refuse("pool", x.shape)
     kernel = per_axis(kernel_size, n, "kernel_size")
     stride = kernel if stride is None else per_axis(stride, n, "stride")
     dilation = per_axis(dilation, n, "dilation")
@@ -24,7 +24,7 @@ def windows(x, kernel_size, stride, padding, dilation, ceil_mode):
         reach = dilation[i] * (kernel[i] - 1) + 1
         room = x.shape[i + 2] + low + high - reach
         if room < 0 and not (ceil_mode and room > -stride[i]):
-            raise ShapeError("pool: kernel {} is larger than input {} with padding {}".format(kernel, x.shape, padding))
+            refuse("kernel", "pool", kernel, x.shape, padding)
         if ceil_mode:
             count = -(-room // stride[i]) + 1
             if (count - 1) * stride[i] >= x.shape[i + 2] + low:

@@ -1,6 +1,6 @@
 """Other shapes over the same elements in the same order."""
 
-from ..errors import ShapeError
+from ..errors import refuse
 from ..shapes import axis_of, size
 from .operands import alias, tensor
 
@@ -15,10 +15,10 @@ def reshape(x, shape, *, copy=None):
             if d != -1:
                 known *= d
         if shape.count(-1) > 1 or not known or x.size % known:
-            raise ShapeError("cannot reshape {} ({} elements) to {}".format(x.shape, x.size, shape))
+            refuse("reshape", x.shape, x.size, shape)
         shape = tuple([x.size // known if d == -1 else d for d in shape])
     elif size(shape) != x.size:
-        raise ShapeError("cannot reshape {} ({} elements) to {}".format(x.shape, x.size, shape))
+        refuse("reshape", x.shape, x.size, shape)
     if copy:
         from .transfer import duplicate
 
@@ -33,5 +33,5 @@ def flatten(x, start_dim=0, end_dim=-1):
         return reshape(x, (1,))
     start, end = axis_of(start_dim, x.ndim), axis_of(end_dim, x.ndim)
     if start > end:
-        raise ShapeError("start_dim {} comes after end_dim {}".format(start_dim, end_dim))
+        refuse("flatten", start_dim, end_dim)
     return reshape(x, x.shape[:start] + (size(x.shape[start : end + 1]),) + x.shape[end + 1 :])

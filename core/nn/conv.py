@@ -6,7 +6,7 @@ weight: (out_channels, in_channels // groups, *kernel_size); bias: (out_channels
 ±1 / sqrt(fan in) unless an `initializer` is given. Inputs that do not fit raise ShapeError.
 """
 
-from ..errors import ShapeError
+from ..errors import refuse
 from ..functional.convolution import conv, padding_pairs, per_axis
 from ..module import Module
 from .params import value, weight
@@ -23,11 +23,7 @@ class Conv(Module):
         dtype=None, backend=None, initializer=None,
     ):  # fmt: skip
         if in_channels % groups or out_channels % groups:
-            raise ShapeError(
-                "{}: {} input and {} output channels do not divide into {} groups".format(
-                    type(self).__name__, in_channels, out_channels, groups
-                )
-            )
+            refuse("groups", type(self).__name__, in_channels, out_channels, groups)
         n = self.RANK
         self.kernel_size = per_axis(kernel_size, n, "kernel_size")
         self.stride = per_axis(stride, n, "stride")
@@ -47,11 +43,7 @@ class Conv(Module):
 
     def forward(self, x):
         if len(x.shape) != self.RANK + 2:
-            raise ShapeError(
-                "{} wants (n, channels) and {} spatial axes, found shape {}".format(
-                    type(self).__name__, self.RANK, x.shape
-                )
-            )
+            refuse("layer axes", type(self).__name__, self.RANK, x.shape)
         return self.convolve(x, self.weight.val(), value(self.bias))
 
     def convolve(self, x, weight, bias):

@@ -6,7 +6,7 @@ array('B'), bools in array('B') as 0 and 1, strings in a list.
 
 from array import array
 
-from ..errors import FormatError
+from ..errors import refuse
 from ..shapes import size
 
 MICRO = not hasattr(memoryview, "cast")  # MicroPython: no stepped slices, no operator module, costly calls
@@ -117,9 +117,7 @@ def borrow(data, dtype, shape):
     count = size(shape)
     view = memoryview(data) if MICRO else memoryview(data).cast("B")
     if len(view) != dtype.nbytes(count):
-        raise FormatError(
-            "{} of shape {} takes {} bytes, found {}".format(dtype, tuple(shape), dtype.nbytes(count), len(view))
-        )
+        refuse("bytes", dtype, tuple(shape), dtype.nbytes(count), len(view))
     if dtype.bits <= 16 and (dtype.is_float or dtype.bits < 8):
         from ..narrow_dtypes import unpack
 

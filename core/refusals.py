@@ -1,0 +1,51 @@
+"""What the errors on the way of a small network say, loaded only when one is raised.
+
+Each entry is the class of the error, without "Error", a colon, and the words, which `errors.refuse` fills in.
+"""
+
+from . import errors
+
+_SAYS = {
+    "axis": "Shape:axis {} is outside [{}, {})",
+    "axis twice": "Shape:axis {} is given twice",
+    "broadcast": "Shape:shapes {} do not broadcast together",
+    "ragged depth": "Shape:nested lists of different depth: found {} where a number belongs",
+    "ragged list": "Shape:nested lists of different depth: found {!r} where a list belongs",
+    "ragged length": "Shape:nested lists of different length: found {}, expected {}",
+    "no tensor": "DType:cannot make a tensor from {}; pass numbers or nested lists",
+    "one element": "Shape:only a tensor of one element is a number; shape is {}",
+    "transpose": "Shape:.T is for two axes, found shape {}; use .mT or permute_dims",
+    "backends": "Backend:operands live on different backends, {} and {}; move one with .to()",
+    "string": "DType:expected numbers, found a string tensor",
+    "numeric": "DType:{} is not defined for {}; convert with .astype()",
+    "integers": "DType:{} takes integers or bools, found {}",
+    "reshape": "Shape:cannot reshape {} ({} elements) to {}",
+    "flatten": "Shape:start_dim {} comes after end_dim {}",
+    "linear": "Shape:linear: input {} does not fit weight {} (d_input, d_output)",
+    "per axis": "Shape:{} has {} entries for {} spatial axes",
+    "padding": "Shape:padding is 'same', 'valid' or numbers, found {!r}",
+    "conv rank": "Shape:conv: input {} and weight {} must have the same rank, at least 3",
+    "conv channels": "Shape:conv: input {} has {} channels, weight {} with {} groups wants {}",
+    "kernel": "Shape:{}: kernel {} is larger than input {} with padding {}",
+    "conv bias": "Shape:conv: bias {} does not fit weight {}",
+    "pool": "Shape:pooling wants (n, c, *spatial), found {}",
+    "groups": "Shape:{}: {} input and {} output channels do not divide into {} groups",
+    "layer axes": "Shape:{} wants (n, channels) and {} spatial axes, found shape {}",
+    "dtype": "DType:there is no dtype {!r}; there are {}",
+    "registered": "Backend:backend {!r} is registered already; choose another name",
+    "backend": "Backend:there is no backend {!r}; there are {}",
+    "backend library": "Backend:backend {!r} needs {} ({})",
+    "bytes": "Format:{} of shape {} takes {} bytes, found {}",
+    "kind": "DType:{} where the module has {}",
+    "param shape": "Shape:shape {} where the module has {}",
+    "same param": "Emberlet:the initialiser of a Param used that same Param; it would wait for itself",
+    "forward": "Unsupported:{} has no forward; write one",
+    "not embedded": "Load:{} carries no weights in its module; use from_file",
+    "no weights": "Load:{} does not say where its weights are; use from_file",
+}
+
+
+def refuse(what, found):
+    """Raise the error that `what` names, its words filled in with `found`."""
+    kind, _, words = _SAYS[what].partition(":")
+    raise getattr(errors, kind + "Error")(words.format(*found))
