@@ -48,6 +48,7 @@ BOARDS = {
         Board("stm32h7", "NUCLEO-H743ZI", "armv7emdp", 400, 1024 * KB, 400 * KB, 128 * KB, 8),
         Board("nrf52840", "nRF52840", "armv7emsp", 64, 256 * KB, 128 * KB, 64 * KB, 12),
         Board("samd51", "SAMD51", "armv7emsp", 120, 192 * KB, 120 * KB, 64 * KB, 12),
+        Board("unix", "MicroPython's Unix port, x86-64", "x64", 3000, 1 << 30, 2048 * KB, 1 << 30, 1.2),
         Board("teensy41", "Teensy 4.1, i.MX RT1062", "armv7emdp", 600, 1024 * KB, 500 * KB, 7168 * KB, 8),
     )
 }

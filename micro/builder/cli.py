@@ -13,7 +13,7 @@ from .boards import BOARDS, Board, board
 from .build import METHODS, WEIGHTS, Built, Options, build, module_name, write
 from .calibrate import samples_from
 from .cost import Cost, report, shortfalls
-from .deploy import commands, deploy
+from .deploy import HELPERS, commands, deploy, helper_commands
 from .emit_model import Partition
 
 
@@ -54,6 +54,7 @@ def _add_deploy(p: argparse.ArgumentParser) -> None:
     p.add_argument("--board", help="which of the boards it was built for")
     p.add_argument("--port", help="the board's port, as mpremote's connect takes it")
     p.add_argument("--to", default="/", help="folder on the board (default: /)")
+    p.add_argument("--helper", action="append", default=[], metavar="NAME", help=f"{', '.join(HELPERS)}; repeatable")
     p.add_argument("--dry-run", action="store_true", help="only print the mpremote commands")
 
 
@@ -103,7 +104,7 @@ def print_report(built: Built, options: Options) -> None:
 
 
 def _deploy(a: argparse.Namespace) -> int:
-    steps = commands(a.out, a.board, a.port, a.to)
+    steps = [*helper_commands(a.helper, a.port), *commands(a.out, a.board, a.port, a.to)]
     if a.dry_run:
         for step in steps:
             print("mpremote", *step)

@@ -14,6 +14,24 @@ from emberlet.errors import FormatError, UnsupportedError
 Runner = Callable[[Sequence[str]], int]
 """Runs mpremote with these arguments; its exit status."""
 
+HERE = Path(__file__).parent.parent
+
+HELPERS = {
+    "stream": ("stream",),
+    "audio": ("audio", "audio_kernels_viper", "audio_kernels_bytecode"),
+    "image": ("image", "image_kernels_viper", "image_kernels_bytecode"),
+}
+"""What a board needs of `emberlet.micro` beside a model, by name."""
+
+_MAKE_FOLDERS = """\
+import os
+for folder in ("/lib", "/lib/emberlet", "/lib/emberlet/micro"):
+    try:
+        os.mkdir(folder)
+    except OSError:
+        pass
+"""
+
 # Runs on the board, with the built folder mounted: writes the burnpack into the partition, block by block.
 _WRITE = """\
 device = {device}
@@ -57,6 +75,21 @@ def commands(out: Path, board: str | None = None, port: str | None = None, to: s
     if to != "/":
         steps.append([*first, "exec", f"import os\ntry:\n os.mkdir({to.rstrip('/')!r})\nexcept OSError:\n pass"])
     return [*steps, made]
+
+
+def helper_commands(names: Sequence[str], port: str | None = None) -> list[list[str]]:
+    """The mpremote commands that bring helpers ("stream", "audio", "image") into /lib/emberlet/micro of a board.
+
+    Raises UnsupportedError for a name that none has.
+    """
+    unknown = [name for name in names if name not in HELPERS]
+    if unknown:
+        raise UnsupportedError(f"no helper {unknown[0]!r}; there are: {', '.join(HELPERS)}")
+    if not names:
+        return []
+    first = ["connect", port] if port else []
+    files = [str(HERE / f"{file}.py") for name in names for file in HELPERS[name]]
+    return [[*first, "exec", _MAKE_FOLDERS], [*first, "fs", "cp", *files, ":/lib/emberlet/micro/"]]
 
 
 def read_about(out: Path) -> dict[str, Any]:

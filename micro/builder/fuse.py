@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import inf
+from math import inf, prod
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from .kernels.depthwise import DepthwiseFloat
 from .kernels.dot import DotFloat
 from .kernels.elementwise import BinaryFloat, MapFloat
 from .kernels.layer import Array, Layer, as_image
+from .kernels.move import Move
+from .kernels.nest import Axis, merged
 
 Clamped = DotFloat | DepthwiseFloat | BinaryFloat
 
@@ -21,6 +23,7 @@ Clamped = DotFloat | DepthwiseFloat | BinaryFloat
 def fuse(graph: Graph) -> Graph:
     """All fusions, until none applies."""
     passes: tuple[Callable[[Graph], Graph], ...] = (
+        moves_to_reshapes,
         drop_reshapes,
         constants_to_maps,
         merge_maps,
@@ -60,6 +63,22 @@ def drop_reshapes(graph: Graph) -> Graph:
     return graph
 
 
+def moves_to_reshapes(graph: Graph) -> Graph:
+    """A move that leaves every element where it lies is a reshape."""
+
+    def changed(layer: Layer) -> Layer:
+        if not isinstance(layer, Move) or len(layer.parts) != 1 or layer.fill is not None:
+            return layer
+        (part,), size = layer.parts, prod(layer.shape)
+        whole = not merged(part.axes) or merged(part.axes) == [Axis(size, (1, 1))]
+        if part.start or part.to or part.table is not None or not whole or prod(graph.shapes[layer.inputs[0]]) != size:
+            return layer
+        return Reshape(layer.name, layer.inputs, layer.output, layer.shape)
+
+    layers = [changed(layer) for layer in graph.layers]
+    return graph if all(a is b for a, b in zip(layers, graph.layers, strict=True)) else graph.with_layers(layers)
+
+
 def _sole_reader(graph: Graph, name: str) -> Layer | None:
     """The one layer that reads a tensor, where there is exactly one and the tensor is no output."""
     readers = graph.consumers().get(name, [])
@@ -93,8 +112,8 @@ def merge_maps(graph: Graph) -> Graph:
     for layer in graph.layers:
         after = _sole_reader(graph, layer.output)
         if isinstance(layer, MapFloat) and isinstance(after, MapFloat) and layer.output not in graph.grids:
-            merged = replace(layer, output=after.output, chain=layer.chain + after.chain)
-            return merge_maps(_replaced(graph, layer, after, merged))
+            both = replace(layer, output=after.output, chain=layer.chain + after.chain)
+            return merge_maps(_replaced(graph, layer, after, both))
     return graph
 
 

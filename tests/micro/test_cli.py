@@ -10,6 +10,7 @@ import pytest
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.deploy import commands, deploy
 from support.microcontrollers.models import DIGITS, digits_data
+from support.paths import ROOT
 
 
 @pytest.fixture
@@ -91,6 +92,23 @@ def test_deploy_by_romfs_partition_and_firmware(samples: Path, tmp_path: Path) -
     build(samples, frozen, "--board", "rp2", "--weights", "frozen")
     assert 'module("digits_weights.py")' in (frozen / "manifest.py").read_text()
     assert main(["deploy", str(frozen)]) == 1
+
+
+def test_deploy_brings_helpers(samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "dist"
+    build(samples, out, "--board", "rp2")
+    assert main(["deploy", str(out), "--helper", "stream", "--helper", "audio", "--dry-run"]) == 0
+    folders, files, _ = capsys.readouterr().out.split("mpremote ")[1:]
+    assert "/lib/emberlet/micro" in folders
+    copied = [Path(name) for name in files.split()[2:-1]]
+    assert {f.name for f in copied} == {
+        f"{n}.py" for n in ("stream", "audio", "audio_kernels_viper", "audio_kernels_bytecode")
+    }
+    assert all(f.exists() for f in copied)
+    assert main(["deploy", str(out), "--helper", "camera"]) == 1
+    package = json.loads((ROOT / "micro" / "package.json").read_text())
+    listed = {name for _, name in package["urls"]}
+    assert listed == {f.name for f in (ROOT / "micro").glob("*.py")}
 
 
 def test_deploy_stops_at_the_first_failure() -> None:

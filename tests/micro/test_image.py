@@ -94,6 +94,6 @@ print(json.dumps(found))
 def test_what_does_not_go_together_is_refused() -> None:
     for arguments in (((8, 8), (4, 4), IDENTITY, "yuv"), ((8, 8), (9, 4), IDENTITY), ((8, 8), (4, 4), IDENTITY, "rgb")):
         with pytest.raises(ValueError):
-            Shrink(*arguments)  # type: ignore[arg-type]
+            Shrink(*arguments)
     with pytest.raises(ValueError, match="expected 128 bytes in and 16 out, found 127 and 16"):
         Shrink((8, 8), (4, 4), IDENTITY)(bytes(127), bytearray(16))
