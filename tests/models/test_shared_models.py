@@ -112,7 +112,7 @@ def probabilities(step: Step, samples: np.ndarray, window: int) -> np.ndarray:
 
 @pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize("rate", [16000, 8000])
-def test_voice_activity_over_ten_seconds_of_speech(models: Path, rate: int, backend: str) -> None:
+def test_voice_activity_in_every_window_of_speech(models: Path, rate: int, backend: str) -> None:
     """Each rate is a branch of the model with weights of its own; the slower one hears every second sample."""
     file = models / "silero_vad.onnx"
     run, model, device = session(file), load(file, backend), get_backend(backend)
@@ -129,10 +129,11 @@ def test_voice_activity_over_ten_seconds_of_speech(models: Path, rate: int, back
         device.realize(probability, state)  # or a GPU would record the state's whole history
         return to_array(probability), state
 
-    samples = speech(models / "speech_16k_10s.wav")[:: 16000 // rate]
-    want = probabilities(onnxruntime, samples, rate * 32 // 1000)
-    got = probabilities(generated, samples, rate * 32 // 1000)
+    seconds = 3 if backend == "python" else 10  # plain Python takes 20 ms a window
+    samples = speech(models / "speech_16k_10s.wav")[:: 16000 // rate][: seconds * rate]
+    window = rate * 32 // 1000
+    want, got = probabilities(onnxruntime, samples, window), probabilities(generated, samples, window)
 
-    assert got.shape == (313,)
-    assert want.min() < 0.01 and want.max() > 0.99, "there is speech, and there are pauses"
+    assert len(got) == -(-len(samples) // window)
+    assert want.min() < 0.05 and want.max() > 0.95, "there is speech, and there are pauses"
     np.testing.assert_allclose(got, want, atol=1e-3)
