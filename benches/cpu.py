@@ -1,0 +1,172 @@
+"""Networks on the CPU: ONNX's nine light architectures on the numpy backend beside onnxruntime.
+
+Their constant weights are replaced by seeded random ones. Each runtime runs in a process of its own (an idle thread of
+one would slow down the other), in turns; the best call counts, and peak memory is the process's. Where
+OPENBLAS_NUM_THREADS is 1 both have one thread, and processor time counts, which other programs on the machine disturb
+less. OPENBLAS_CORETYPE is not passed on: OpenBLAS itself chooses kernels for the processor. Writes
+benches/results/cpu.md. `--child` is what those processes run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benches" / "results"
+NETWORKS = (
+    "squeezenet", "shufflenet", "inception_v1", "inception_v2", "resnet50", "densenet121", "bvlc_alexnet", "zfnet512",
+    "vgg19",
+)  # fmt: skip
+IMAGE = (1, 3, 224, 224)
+THREADS = int(os.environ.get("OPENBLAS_NUM_THREADS") or os.cpu_count() or 1)
+
+
+def prepare(name: str, folder: Path) -> float:
+    """Writes a network, the module generated from it and the module's weights; the seconds it took to generate."""
+    import onnx
+    from emberlet.codegen import generate
+
+    sys.path.insert(0, str(ROOT / "benches"))
+    from core import network
+
+    onnx.save(network(name), folder / f"{name}.onnx")
+    start = time.perf_counter()
+    generate(folder / f"{name}.onnx", folder)
+    return time.perf_counter() - start
+
+
+def opened(runtime: str, name: str, folder: Path, image: Any) -> Callable[[], Any]:
+    """A call of the network on the image."""
+    if runtime == "onnxruntime":
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = THREADS
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(folder / f"{name}.onnx", options, ["CPUExecutionProvider"])
+        feed = {session.get_inputs()[0].name: image}
+        return lambda: session.run(None, feed)[0]
+    import emberlet
+    from emberlet.model import Model
+
+    sys.path.insert(0, str(folder))
+    found = vars(__import__(name)).values()
+    (kind,) = (v for v in found if isinstance(v, type) and issubclass(v, Model) and v is not Model)
+    model, x = kind.default(backend="numpy"), emberlet.asarray(image, backend="numpy")
+    return lambda: model(x)
+
+
+def child(runtime: str, name: str, folder: Path, seconds: float) -> None:
+    """Prints what one runtime takes on one network, as JSON, and leaves its output in the folder."""
+    image = np.random.default_rng(1).standard_normal(IMAGE).astype(np.float32)
+    start = time.perf_counter()
+    call = opened(runtime, name, folder, image)
+    np.save(folder / f"{runtime}.npy", np.asarray(call()))
+    first = time.perf_counter() - start
+    clock = time.thread_time if THREADS == 1 else time.perf_counter
+    best, end = math.inf, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = clock()
+        call()
+        best = min(best, clock() - start)
+    print(json.dumps({"ms": best * 1e3, "first s": first, "peak MB": peak_memory()}))
+
+
+def peak_memory() -> float:
+    """The most memory this process held, in MB. (On Linux ru_maxrss begins with that of the process before exec.)"""
+    try:
+        said = Path("/proc/self/status").read_text()
+        return int(said.split("VmHWM:")[1].split()[0]) / 1024
+    except (OSError, IndexError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure(name: str, seconds: float, rounds: int) -> dict[str, dict[str, float]]:
+    """The best of all rounds for each runtime."""
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
+    best: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        generated = prepare(name, Path(folder))
+        for _ in range(rounds):
+            for runtime in ("emberlet", "onnxruntime"):
+                command = [sys.executable, __file__, "--child", runtime, name, folder, "--seconds", str(seconds)]
+                said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+                found = json.loads(said.splitlines()[-1])
+                best[runtime] = {k: min(v, best.get(runtime, found)[k]) for k, v in found.items()}
+        ours, theirs = (np.load(Path(folder) / f"{runtime}.npy") for runtime in best)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+    best["emberlet"]["generate s"] = generated
+    return best
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--child", nargs=3, metavar=("RUNTIME", "NETWORK", "FOLDER"))
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each runtime on each network, a round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--networks", nargs="*", default=NETWORKS, choices=NETWORKS)
+    options = parser.parse_args()
+    if options.child:
+        runtime, name, folder = options.child
+        child(runtime, name, Path(folder), options.seconds)
+        return 0
+    lines = [
+        "| network | emberlet ms | onnxruntime ms | ratio | generate s | peak MB | onnxruntime's |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name in options.networks:
+        found = measure(name, options.seconds, options.rounds)
+        ours, theirs = found["emberlet"], found["onnxruntime"]
+        times = f"{ours['ms']:.1f} | {theirs['ms']:.1f} | {ours['ms'] / theirs['ms']:.2f} | {ours['generate s']:.2f}"
+        lines.append(f"| {name} | {times} | {ours['peak MB']:.0f} | {theirs['peak MB']:.0f} |")
+        print(lines[-1], flush=True)
+    write(lines)
+    return 0
+
+
+def write(lines: list[str]) -> None:
+    """One table for each number of threads; the others stay as they are."""
+    import onnxruntime
+
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    about = (
+        f"{processor()}, Python {platform.python_version()}, NumPy {np.__version__} ({blas['name']} {blas['version']})"
+        f", onnxruntime {onnxruntime.__version__}. Images of {IMAGE}, milliseconds a call, the best of many; generate: "
+        f"from the ONNX file to the module and its weights; memory is the whole process's. `python3 dev.py bench cpu`"
+    )
+    path, title = RESULTS / "cpu.md", f"## {THREADS} thread" + "s" * (THREADS > 1)
+    parts = path.read_text().split("\n## ") if path.is_file() else []
+    tables = {"## " + part.partition("\n")[0]: "## " + part.strip() for part in parts[1:]}
+    note = "Processor time.\n\n" if THREADS == 1 else ""
+    tables[title] = f"{title}\n\n{note}" + "\n".join(lines)
+    RESULTS.mkdir(exist_ok=True)
+    path.write_text(
+        "# Networks on the CPU\n\n" + about + "\n\n" + "\n\n".join(tables[k] for k in sorted(tables)) + "\n"
+    )
+
+
+def processor() -> str:
+    """The processor's name."""
+    try:
+        said = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.split(":")[1].strip() for line in said.splitlines() if line.startswith("model name")), "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
