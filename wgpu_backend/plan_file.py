@@ -115,6 +115,9 @@ class SavedPlan:
         for i in range(len(inputs)):
             port = self.inputs[i]
             data = inputs[i]
+            if data is None:
+                out.append(None)
+                continue
             if hasattr(data, "backend"):
                 data = data.backend.to_bytes(data)
             elif hasattr(data, "tobytes") and not isinstance(data, memoryview):
@@ -137,7 +140,8 @@ class SavedPlan:
         return out
 
     def run(self, *inputs):
-        """TensorData of every output. inputs, in order: Tensors, or row-major bytes (or arrays) of their dtypes."""
+        """TensorData of every output. inputs, in order: Tensors, or row-major bytes (or arrays) of their dtypes; None for
+        one that is the same as in the call before, which then needs no upload."""
         return self._results(self.program.run(self._words(inputs)))
 
     async def run_async(self, *inputs):

@@ -100,6 +100,8 @@ def test_a_saved_plan_runs_without_the_model(gpu, make, net, tmp_path):
     for image in (x, make((2, 1, 8, 8))):
         (out,) = loaded.run(image)
         np.testing.assert_allclose(np.array(out.to_vec()).reshape(2, 5), _array(net(image)), atol=1e-4)
+    (again,) = loaded.run(None)  # the input of the call before
+    assert bytes(again.bytes) == bytes(out.bytes)
 
 
 def test_a_saved_plan_holds_kernels_for_both_classes_of_device_over_the_same_buffers(make, net, tmp_path):
