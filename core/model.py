@@ -5,7 +5,6 @@ or EMBEDDED: the burnpack itself, bytes in the module, used in place.
 """
 
 from .burnpack import Burnpack
-from .errors import refuse
 from .module import Module
 
 
@@ -32,41 +31,21 @@ class Model(Module):
     @classmethod
     def from_embedded(cls, backend=None):
         """The model with the weights that its own module carries. Raises LoadError where it carries none."""
-        if cls.EMBEDDED is None:
-            refuse("not embedded", cls.__name__)
-        return cls._loaded(Burnpack.from_bytes(_word_aligned(cls.EMBEDDED), cls.__name__ + ".EMBEDDED"), backend)
+        from .model_weights import embedded
+
+        return cls._loaded(embedded(cls), backend)
 
     @classmethod
     def default(cls, backend=None):
         """The model with its own weights: those in its module, else the file WEIGHTS beside it."""
         if cls.EMBEDDED is not None:
             return cls.from_embedded(backend)
-        if cls.WEIGHTS is None:
-            refuse("no weights", cls.__name__)
-        return cls.from_file(_beside(cls, cls.WEIGHTS), backend)
+        from .model_weights import beside
+
+        return cls.from_file(beside(cls), backend)
 
     @classmethod
     def _loaded(cls, pack, backend):
         model = cls(backend=backend)
         model.load_record(pack)
         return model
-
-
-def _beside(cls, name):
-    """The path of `name` in the folder of the module that says where the weights of `cls` are."""
-    import sys
-
-    while "WEIGHTS" not in cls.__dict__:
-        cls = cls.__bases__[0]
-    path = (getattr(sys.modules.get(cls.__module__), "__file__", None) or "").replace("\\", "/")
-    return path[: path.rfind("/") + 1] + name
-
-
-def _word_aligned(data):
-    """`data`, or a copy where it does not begin at a multiple of four: words are read in place, and a Cortex-M0+ faults
-    on others. MicroPython puts constants anywhere in flash; CPython aligns them to 16."""
-    try:
-        from uctypes import addressof
-    except ImportError:
-        return data
-    return data if addressof(data) % 4 == 0 else bytearray(data)

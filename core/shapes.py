@@ -1,4 +1,7 @@
-"""Arithmetic on shapes and axes that every backend and every functional family needs."""
+"""Arithmetic on shapes and axes that every backend and every functional family needs.
+
+`axes_of` and `reduced` come from reduced_shapes.py when first asked for.
+"""
 
 from .errors import refuse
 
@@ -26,19 +29,6 @@ def axis_of(axis, ndim):
     return axis + ndim if axis < 0 else axis
 
 
-def axes_of(axes, ndim):
-    """Sorted non-negative axes from None (all), an int or a sequence of ints. Raises ShapeError on a repeated axis."""
-    if axes is None:
-        return tuple(range(ndim))
-    if isinstance(axes, int):
-        return (axis_of(axes, ndim),)
-    out = sorted([axis_of(a, ndim) for a in axes])
-    for i in range(1, len(out)):
-        if out[i] == out[i - 1]:
-            refuse("axis twice", out[i])
-    return tuple(out)
-
-
 def broadcast(*shapes):
     """The shape that all `shapes` broadcast to, by NumPy's rule. Raises ShapeError where they do not."""
     if len(shapes) == 2 and shapes[0] == shapes[1]:
@@ -58,16 +48,15 @@ def broadcast(*shapes):
     return tuple(out)
 
 
-def reduced(shape, axes, keepdims):
-    """`shape` after reducing over `axes` (non-negative)."""
-    if keepdims:
-        return tuple([1 if i in axes else shape[i] for i in range(len(shape))])
-    return tuple([shape[i] for i in range(len(shape)) if i not in axes])
-
-
 def window(length, kernel, stride, padding, dilation):
     """Number of positions of a window of `kernel` taps along an axis of `length` with `padding` (low, high)."""
     n = (length + padding[0] + padding[1] - dilation * (kernel - 1) - 1) // stride + 1
     if n < 0:
         n = 0
     return n
+
+
+def __getattr__(name):
+    if name not in ("axes_of", "reduced"):
+        raise AttributeError(name)
+    return getattr(__import__("emberlet.reduced_shapes", None, None, ("*",)), name)

@@ -23,11 +23,18 @@ _KERNELS = {
     "philox": "random_bits",
     "rectifier": "relu",
     "activations": "softmax sigmoid",
-    "products": "matmul linear",
+    "products": "matmul",
+    "dense": "linear",
+    "ranges": "arange",
     "convolution": "conv",
     "windows": "pool",
 }
-_LOOPS = ("products", "convolution", "windows")  # which have a file for MicroPython, with this name and "_loops"
+_LOOPS = (
+    "products",
+    "dense",
+    "convolution",
+    "windows",
+)  # which have a file for MicroPython, with this name and "_loops"
 
 
 class PythonBackend(Backend):
@@ -68,10 +75,6 @@ class PythonBackend(Backend):
         shape = tuple(shape)
         buffer = build(dtype, (value,), 1)
         return Tensor((buffer, 0, (0,) * len(shape) if shape else None), dtype, shape, self)
-
-    def arange(self, start, step, count, dtype):
-        buffer = build(dtype, [start + i * step for i in range(count)], count)
-        return Tensor((buffer, 0, None), dtype, (count,), self)
 
     def reshape(self, x, shape):
         if x.data[2] is None:

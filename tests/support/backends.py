@@ -10,7 +10,7 @@ from typing import Any
 import emberlet
 import numpy as np
 from emberlet import backend as registry
-from emberlet.python_backend import PythonBackend, convolution_loops, products_loops, windows_loops
+from emberlet.python_backend import PythonBackend, convolution_loops, dense_loops, products_loops, windows_loops
 from emberlet.tensor import Tensor
 
 
@@ -20,7 +20,7 @@ class LoopsBackend(PythonBackend):
     name = "loops"
     conv = convolution_loops.conv
     matmul = products_loops.matmul
-    linear = products_loops.linear
+    linear = dense_loops.linear
     pool = windows_loops.pool
 
 
