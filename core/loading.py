@@ -1,6 +1,6 @@
 """Loading a record into a module: everything is looked at before anything changes, and every problem is listed."""
 
-from .errors import DTypeError, LoadError, ShapeError
+from .errors import DTypeError, ShapeError
 from .module import leaves
 from .param import Param
 
@@ -45,12 +45,9 @@ def load(module, record, strict):
     missing = [name for name, param in absent if id(param) not in found]
     unexpected = [name for name in names if name not in wanted]
     if wrong or (strict and (missing or unexpected)):
-        lines = ["the weights do not fit {}; nothing was loaded".format(type(module).__name__)]
-        if strict and missing:
-            lines.append("  missing: " + ", ".join(sorted(missing)))
-        if strict and unexpected:
-            lines.append("  unexpected: " + ", ".join(sorted(unexpected)))
-        raise LoadError("\n".join(lines + ["  " + w for w in wrong]))
+        from .loading_refusal import refuse_load
+
+        refuse_load(module, wrong, strict and missing, strict and unexpected)
     for param, value, identity in found.values():
         param.set(value, identity)
     return LoadReport(loaded, missing, unexpected)

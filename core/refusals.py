@@ -39,13 +39,19 @@ _SAYS = {
     "kind": "DType:{} where the module has {}",
     "param shape": "Shape:shape {} where the module has {}",
     "same param": "Emberlet:the initialiser of a Param used that same Param; it would wait for itself",
+    "index": "Type:an index is an integer, found a tensor of {}",
+    "len": "Type:len() of a tensor without axes",
+    "array API": "Value:emberlet speaks the array API up to 2024.12, not {}",
+    "copy": "Value:numbers and lists need a copy, and copy=False forbids it",
     "forward": "Unsupported:{} has no forward; write one",
     "not embedded": "Load:{} carries no weights in its module; use from_file",
     "no weights": "Load:{} does not say where its weights are; use from_file",
 }
+_BUILT_IN = {"Type": TypeError, "Value": ValueError}
 
 
 def refuse(what, found):
     """Raise the error that `what` names, its words filled in with `found`."""
     kind, _, words = _SAYS[what].partition(":")
-    raise getattr(errors, kind + "Error")(words.format(*found))
+    error = _BUILT_IN.get(kind) or getattr(errors, kind + "Error")
+    raise error(words.format(*found))

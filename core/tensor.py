@@ -72,14 +72,14 @@ class Tensor:
 
     def __array_namespace__(self, *, api_version=None):
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-            raise ValueError("emberlet speaks the array API up to 2024.12, not {}".format(api_version))
+            _refuse("array API", api_version)
         import emberlet
 
         return emberlet
 
     def __len__(self):
         if not self.shape:
-            raise TypeError("len() of a tensor without axes")
+            _refuse("len")
         return self.shape[0]
 
     def __repr__(self):
@@ -106,7 +106,7 @@ class Tensor:
     def __index__(self):
         value = self.item()
         if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError("an index is an integer, found a tensor of {}".format(self.dtype))
+            _refuse("index", self.dtype)
         return value
 
     def __getitem__(self, key):
@@ -120,40 +120,40 @@ class Tensor:
             yield self[i]
 
 
+def _operator(function_name, reverse):
+    def method(self, other):
+        if not _operand(other):
+            return NotImplemented
+        return _function(function_name)(other, self) if reverse else _function(function_name)(self, other)
+
+    return method
+
+
+def _prefix(function_name):
+    def method(self):
+        return _function(function_name)(self)
+
+    return method
+
+
+def _pairs(words):
+    words = words.split()
+    return [("__" + words[i] + "__", words[i + 1]) for i in range(0, len(words), 2)]
+
+
 def _operators():
-    # Written as a table: forty one-line methods cost a device more memory than this loop.
-    def forward(function_name):
-        def method(self, other):
-            return _function(function_name)(self, other) if _operand(other) else NotImplemented
-
-        return method
-
-    def reverse(function_name):
-        def method(self, other):
-            return _function(function_name)(other, self) if _operand(other) else NotImplemented
-
-        return method
-
-    def prefix(function_name):
-        def method(self):
-            return _function(function_name)(self)
-
-        return method
-
-    for short, function_name in (
-        ("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide"), ("floordiv", "floor_divide"),
-        ("mod", "remainder"), ("pow", "pow"), ("matmul", "matmul"), ("and", "_and"), ("or", "_or"), ("xor", "_xor"),
-        ("lshift", "bitwise_left_shift"), ("rshift", "bitwise_right_shift"),
-    ):  # fmt: skip
-        setattr(Tensor, "__" + short + "__", forward(function_name))
-        setattr(Tensor, "__r" + short + "__", reverse(function_name))
-    for short, function_name in (
-        ("eq", "equal"), ("ne", "not_equal"), ("lt", "less"), ("le", "less_equal"), ("gt", "greater"),
-        ("ge", "greater_equal"),
-    ):  # fmt: skip
-        setattr(Tensor, "__" + short + "__", forward(function_name))
-    for short, function_name in (("neg", "negative"), ("pos", "positive"), ("abs", "abs"), ("invert", "_invert")):
-        setattr(Tensor, "__" + short + "__", prefix(function_name))
+    # Written as tables: forty one-line methods cost a device more memory than these loops.
+    arithmetic = _pairs(
+        "add add sub subtract mul multiply truediv divide floordiv floor_divide mod remainder pow pow matmul matmul"
+        " and _and or _or xor _xor lshift bitwise_left_shift rshift bitwise_right_shift"
+    )
+    comparisons = _pairs("eq equal ne not_equal lt less le less_equal gt greater ge greater_equal")
+    for name, function_name in arithmetic + comparisons:
+        setattr(Tensor, name, _operator(function_name, False))
+    for name, function_name in arithmetic:
+        setattr(Tensor, "__r" + name[2:], _operator(function_name, True))
+    for name, function_name in _pairs("neg negative pos positive abs abs invert _invert"):
+        setattr(Tensor, name, _prefix(function_name))
 
 
 def _operand(other):

@@ -73,7 +73,7 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
     target = get_backend(backend)
     plain = isinstance(obj, (bool, int, float, str))
     if copy is False and (plain or isinstance(obj, (list, tuple))):
-        raise ValueError("numbers and lists need a copy, and copy=False forbids it")
+        refuse("copy")
     if plain:
         return target.full((), obj, dtype or default_dtype(obj))
     if isinstance(obj, (list, tuple)):
@@ -84,11 +84,6 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
         elif dtype is not None and dtype.is_integer and found.is_float:
             flat = [int(v) for v in flat]
         return target.from_list(flat, dtype or found, shape)
-    if hasattr(obj, "to_tensor"):  # TensorData
-        x = obj.to_tensor(target)
-        return x if dtype is None or dtype is x.dtype else x.backend.cast(x, dtype)
-    try:
-        from ..host.interop import from_array
-    except ImportError:
-        refuse("no tensor", type(obj))
-    return from_array(obj, dtype, target, copy)
+    from .foreign import from_object
+
+    return from_object(obj, dtype, target, copy)

@@ -5,7 +5,8 @@ import math
 from .. import dtypes
 from ..shapes import broadcast, size
 from . import scalars
-from .buffers import MICRO, code_of, flat, is_narrow, same, store, wrapper
+from .buffers import MICRO, code_of, flat, is_narrow, store, wrapper
+from .sequences import same
 from .views import merged, offsets
 
 # op -> (float function, integer function); both may raise

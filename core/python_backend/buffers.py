@@ -80,15 +80,6 @@ def build(dtype, values, count):
         return store(dtype, map(wrapper(dtype), map(int, values)), count)
 
 
-def join(dtype, chunks):
-    """A buffer of the elements of several buffers of the same dtype, one after the other."""
-    code = code_of(dtype)
-    out = [] if code is None else array(code)
-    for chunk in chunks:
-        out.extend(chunk)
-    return out
-
-
 class Borrowed:
     """Typed elements inside bytes that stay where they are (flash, a file): MicroPython cannot cast a memoryview."""
 
@@ -156,16 +147,3 @@ def listed(x):
     """x's elements in the form the interpreter reads fastest: a list on CPython, a buffer on MicroPython."""
     values = flat(x)
     return values if MICRO or isinstance(values, list) else values.tolist()
-
-
-def _same(value, count):
-    for _ in range(count):
-        yield value
-
-
-if MICRO:
-    same = _same
-else:
-    from itertools import repeat
-
-    same = repeat

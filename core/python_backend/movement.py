@@ -3,7 +3,8 @@
 from ..shapes import size
 from ..shapes import strides as row_major
 from ..tensor import Tensor
-from .buffers import flat, join, run
+from .buffers import flat, run
+from .sequences import join
 from .views import merged, offsets, strides_of
 
 

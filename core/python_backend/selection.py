@@ -3,7 +3,8 @@
 from .. import dtypes
 from ..shapes import broadcast, size
 from ..shapes import strides as row_major
-from .buffers import build, code_of, flat, join, run, same, store
+from .buffers import build, code_of, flat, run, store
+from .sequences import join, same
 
 
 def where(backend, condition, a, b):

@@ -3,7 +3,8 @@
 from array import array
 
 from ..shapes import strides as row_major
-from .buffers import MICRO, Borrowed, allocate, code_of, join, run
+from .buffers import MICRO, Borrowed, allocate, code_of, run
+from .sequences import join
 
 
 def offsets(shape, strides, start):

@@ -1,0 +1,27 @@
+"""Buffers put together, and one value many times over."""
+
+from array import array
+
+from .buffers import MICRO, code_of
+
+
+def join(dtype, chunks):
+    """A buffer of the elements of several buffers of the same dtype, one after the other."""
+    code = code_of(dtype)
+    out = [] if code is None else array(code)
+    for chunk in chunks:
+        out.extend(chunk)
+    return out
+
+
+def _same(value, count):
+    for _ in range(count):
+        yield value
+
+
+if MICRO:
+    same = _same
+else:
+    from itertools import repeat
+
+    same = repeat
