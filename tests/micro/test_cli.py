@@ -7,10 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from emberlet.micro.builder.cli import main
+from emberlet.host import cli
 from emberlet.micro.builder.deploy import commands, deploy
 from support.microcontrollers.models import DIGITS, digits_data
 from support.paths import ROOT
+
+
+def main(arguments: list[str]) -> int:
+    return cli.main(["micro", *arguments])
 
 
 @pytest.fixture
@@ -52,16 +56,16 @@ def test_what_does_not_fit_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_errors_are_one_line(tmp_path: Path, samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["build", str(tmp_path / "none.onnx")]) == 1
-    assert build(samples, tmp_path, "--board", "pico9") == 1
+    assert main(["build", str(tmp_path / "none.onnx")]) == 2
+    assert build(samples, tmp_path, "--board", "pico9") == 2
     np.savez(samples, image=np.zeros((3, 9, 9), np.float32))
-    assert build(samples, tmp_path) == 1
+    assert build(samples, tmp_path) == 2
     np.savez(samples, picture=np.zeros((3, 8, 8)), other=np.zeros((3, 8, 8)))
-    assert build(samples, tmp_path) == 1
+    assert build(samples, tmp_path) == 2
     samples.write_text("no")
-    assert build(samples, tmp_path) == 1
+    assert build(samples, tmp_path) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 5 and all(line.startswith("error: ") for line in lines)
+    assert len(lines) == 5 and all(line.startswith("emberlet: ") for line in lines)
     assert "expected (samples, 1, 8, 8)" in lines[2]
     assert "missing ['image']" in lines[3]
 
@@ -69,7 +73,7 @@ def test_errors_are_one_line(tmp_path: Path, samples: Path, capsys: pytest.Captu
 def test_deploy_copies_files(samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "dist"
     build(samples, out, "--board", "rp2", "--board", "rp2350")
-    assert main(["deploy", str(out)]) == 1
+    assert main(["deploy", str(out)]) == 2
     assert "say which with --board" in capsys.readouterr().err
     assert main(["deploy", str(out), "--board", "rp2", "--port", "/dev/ttyACM0", "--to", "/lib", "--dry-run"]) == 0
     first, second = capsys.readouterr().out.split("mpremote ")[1:]
@@ -91,7 +95,7 @@ def test_deploy_by_romfs_partition_and_firmware(samples: Path, tmp_path: Path) -
     assert not any(argument.endswith(".bpk") for argument in copy)
     build(samples, frozen, "--board", "rp2", "--weights", "frozen")
     assert 'module("digits_weights.py")' in (frozen / "manifest.py").read_text()
-    assert main(["deploy", str(frozen)]) == 1
+    assert main(["deploy", str(frozen)]) == 2
 
 
 def test_deploy_brings_helpers(samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +109,7 @@ def test_deploy_brings_helpers(samples: Path, tmp_path: Path, capsys: pytest.Cap
         f"{n}.py" for n in ("stream", "audio", "audio_kernels_viper", "audio_kernels_bytecode")
     }
     assert all(f.exists() for f in copied)
-    assert main(["deploy", str(out), "--helper", "camera"]) == 1
+    assert main(["deploy", str(out), "--helper", "camera"]) == 2
     package = json.loads((ROOT / "micro" / "package.json").read_text())
     listed = {name for _, name in package["urls"]}
     assert listed == {f.name for f in (ROOT / "micro").glob("*.py")}
@@ -123,7 +127,7 @@ def test_deploy_stops_at_the_first_failure() -> None:
 
 
 def test_deploy_refuses_other_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["deploy", str(tmp_path)]) == 1
+    assert main(["deploy", str(tmp_path)]) == 2
     (tmp_path / "build.json").write_text("[]")
-    assert main(["deploy", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.count("error: ") == 2
+    assert main(["deploy", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("emberlet: ") == 2
