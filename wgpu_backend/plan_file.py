@@ -140,8 +140,8 @@ class SavedPlan:
         return out
 
     def run(self, *inputs):
-        """TensorData of every output. inputs, in order: Tensors, or row-major bytes (or arrays) of their dtypes; None for
-        one that is the same as in the call before, which then needs no upload."""
+        """TensorData of every output. inputs, in order: Tensors, or row-major bytes (or arrays) of their dtypes; None
+        for one that is the same as in the call before, which then needs no upload."""
         return self._results(self.program.run(self._words(inputs)))
 
     async def run_async(self, *inputs):

@@ -72,9 +72,7 @@ def save(
             continue
         name = f"constant{len(fixed)}"
         fixed.append([number, name])
-        tensors[name] = burnpack_writer.Source(
-            _WORDS[node.word], (node.count,), lambda node=node: node.arg
-        )
+        tensors[name] = burnpack_writer.Source(_WORDS[node.word], (node.count,), lambda node=node: node.arg)
     names = list(inputs or _argument_names(model, len(examples)))
     ports = []
     for node in traced.inputs:

@@ -63,11 +63,12 @@ def _samples(program: Program, times: Sequence[tuple[float, float]]) -> list[Sam
 
 def _by_timestamps(program: Program) -> list[Sample]:
     raw = program.device.raw
-    count = 2 * len(program.steps)
+    steps: Sequence[Any] = program.steps or ()
+    count = 2 * len(steps)
     queries = raw.create_query_set(type="timestamp", count=count)
     resolved = raw.create_buffer(size=count * 8, usage=QUERY_RESOLVE | STORAGE_COPY)
     encoder = raw.create_command_encoder()
-    for i, (pipeline, group, x, y, z) in enumerate(program.steps):
+    for i, (pipeline, group, x, y, z) in enumerate(steps):
         writes = {
             "query_set": queries,
             "beginning_of_pass_write_index": 2 * i,
@@ -87,7 +88,7 @@ def _by_timestamps(program: Program) -> list[Sample]:
 def _by_host_clock(program: Program) -> list[Sample]:
     raw = program.device.raw
     times = []
-    for pipeline, group, x, y, z in program.steps:
+    for pipeline, group, x, y, z in program.steps or ():
         begin = time.perf_counter_ns()
         encoder = raw.create_command_encoder()
         run = encoder.begin_compute_pass()
