@@ -191,7 +191,7 @@ def host_cost(dispatches: int) -> tuple[float, float]:
 
 def serve_peer() -> None:
     """In a process of its own: for every name read from standard input, the best time of that work in seconds."""
-    from tinygrad import Tensor, TinyJit
+    from tinygrad import Tensor, TinyJit  # type: ignore[attr-defined]
     from tinygrad.nn.onnx import OnnxRunner
 
     calls: dict[str, Callable[[], Any]] = {}
@@ -224,7 +224,7 @@ class Peer:
     def __init__(self) -> None:
         import importlib.metadata
 
-        import pydawn
+        import pydawn  # type: ignore[import-untyped]
 
         libraries = sorted((Path(pydawn.__file__).parent / "lib").glob(f"libwebgpu_dawn_{os.uname().machine}.so"))
         environment = {**os.environ, "DEV": "WEBGPU", "WEBGPU_PATH": str(libraries[0])}

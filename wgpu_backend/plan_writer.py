@@ -64,7 +64,7 @@ def save(
     plans = {c: make_plan(traced.roots, Options(device_class=c)) for c in CLASSES}
     plan, externals = plans["gpu"]
     tensors: dict[str, Any] = {}
-    fixed = []
+    fixed: list[list[Any]] = []
     given = {}
     for number, node in zip(plan.externals, externals, strict=True):
         if node.op == "input":
