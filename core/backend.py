@@ -36,16 +36,16 @@ def operation(backend, name):
     return getattr(backend, name, None)
 
 
-# name -> (module, class, what provides its library) of the backends that come with emberlet
+# name -> (module, class) of the backends that come with emberlet
 _OWN = {
-    "python": ("python_backend", "PythonBackend", ""),
-    "numpy": ("host.numpy_backend", "NumpyBackend", "NumPy: pip install emberlet[numpy]"),
-    "wgpu": ("wgpu_backend", "WgpuBackend", "wgpu-py: pip install emberlet[wgpu]"),
+    "python": ("python_backend", "PythonBackend"),
+    "numpy": ("host.numpy_backend", "NumpyBackend"),
+    "wgpu": ("wgpu_backend", "WgpuBackend"),
 }
 
 
 def _class(name):
-    module, class_name, _ = _OWN[name]
+    module, class_name = _OWN[name]
     return getattr(__import__("emberlet." + module, None, None, ("*",)), class_name)
 
 
@@ -55,7 +55,9 @@ def _make(name, index):
     try:
         found = _class(name)
     except ImportError as error:
-        refuse("backend library", name, _OWN[name][2], error)
+        from .backend_registry import missing
+
+        missing(name, error)
     return found(index)
 
 

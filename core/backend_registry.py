@@ -10,6 +10,14 @@ from .errors import BackendError, refuse
 
 _backend = sys.modules["emberlet.backend"]
 
+# What provides the library that a backend needs.
+LIBRARIES = {"numpy": "NumPy: pip install emberlet[numpy]", "wgpu": "wgpu-py: pip install emberlet[wgpu]"}
+
+
+def missing(name, error):
+    """Raise BackendError: the backend's module did not import."""
+    refuse("backend library", name, LIBRARIES.get(name, "its module"), error)
+
 
 def register(name, factory):
     """Make a backend known: `factory(index)` returns a Backend. Raises BackendError where the name is taken."""

@@ -14,9 +14,9 @@ class LoadReport:
         self.unexpected = unexpected
 
     def __repr__(self):
-        return "LoadReport({} loaded, {} missing, {} unexpected)".format(
-            len(self.loaded), len(self.missing), len(self.unexpected)
-        )
+        from .loading_words import summary
+
+        return summary(self)
 
 
 def load(module, record, strict):
@@ -45,7 +45,7 @@ def load(module, record, strict):
     missing = [name for name, param in absent if id(param) not in found]
     unexpected = [name for name in names if name not in wanted]
     if wrong or (strict and (missing or unexpected)):
-        from .loading_refusal import refuse_load
+        from .loading_words import refuse_load
 
         refuse_load(module, wrong, strict and missing, strict and unexpected)
     for param, value, identity in found.values():

@@ -8,7 +8,6 @@ included, is left alone, and so a field may hold one of several layers, or none.
 
 from .errors import refuse
 from .param import Param
-from .tensor import Tensor
 
 
 class Module:
@@ -30,39 +29,33 @@ class Module:
 
     def params(self):
         """The Params, each once."""
-        seen = {}
-        found = []
-        for _, param in self.named_params():
-            if id(param) not in seen:
-                seen[id(param)] = True
-                found.append(param)
-        return found
+        from .module_methods import params
+
+        return params(self)
 
     def num_params(self):
         """Number of elements of all parameters; nothing is initialised."""
-        return sum([p.size for p in self.params()])
+        from .module_methods import num_params
+
+        return num_params(self)
 
     def visit(self, visitor):
         """Call visitor(name, param), or visitor.visit(name, param), for every parameter."""
-        call = getattr(visitor, "visit", visitor)
-        for name, param in self.named_params():
-            call(name, param)
+        from .module_methods import visit
+
+        visit(self, visitor)
 
     def map(self, mapper):
         """Replace every parameter's value by mapper(name, tensor), or mapper.map(name, tensor). Returns self."""
-        call = getattr(mapper, "map", mapper)
-        seen = {}
-        for name, param in self.named_params():
-            if id(param) not in seen:
-                seen[id(param)] = True
-                param.set(call(name, param.val()))
-        return self
+        from .module_methods import map
+
+        return map(self, mapper)
 
     def no_grad(self):
         """Mark every parameter as one that needs no gradient. Returns self."""
-        for param in self.params():
-            param.set_require_grad(False)
-        return self
+        from .module_methods import no_grad
+
+        return no_grad(self)
 
     def valid(self):
         """This module, for inference: no backend here differentiates, so it is the same."""
@@ -72,12 +65,9 @@ class Module:
 
     def backends(self):
         """The backends on which the parameters and constants are, or will be made."""
-        found = []
-        for _, _, _, leaf in leaves(self, (Param, Tensor)):
-            backend = leaf.backend
-            if not any(b is backend for b in found):
-                found.append(backend)
-        return found
+        from .module_methods import backends
+
+        return backends(self)
 
     def to(self, backend):
         """Move every parameter and constant to another backend; a lazy parameter stays lazy. Returns self."""

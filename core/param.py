@@ -102,10 +102,6 @@ class Param:
         self._release()
         return self
 
-    @property
-    def is_initialized(self):
-        return self._value is not None
-
     # -- what is known without the value -----------------------------------------------------------------------------
 
     @property

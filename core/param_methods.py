@@ -37,6 +37,10 @@ def represent(self):
     return "Param({}, {}{})".format(self.shape, self.dtype, state)
 
 
+def _is_initialized(self):
+    return self._value is not None
+
+
 def clone(self):
     """Another Param of the same identity and mappers. A lazy one stays lazy and makes a value of its own."""
     self._acquire()
@@ -109,6 +113,7 @@ def saved(self):
 
 
 METHODS = {
+    "is_initialized": property(_is_initialized),
     "id": property(_id),
     "size": property(_size),
     "clone": clone,

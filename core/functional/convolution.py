@@ -21,12 +21,9 @@ def per_axis(value, n, what):
 def padding_pairs(padding, n, kernel=None, dilation=None):
     """`padding` as a tuple of n (low, high) pairs."""
     if isinstance(padding, str):
-        if padding == "valid":
-            return ((0, 0),) * n
-        if padding != "same":
-            refuse("padding", padding)
-        totals = [dilation[i] * (kernel[i] - 1) for i in range(n)]
-        return tuple([(t // 2, t - t // 2) for t in totals])
+        from .padding_rules import named
+
+        return named(padding, n, kernel, dilation)
     if isinstance(padding, int):
         return ((padding, padding),) * n
     padding = tuple(padding)
@@ -51,13 +48,10 @@ def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     stride, dilation = per_axis(stride, n, "stride"), per_axis(dilation, n, "dilation")
     padding = padding_pairs(padding, n, kernel, dilation)
     for i in range(n):
-        low, high = padding[i]
-        if low < 0 or high < 0:
-            from .movement import pad
+        if min(padding[i]) < 0:
+            from .padding_rules import cropped
 
-            cut = ((0, 0), (0, 0)) + tuple([(min(p, 0), min(q, 0)) for p, q in padding])
-            x = pad(x, cut)
-            padding = tuple([(max(p, 0), max(q, 0)) for p, q in padding])
+            x, padding = cropped(x, padding)
             break
     for i in range(n):
         room = x.shape[i + 2] + padding[i][0] + padding[i][1]

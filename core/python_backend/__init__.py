@@ -29,12 +29,8 @@ _KERNELS = {
     "convolution": "conv",
     "windows": "pool",
 }
-_LOOPS = (
-    "products",
-    "dense",
-    "convolution",
-    "windows",
-)  # which have a file for MicroPython, with this name and "_loops"
+# Those with a file for MicroPython, called "NAME_loops".
+_LOOPS = ("products", "dense", "convolution", "windows", "rectifier")
 
 
 class PythonBackend(Backend):

@@ -12,6 +12,7 @@ import pytest
 from emberlet import backend as registry
 from emberlet import protocol
 from emberlet.backend import Backend, available, extend, get_backend, operation, register, set_default_backend
+from emberlet.backend_registry import LIBRARIES
 from emberlet.errors import BackendError, EmberletError, UnsupportedError
 from support.backends import LoopsBackend
 
@@ -61,7 +62,8 @@ def test_what_works_here_is_listed():
 
 
 def test_a_missing_library_is_named(monkeypatch):
-    monkeypatch.setitem(registry._OWN, "ghost", ("no_such_module", "Ghost", "ghosts: pip install ghosts"))
+    monkeypatch.setitem(registry._OWN, "ghost", ("no_such_module", "Ghost"))
+    monkeypatch.setitem(LIBRARIES, "ghost", "ghosts: pip install ghosts")
     with pytest.raises(BackendError, match="'ghost' needs ghosts: pip install ghosts"):
         get_backend("ghost")
     assert "ghost" not in available()

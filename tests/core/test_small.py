@@ -76,6 +76,16 @@ def test_digits_leaves_80_kb_of_192(digits):
     assert int(digits["free"]) >= 80 * 1024
 
 
+def test_the_files_that_digits_loads_take_less_than_30_kb(digits):
+    """Of the library and the model's own module, compiled; the weights aside."""
+    folder = Path(digits["folder"])
+    size = (folder / "digits.mpy").stat().st_size
+    for module in digits["loaded"].split():
+        path = folder / module.replace(".", "/")
+        size += (path / "__init__.mpy" if path.is_dir() else path.with_suffix(".mpy")).stat().st_size
+    assert size < 30 * 1024
+
+
 def test_only_what_digits_uses_is_loaded(digits):
     loaded = set(digits["loaded"].split())
     assert not {m for m in loaded if "host" in m or m in ("emberlet.names", "emberlet.protocol", "emberlet.data")}

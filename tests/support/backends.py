@@ -10,7 +10,14 @@ from typing import Any
 import emberlet
 import numpy as np
 from emberlet import backend as registry
-from emberlet.python_backend import PythonBackend, convolution_loops, dense_loops, products_loops, windows_loops
+from emberlet.python_backend import (
+    PythonBackend,
+    convolution_loops,
+    dense_loops,
+    products_loops,
+    rectifier_loops,
+    windows_loops,
+)
 from emberlet.tensor import Tensor
 
 
@@ -22,6 +29,7 @@ class LoopsBackend(PythonBackend):
     matmul = products_loops.matmul
     linear = dense_loops.linear
     pool = windows_loops.pool
+    relu = rectifier_loops.relu
 
 
 if "loops" not in registry._factories:

@@ -1,4 +1,4 @@
-"""What is said of weights that do not fit a module."""
+"""What is said of the loading of weights: of what was loaded, and of weights that do not fit a module."""
 
 from .errors import LoadError
 
@@ -11,3 +11,10 @@ def refuse_load(module, wrong, missing, unexpected):
     if unexpected:
         lines.append("  unexpected: " + ", ".join(sorted(unexpected)))
     raise LoadError("\n".join(lines + ["  " + w for w in wrong]))
+
+
+def summary(report):
+    """A LoadReport in one line."""
+    return "LoadReport({} loaded, {} missing, {} unexpected)".format(
+        len(report.loaded), len(report.missing), len(report.unexpected)
+    )
