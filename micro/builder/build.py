@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import keyword
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,13 @@ from .romfs import romfs_image
 WEIGHTS = ("module", "file", "romfs", "frozen", "partition")
 
 METHODS = ("auto", "minmax", "percentile")
+
+TAKEN = frozenset(
+    "array binascii bluetooth btree builtins cmath collections cryptolib deflate emberlet errno esp esp32 framebuf gc "
+    "hashlib heapq io json machine main boot math micropython mip neopixel network ntptime os platform pyb random re "
+    "rp2 select socket ssl stm struct sys time tls uasyncio asyncio uctypes vfs zlib".split()
+)
+"""Modules that boards have, which a model's must not hide."""
 
 MOST_COMPARED = 64
 """Samples on which calibration methods, and int8 with float32, are compared."""
@@ -253,4 +261,6 @@ def write(built: Built, options: Options, out: Path) -> list[Path]:
 def module_name(text: str) -> str:
     """A name for the modules, from that of a file."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII).strip("_").lower() or "model"
-    return f"m_{name}" if name[0].isdigit() else name
+    if name[0].isdigit():
+        return f"m_{name}"
+    return f"{name}_model" if name in TAKEN or keyword.iskeyword(name) else name

@@ -91,11 +91,14 @@ def _replaced(graph: Graph, first: Layer, second: Layer, merged: Layer) -> Graph
 
 
 def constants_to_maps(graph: Graph) -> Graph:
-    """A sum or product with one number is a function of one number."""
+    """A sum or product with one number is a function of one number; a quotient by constants is a product."""
 
     def changed(layer: Layer) -> Layer:
-        if not isinstance(layer, BinaryFloat) or layer.constant is None or layer.constant.size != 1:
+        if not isinstance(layer, BinaryFloat) or layer.constant is None:
             return layer
+        if layer.constant.size != 1:
+            nonzero = layer.operation == "div" and bool(np.all(layer.constant != 0))
+            return replace(layer, operation="mul", constant=1 / layer.constant) if nonzero else layer
         c = float(layer.constant.reshape(-1)[0])
         factor, shift = {"add": (1.0, c), "sub": (1.0, -c), "mul": (c, 0.0), "div": (1 / c, 0.0)}[layer.operation]
         chain: Chain = (("affine", (factor, shift)),)
