@@ -15,6 +15,7 @@ import math
 import os
 import platform
 import resource
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -40,9 +41,7 @@ def prepare(name: str, folder: Path) -> float:
     import onnx
     from emberlet.codegen import generate
 
-    sys.path.insert(0, str(ROOT / "benches"))
-    from core import network
-
+    network = runpy.run_path(str(ROOT / "benches" / "core.py"))["network"]
     onnx.save(network(name), folder / f"{name}.onnx")
     start = time.perf_counter()
     generate(folder / f"{name}.onnx", folder)
