@@ -133,9 +133,10 @@ def table(samples: Sequence[Sample], best_flops: float, best_bytes: float) -> st
     for name, (count, spent, flops, nbytes, needed) in sorted(rows.items(), key=lambda r: -r[1][1]):
         spent = spent or 1.0
         label = name if len(name) < 44 else name[:40] + "..."
+        share = min(needed / spent, 9.99)
         lines.append(
             f"{label:<44}{count:>5.0f}{spent / 1e3:>10.1f}{spent / total:>8.1%}{flops / 1e6:>10.2f}"
-            f"{flops / spent:>9.2f}{nbytes / 1e6:>8.2f}{nbytes / spent:>7.2f}{min(needed / spent, 9.99):>7.0%}"
+            f"{flops / spent:>9.2f}{nbytes / 1e6:>8.2f}{nbytes / spent:>7.2f}{share:>7.0%}"
         )
     flops, nbytes = sum(s.flops for s in samples), sum(s.nbytes for s in samples)
     lines.append(
