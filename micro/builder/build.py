@@ -65,7 +65,7 @@ class Options:
 @dataclass(frozen=True)
 class Agreement:
     """int8 beside float32 on the calibration samples, first output: samples compared, the part of them with the same
-    greatest element (None where there is only one), root mean square and greatest difference in proportion to the
+    greatest element (None where it is no vector), root mean square and greatest difference in proportion to the
     output's range."""
 
     samples: int
@@ -153,7 +153,8 @@ def agree(graph: Graph, quantised: Graph, samples: Mapping[str, Array]) -> Agree
     a, b = np.stack(expected), np.stack(found)
     span = float(a.max() - a.min()) or 1.0
     off = np.abs(a - b) / span
-    same = float(np.mean(a.argmax(1) == b.argmax(1))) if a.shape[1] > 1 else None
+    is_vector = sum(n > 1 for n in graph.shapes[name]) == 1
+    same = float(np.mean(a.argmax(1) == b.argmax(1))) if is_vector else None
     return Agreement(len(a), same, float(np.sqrt(np.mean(off**2))), float(off.max()))
 
 

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from emberlet.errors import UnsupportedError
+
 from .boards import BOARDS, Board, board
 from .build import METHODS, WEIGHTS, Built, Options, build, module_name, write
 from .calibrate import samples_from
@@ -64,7 +66,7 @@ def _build(a: argparse.Namespace) -> int:
         boards=boards,
         method=a.method,
         percentile=a.percentile,
-        partition=_partition(a.weights, a.partition, boards[0].chip if boards else ""),
+        partition=_partition(a.weights, a.partition, boards[0] if boards else None),
         release=a.micropython,
     )
     built = build(graph, options, samples)
@@ -74,10 +76,13 @@ def _build(a: argparse.Namespace) -> int:
     return 0 if all(not shortfalls(_cost(built, b), b, a.weights) for b in boards) else 1
 
 
-def _partition(weights: str, where: str, chip: str) -> Partition | None:
+def _partition(weights: str, where: str, board: Board | None) -> Partition | None:
+    """Where the weights lie in flash. Raises UnsupportedError for a board that cannot read there."""
     if weights != "partition":
         return None
-    chip = chip or ("rp2" if where[:1].isdigit() else "esp32")
+    if board and not board.chip:
+        raise UnsupportedError(f"{board.name} has no flash partitions to read; use --weights romfs or frozen")
+    chip = board.chip if board else "rp2" if where[:1].isdigit() else "esp32"
     return Partition("rp2", start=int(where or "0", 0)) if chip == "rp2" else Partition("esp32", label=where or "model")
 
 

@@ -124,6 +124,8 @@ def report(name: str, c: Cost, boards: list[Board], weights: str) -> list[str]:
         memory = f"memory {size_text(c.ram)} of {size_text(board.heap)}"
         flash = f"flash {size_text(c.flash)} of {size_text(board.flash)}"
         lines.append(f"  {board.name} ({board.title}): {verdict}. {memory}, {flash}, {time}")
+        if weights == "romfs" and board.chip == "rp2":
+            lines.append("    its stock firmware has no ROMFS: build one with MICROPY_HW_ROMFS_BYTES")
     return lines
 
 

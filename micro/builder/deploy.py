@@ -34,7 +34,7 @@ for folder in ("/lib", "/lib/emberlet", "/lib/emberlet/micro"):
 
 # Runs on the board, with the built folder mounted: writes the burnpack into the partition, block by block.
 _WRITE = """\
-device = {device}
+{device}
 with open("/remote/{file}", "rb") as f:
     block = bytearray(4096)
     for k in range({blocks}):

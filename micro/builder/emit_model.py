@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from dataclasses import dataclass
 
 from .program import Port, Program
@@ -27,11 +29,10 @@ class Partition:
     label: str = "model"
 
     def device(self, size: int) -> str:
-        """MicroPython for the block device."""
+        """MicroPython lines that set `device`, a block device of at least `size` bytes."""
         if self.chip == "rp2":
-            return f"__import__('rp2').Flash(start={self.start}, len={-(-size // 4096) * 4096})"
-        found = "Partition.find(Partition.TYPE_DATA, label={!r})[0]".format(self.label)
-        return f"(lambda Partition: {found})(__import__('esp32').Partition)"
+            return f"from rp2 import Flash\n\ndevice = Flash(start={self.start}, len={-(-size // 4096) * 4096})\n"
+        return f"from esp32 import Partition\n\ndevice = Partition.find(Partition.TYPE_DATA, label={self.label!r})[0]\n"
 
 
 def model_source(program: Program, pack: Pack | None = None, partition: Partition | None = None) -> str:
@@ -47,7 +48,13 @@ def model_source(program: Program, pack: Pack | None = None, partition: Partitio
     else:
         load = _from_partition(program, pack, partition)
     parts = [_docstring(program), _kernels(program), load, _state(program), _functions(program)]
-    return "\n".join(parts)
+    return _spaced("\n".join(parts))
+
+
+def _spaced(text: str) -> str:
+    """Two empty lines around functions."""
+    text = re.sub(r"\n+(?=def )", "\n\n\n", text)
+    return re.sub(r"(?<=\n)( +[^\n]*\n)\n*(?=[A-Za-z_])(?!except|else)", r"\1\n\n", text)
 
 
 def weights_source(program: Program) -> str:
@@ -130,8 +137,7 @@ def _from_partition(program: Program, pack: Pack, partition: Partition) -> str:
     weights, tables = len(program.weight_bytes), len(program.word_bytes)
     return f"""\
 def _load():
-    device = {partition.device(len(pack.data))}
-    try:
+{textwrap.indent(partition.device(len(pack.data)), "    ")}    try:
         data = memoryview(device)  # the flash itself
     except TypeError:
         data = memoryview(bytearray({-(-len(pack.data) // 4096) * 4096}))

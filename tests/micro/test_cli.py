@@ -91,6 +91,7 @@ def test_deploy_by_romfs_partition_and_firmware(samples: Path, tmp_path: Path) -
     write, copy = commands(partition)
     assert write[:3] == ["mount", str(partition / "xtensawin"), "exec"]
     assert "label='model'" in write[3] and "/remote/digits.bpk" in write[3]
+    assert build(samples, partition, "--board", "stm32f4", "--weights", "partition") == 2
     compile(write[3], "writer", "exec")
     assert not any(argument.endswith(".bpk") for argument in copy)
     build(samples, frozen, "--board", "rp2", "--weights", "frozen")

@@ -118,6 +118,8 @@ def test_a_port_without_machine_code_runs_the_bytecode(
     built = build_digits()
     folder = deployed(built, Options("digits"), tmp_path, "bytecode")
     assert not (folder / "digits_kernels.mpy").exists()
+    if not port.has_viper:  # a SyntaxError there
+        (folder / "digits_kernels.py").write_text(built.sources["digits_kernels.py"])
     images = digits_data()[0][:4]
     assert infer(port, folder, "digits", as_bytes(built, images)) == expected(built, images)
 
