@@ -134,19 +134,9 @@ def table(samples: Sequence[Sample], best_flops: float, best_bytes: float) -> st
         spent = spent or 1.0
         label = name if len(name) < 44 else name[:40] + "..."
         share = min(needed / spent, 9.99)
-        row = "{:<44}{:>5.0f}{:>10.1f}{:>8.1%}{:>10.2f}{:>9.2f}{:>8.2f}{:>7.2f}{:>7.0%}"
         lines.append(
-            row.format(
-                label,
-                count,
-                spent / 1e3,
-                spent / total,
-                flops / 1e6,
-                flops / spent,
-                nbytes / 1e6,
-                nbytes / spent,
-                share,
-            )
+            f"{label:<44}{count:>5.0f}{spent / 1e3:>10.1f}{spent / total:>8.1%}{flops / 1e6:>10.2f}"
+            f"{flops / spent:>9.2f}{nbytes / 1e6:>8.2f}{nbytes / spent:>7.2f}{share:>7.0%}"
         )
     flops, nbytes = sum(s.flops for s in samples), sum(s.nbytes for s in samples)
     lines.append(
