@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from emberlet import dtypes
@@ -130,7 +131,12 @@ def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> 
     checked = check_samples(samples, graph)
     seen = tallies(graph, checked)
     methods = ("minmax", "percentile") if options.method == "auto" else (options.method,)
-    some = {name: x[:: max(1, len(x) // MOST_COMPARED)][:MOST_COMPARED] for name, x in checked.items()}
+    step = (
+        1
+        if any(layer.remembers for layer in graph.layers)
+        else max(1, len(next(iter(checked.values()))) // MOST_COMPARED)
+    )
+    some = {name: x[::step][:MOST_COMPARED] for name, x in checked.items()}
     best: tuple[Graph, Agreement] | None = None
     for method in methods:
         quantised = quantise_graph(graph, ranges_of(seen, method, options.percentile))
@@ -146,10 +152,12 @@ def agree(graph: Graph, quantised: Graph, samples: Mapping[str, Array]) -> Agree
     name = graph.outputs[0]
     grid = quantised.grids[name]
     expected, found = [], []
+    exact: dict[str, Any] = {}
+    rounded: dict[str, Any] = {}
     for sample in each(samples):
-        expected.append(graph.run(sample)[name].reshape(-1))
+        expected.append(graph.run(sample, exact)[name].reshape(-1))
         inputs = {n: quantise(x, quantised.grids[n].scale, quantised.grids[n].zero) for n, x in sample.items()}
-        found.append(dequantise(quantised.run(inputs)[name], grid.scale, grid.zero).reshape(-1))
+        found.append(dequantise(quantised.run(inputs, rounded)[name], grid.scale, grid.zero).reshape(-1))
     a, b = np.stack(expected), np.stack(found)
     span = float(a.max() - a.min()) or 1.0
     off = np.abs(a - b) / span

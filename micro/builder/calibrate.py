@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from emberlet.errors import FormatError, ShapeError
@@ -89,12 +90,13 @@ def ranges(
 
 
 def tallies(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Tally]:
-    """What the float32 graph's tensors hold over the samples."""
+    """What the float32 graph's tensors hold over the samples, which follow each other where layers remember."""
     seen = {name: Tally(values=[]) for name in graph.shapes}
     count = len(next(iter(samples.values())))
     rng = np.random.default_rng(0)
+    states: dict[str, Any] = {}
     for sample in each(samples):
-        for name, x in graph.run(sample).items():
+        for name, x in graph.run(sample, states).items():
             tally = seen[name]
             tally.low, tally.high = min(tally.low, float(x.min())), max(tally.high, float(x.max()))
             flat, most = x.reshape(-1), max(16, MOST_KEPT // count)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from emberlet.errors import ModelError, ShapeError
@@ -87,10 +87,11 @@ class Graph:
             grids={n: g for n, g in self.grids.items() if n in names},
         )
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def run(self, inputs: Mapping[str, Array], states: dict[str, Any] | None = None) -> dict[str, Array]:
         """Every tensor, by the layers' NumPy references; inputs in float32, or bytes where the graph is quantised.
 
-        Raises ShapeError where an input is missing or of another size.
+        states: of the layers that remember, by name; empty at first, changed by each call. Without it every call begins
+        with zeros. Raises ShapeError where an input is missing or of another size.
         """
         values: dict[str, Array] = {}
         for name in self.inputs:
@@ -101,7 +102,11 @@ class Graph:
                 raise ShapeError(f"{self.name}: input {name!r} has shape {x.shape}, expected {self.shapes[name]}")
             values[name] = x.reshape(self.shapes[name])
         for layer in self.layers:
-            y = layer.reference(*(values[name] for name in layer.inputs))
+            given = [values[name] for name in layer.inputs]
+            if layer.remembers and states is not None:
+                y, states[layer.name] = layer.advance(states.get(layer.name), *given)
+            else:
+                y = layer.reference(*given)
             values[layer.output] = y.reshape(self.shapes[layer.output])
         return values
 

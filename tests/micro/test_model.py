@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from emberlet.micro.builder.build import Built, Options, build
 from emberlet.micro.builder.emit_model import Partition
+from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.kernels.layer import Array
-from emberlet.micro.builder.reference import quantise
+from emberlet.micro.builder.kernels.recurrent_float import GruFloat, LstmFloat
+from emberlet.micro.builder.reference import dequantise, quantise
 from support.microcontrollers.models import (
     build_digits,
     deployed,
@@ -263,6 +265,43 @@ except ValueError as e:
     assert best == label
     np.testing.assert_allclose(values, exact, atol=0.3)
     assert error == "input 0 takes 64 numbers, found 1"
+
+
+@pytest.mark.parametrize("port_name", PORTS)
+@pytest.mark.parametrize("kind", [LstmFloat, GruFloat])
+@pytest.mark.parametrize("floats", [False, True])
+def test_a_recurrent_model_remembers_until_it_is_reset(
+    kind: type[LstmFloat], floats: bool, port_name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    port: Port = request.getfixturevalue(port_name)
+    rng = np.random.default_rng(0)
+    rows = (4 if kind is LstmFloat else 3) * 6
+    w, r, a, b = (rng.standard_normal(s) for s in ((rows, 3), (rows, 6), (rows,), (rows,)))
+    layer = kind("cell", ("x",), "y", 1, 6, w, r, a, b, False, False, True)
+    graph = Graph("stream", (layer,), {"x": (1, 3), "y": (6,)}, ("x",), ("y",))
+    samples = rng.standard_normal((8, 1, 3)).astype(np.float32)
+    options = Options("stream", "file", desktop_boards())  # type: ignore[arg-type]
+    built = build(graph, options, None if floats else {"x": samples})
+    folder = deployed(built, options, tmp_path, "bytecode" if floats else port.name)
+    script = f"""
+import sys, json
+sys.path[:] = ["{folder}"]
+import stream
+steps = {samples.reshape(8, 3).tolist()}
+found = [stream.predict(x) for x in steps]
+stream.reset()
+print(json.dumps([found, [stream.predict(x) for x in steps]]))
+"""
+    first, again = json.loads(port.run(script, micropypath=[]).check().stdout)
+    assert first == again
+    states: dict[str, Any] = {}
+    target, source = built.program.outputs[0], built.program.inputs[0]
+    for x, y in zip(samples, first, strict=True):
+        given = x if floats else quantise(x, source.scale, source.zero)
+        raw = built.graph.run({"x": given}, states)["y"]
+        expected = raw if floats else dequantise(raw, target.scale, target.zero)
+        np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+    assert not np.array_equal(raw, built.graph.run({"x": given})["y"])
 
 
 @pytest.mark.parametrize("port_name", PORTS)

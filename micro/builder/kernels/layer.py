@@ -105,6 +105,10 @@ class Layer(ABC):
     def reference(self, *inputs: Array) -> Array:
         """The output, by NumPy: bit by bit what the kernel computes (for float32: up to rounding)."""
 
+    def advance(self, state: Any, *inputs: Array) -> tuple[Array, Any]:
+        """`reference` of a layer that remembers: the output, and the state it leaves. A state of None is all zeros."""
+        return self.reference(*inputs), state
+
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         """The kernel. Its places: one for each input ("i0", "i1", …), "o", "st" for the state and "zo" for the scratch
         where there are any, then "wo" and "to", the beginning of the layer's constants in W and T."""

@@ -44,6 +44,10 @@ HIDDEN = 128
 """One, in the hidden state's bytes; also the byte that stands for zero."""
 
 
+State = tuple[Bytes, Ints]
+"""The hidden state in bytes, and what is kept of each unit in 16 bits."""
+
+
 @dataclass(frozen=True)
 class Rows:
     """weights (rows, K) and bias (rows,) that turn K bytes with zero point `zero` into `rows` numbers of 16 bits."""
@@ -161,6 +165,15 @@ class _Recurrent(Layer):
     def order(self) -> range:
         return range(self.steps)[::-1] if self.reverse else range(self.steps)
 
+    @property
+    def zeros(self) -> State:
+        return np.full(self.hidden, HIDDEN, np.uint8), np.zeros(self.hidden, np.int64)
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        """Of a call that begins with a state of zeros."""
+        out: Bytes = self.advance(None, *inputs)[0]
+        return out
+
     def constants(self) -> tuple[Array, list[int]]:
         table = logistic_table()
         parts = [table >> 8, table & 255, self.from_input.weights.reshape(-1), self.from_state.weights.reshape(-1)]
@@ -238,11 +251,9 @@ class _Recurrent(Layer):
 class Lstm(_Recurrent):
     """Four rows a unit in `from_input` and in `from_state`."""
 
-    def reference(self, *inputs: Bytes) -> Bytes:
-        """Of a call that begins with a state of zeros."""
+    def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
         x = inputs[0].reshape(self.steps, -1)
-        h = np.full(self.hidden, HIDDEN, np.uint8)
-        c = np.zeros(self.hidden, np.int64)
+        h, c = state or self.zeros
         out = np.empty((self.steps, self.hidden), np.uint8)
         for t in self.order:
             sums = (self.from_input.reference(x[t]) + self.from_state.reference(h)).reshape(self.hidden, 4)
@@ -253,7 +264,7 @@ class Lstm(_Recurrent):
             squashed = 2 * logistic_table()[np.clip(((c + 8) >> 4) + 512, 0, 1023)] - UNIT
             h = np.clip(((o * squashed + (1 << 20)) >> 21) + HIDDEN, 0, 255).astype(np.uint8)
             out[t] = h
-        return out if self.sequence else h
+        return (out if self.sequence else h), (h, c)
 
     def update(self, w: Writer) -> None:
         w.go(Y, w.place("st"))
@@ -283,21 +294,19 @@ class Gru(_Recurrent):
     """Three rows a unit in `from_input` and in `from_state`: the reset gate is applied to the candidate's sum of the
     state (ONNX: linear_before_reset = 1, as PyTorch has it)."""
 
-    def reference(self, *inputs: Bytes) -> Bytes:
-        """Of a call that begins with a state of zeros."""
+    def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
         x = inputs[0].reshape(self.steps, -1)
-        h = np.full(self.hidden, HIDDEN, np.uint8)
-        state = np.zeros(self.hidden, np.int64)
+        h, c = state or self.zeros
         out = np.empty((self.steps, self.hidden), np.uint8)
         for t in self.order:
             a = self.from_input.reference(x[t]).reshape(self.hidden, 3)
             b = self.from_state.reference(h).reshape(self.hidden, 3)
             z, r = (logistic(a[:, k] + b[:, k]) for k in (0, 1))
             n = tanh_gate(a[:, 2] + ((r * b[:, 2] + (UNIT >> 1)) >> 14))
-            state = ((UNIT - z) * n + z * state + (UNIT >> 1)) >> 14
-            h = np.clip(((state + 64) >> 7) + HIDDEN, 0, 255).astype(np.uint8)
+            c = ((UNIT - z) * n + z * c + (UNIT >> 1)) >> 14
+            h = np.clip(((c + 64) >> 7) + HIDDEN, 0, 255).astype(np.uint8)
             out[t] = h
-        return out if self.sequence else h
+        return (out if self.sequence else h), (h, c)
 
     def update(self, w: Writer) -> None:
         w.go(Y, w.place("st"))

@@ -17,6 +17,9 @@ P = Pointer("p", "A")
 R = Pointer("r", "A")
 WEIGHTS = Pointer("w", "W")
 
+State = tuple[Array, Array]
+"""The hidden state, and an LSTM's cells."""
+
 _SIGMOID = "1 / (1 + exp(-v if v > -88 else 88))"
 
 
@@ -56,6 +59,11 @@ class _RecurrentFloat(Layer):
     @property
     def order(self) -> range:
         return range(self.steps)[::-1] if self.reverse else range(self.steps)
+
+    def reference(self, *inputs: Array) -> Array:
+        """Of a call that begins with a state of zeros."""
+        out: Array = self.advance(None, *inputs)[0]
+        return out
 
     def constants(self) -> tuple[Array, list[int]]:
         parts = []
@@ -114,10 +122,9 @@ class LstmFloat(_RecurrentFloat):
     def state(self) -> int:
         return 2 * self.hidden
 
-    def reference(self, *inputs: Array) -> Array:
-        """Of a call that begins with a state of zeros."""
+    def advance(self, state: State | None, *inputs: Array) -> tuple[Array, State]:
         x = inputs[0].reshape(self.steps, -1).astype(np.float64)
-        h, c = np.zeros(self.hidden), np.zeros(self.hidden)
+        h, c = state or (np.zeros(self.hidden), np.zeros(self.hidden))
         out = np.empty((self.steps, self.hidden), np.float32)
         for t in self.order:
             sums = self.weights_input @ x[t] + self.bias_input + self.weights_state @ h + self.bias_state
@@ -125,7 +132,7 @@ class LstmFloat(_RecurrentFloat):
             c = _logistic(gates[:, 1]) * c + _logistic(gates[:, 0]) * np.tanh(gates[:, 2])
             h = _logistic(gates[:, 3]) * np.tanh(c)
             out[t] = h
-        return out if self.sequence else h.astype(np.float32)
+        return (out if self.sequence else h.astype(np.float32)), (h, c)
 
     def update(self, w: Writer) -> None:
         w.go(P, w.place("st", self.hidden))
@@ -151,10 +158,9 @@ class GruFloat(_RecurrentFloat):
     def state(self) -> int:
         return self.hidden
 
-    def reference(self, *inputs: Array) -> Array:
-        """Of a call that begins with a state of zeros."""
+    def advance(self, state: State | None, *inputs: Array) -> tuple[Array, State]:
         x = inputs[0].reshape(self.steps, -1).astype(np.float64)
-        h = np.zeros(self.hidden)
+        h, c = state or (np.zeros(self.hidden), np.zeros(0))
         out = np.empty((self.steps, self.hidden), np.float32)
         for t in self.order:
             a = (self.weights_input @ x[t] + self.bias_input).reshape(self.hidden, 3)
@@ -162,7 +168,7 @@ class GruFloat(_RecurrentFloat):
             z, r = _logistic(a[:, 0] + b[:, 0]), _logistic(a[:, 1] + b[:, 1])
             h = (1 - z) * np.tanh(a[:, 2] + r * b[:, 2]) + z * h
             out[t] = h
-        return out if self.sequence else h.astype(np.float32)
+        return (out if self.sequence else h.astype(np.float32)), (h, c)
 
     def update(self, w: Writer) -> None:
         w.go(X, w.place("zo"))
