@@ -26,6 +26,7 @@ from . import (
     microsoft_products,
     microsoft_quantized,
     microsoft_quantized_products,
+    microsoft_standard,
     movement,
     normalization,
     pooling,
@@ -60,6 +61,7 @@ AnyNode = (
     | microsoft_products.Family
     | microsoft_quantized.Family
     | microsoft_quantized_products.Family
+    | microsoft_standard.Family
     | movement.Family
     | normalization.Family
     | pooling.Family

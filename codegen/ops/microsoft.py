@@ -1,8 +1,9 @@
 """com.microsoft: operators that exporters and onnxruntime's optimiser add to the standard's.
 
-Here: their base, activations, and what is the standard's under another name. By subject: `microsoft_attention`,
-`microsoft_normalization`, `microsoft_products`, `microsoft_quantized`. ONNX has no schema of them, so each class says
-how many inputs it takes, and an attribute that its `read` does not ask for is a problem.
+Here: their base, and activations. By subject: `microsoft_attention`, `microsoft_normalization`, `microsoft_products`,
+`microsoft_quantized`, `microsoft_quantized_products`, and `microsoft_standard`, the standard's own under another name.
+ONNX has no schema of them, so each class says how many inputs it takes, and an attribute that its `read` does not ask
+for is a problem.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, Self, TypeVar
 
 from ..emit.emitter import Emission, Emitter, default
-from ..emit.expression import Binary, Expr
+from ..emit.expression import Binary, Expr, lift
 from ..ir.argument import Argument
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
-from . import constant
 from .attributes import Attributes
 
 C = TypeVar("C")
@@ -172,34 +172,21 @@ class BiasSoftmax(Contrib[BiasSoftmaxConfig]):
         return e.call("softmax", Binary("+", e.x(0), e.x(1)))
 
 
-class ExpandDims(PlainContrib):
-    """x with a new axis of length 1; the axis is a number."""
+class ScaledSiLU(Contrib[AlphaConfig]):
+    """SiLU of x times a scale: input 1, else alpha."""
 
-    arity = (2, 2)
-
-    def infer(self) -> tuple[Type, ...]:
-        x, at = self.tensor(0), self.ints(1)
-        if x.shape is None or at is None:
-            return (TensorType(x.dtype),)
-        rank = len(x.shape) + 1
-        if len(at) != 1 or not -rank <= at[0] < rank:
-            raise Problem(f"axis {at} does not exist in a result of rank {rank}")
-        i = at[0] % rank
-        return (TensorType(x.dtype, (*x.shape[:i], 1, *x.shape[i:])),)
-
-    def emit(self, e: Emitter) -> Emission:
-        return e.method(e.x(0), "expand_dims", e.number(1))
-
-
-# -- the standard's, as com.microsoft had them first -------------------------------------------------------------------
-
-
-class Trilu(Contrib[constant.TriluConfig], constant.Trilu):
     arity = (1, 2)
 
     @classmethod
-    def read(cls, a: Attributes) -> constant.TriluConfig:
-        return constant.Trilu.read(a.at(14))
+    def read(cls, a: Attributes) -> AlphaConfig:
+        return AlphaConfig(a.float("alpha", 1.0))
+
+    def infer(self) -> tuple[Type, ...]:
+        return (self.tensor(0),)
+
+    def emit(self, e: Emitter) -> Emission:
+        scale = e.operand(1) if self.has(1) else lift(self.config.alpha)
+        return e.call("silu", e.x(0) if scale == lift(1.0) else Binary("*", e.x(0), scale))
 
 
-Family = BiasGelu | BiasSoftmax | BiasSplitGelu | ExpandDims | FastGelu | Gelu | QuickGelu | Trilu
+Family = BiasGelu | BiasSoftmax | BiasSplitGelu | FastGelu | Gelu | QuickGelu | ScaledSiLU

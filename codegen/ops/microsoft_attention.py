@@ -131,6 +131,42 @@ class MultiHeadAttention(Contrib[AttentionConfig]):
         return out if len(self.outputs) > 1 else e.index(out, 0)
 
 
+class QAttention(Contrib[AttentionConfig]):
+    """Attention whose projection is a product of integers: inputs x, weight, bias, their scales, mask, zero points of x
+    and weight, past; outputs y and present."""
+
+    arity, static = (5, 9), (1, 2)
+
+    @classmethod
+    def read(cls, a: Attributes) -> AttentionConfig:
+        _refuse(a, "do_rotary", "past_present_share_buffer")
+        return _config(a)
+
+    def infer(self) -> tuple[Type, ...]:
+        x, weight, c = self.tensor(0), self.shape(1), self.config
+        batch, length = one_channel_or(x.shape, 0), one_channel_or(x.shape, 1)
+        width = split(one_channel_or(weight, 1), 3)
+        past = one_channel_or(self.shape(8), 3) if self.has(8) else 0
+        present = (2, batch, c.heads, added(past, length), split(width, c.heads))
+        return (TensorType(self.dtype(2), (batch, length, width)), TensorType(self.dtype(2), present))
+
+    def emit(self, e: Emitter) -> Emission:
+        given = [e.x(0), e.x(1), e.x(3), e.x(4), e.optional(6), e.optional(7), e.x(2)]
+        parts = e.assign("parts", e.call("split", e.call("matmul_integer_to_float", *given), 3, axis=-1))
+        past = {"past_key": e.index(e.x(8), 0), "past_value": e.index(e.x(8), 1)} if self.has(8) else {}
+        out = e.call(
+            "multi_head_attention",
+            *(e.index(parts, i) for i in range(3)),
+            mask=default(e.optional(5), None),
+            **past,
+            **self.config.keywords(),
+        )
+        if len(self.outputs) < 2:
+            return e.index(out, 0)
+        out = e.assign("attended", out)
+        return e.index(out, 0), e.call("stack", (e.index(out, 1), e.index(out, 2)))
+
+
 @dataclass(frozen=True)
 class GroupQueryConfig:
     """window: how many keys a query sees, None for all before it; smooth: a score of 0 that belongs to no key takes
@@ -249,4 +285,4 @@ class RotaryEmbedding(Contrib[RotaryConfig]):
         )
 
 
-Family = Attention | GroupQueryAttention | MultiHeadAttention | RotaryEmbedding
+Family = Attention | GroupQueryAttention | MultiHeadAttention | QAttention | RotaryEmbedding

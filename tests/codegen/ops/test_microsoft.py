@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from emberlet.codegen import load
 from emberlet.errors import ModelError
-from support.contrib_node import check, generated, levels, normal, number, one_node
+from support.contrib_node import check, generated, levels, normal, one_node
 
 F32 = np.float32
 
@@ -36,15 +36,6 @@ def test_bias_softmax_over_the_last_axis() -> None:
     shares = np.exp(x + bias)
     want = shares / shares.sum(-1, keepdims=True)
     check("BiasSoftmax", [x, bias], want=[want], axis=2, is_inner_broadcast=0)
-
-
-def test_expand_dims() -> None:
-    check("ExpandDims", [normal(6, 2, 3), number(-2, np.int32)], constants=(1,))
-
-
-@pytest.mark.parametrize("upper", [0, 1])
-def test_trilu(upper: int) -> None:
-    check("Trilu", [normal(7, 4, 5), number(1, np.int64)], constants=(1,), upper=upper)
 
 
 # -- normalisation ----------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from emberlet.codegen import load
 from emberlet.errors import ModelError
-from support.contrib_node import check, fed, generated, normal, one_node, reference
+from support.contrib_node import check, fed, generated, levels, normal, number, one_node, reference
 
 HEADS, SIZE = 4, 8
 WIDTH = HEADS * SIZE
@@ -87,6 +87,18 @@ def test_multi_head_attention_on_keys_and_values_packed_together() -> None:
 def plain(op: str, inputs: list[np.ndarray], **attributes: Any) -> list[np.ndarray]:
     """onnxruntime's first output."""
     return reference(one_node(op, inputs, FLOATS[:1], **attributes), fed(inputs))
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_attention_with_a_quantized_projection(past: bool) -> None:
+    x, w = levels(60, 2, 5, WIDTH), levels(61, WIDTH, 3 * WIDTH, dtype=np.int8)
+    scales, points = [number(0.01), number(0.004)], [number(128, np.uint8), number(0, np.int8)]
+    mask = ints([8, 6]) if past else ints([5, 3])
+    inputs = [x, w, B, *scales, mask, *points, *([normal(62, 2, 2, HEADS, 3, SIZE)] if past else [])]
+    results = FLOATS[: 1 + past]
+    check(
+        "QAttention", inputs, constants=(1, 2, 3, 4, 6, 7), results=results, num_heads=HEADS, unidirectional=int(past)
+    )
 
 
 KV_HEADS, GQA_SIZE = 2, 16
