@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..ir.argument import Argument
 from ..ir.graph import Graph
 from ..ir.node import Node
-from ..ir.problem import Problem
+from ..ir.problem import MALFORMED, Problem, explained, quoted
 from ..ir.types import ScalarType, ShapeType, TensorType, as_tensor, describe_shape
 from .emitter import Emitter
 from .expression import Expr, Literal, Name, flat
@@ -136,8 +136,8 @@ class Block:
     def node(self, node: Node[Any], inline: bool) -> None:
         try:
             emission = node.emit(Emitter(self, node))
-        except Problem as problem:
-            self.module.problems.append(f"node {node.name!r} ({node.op()}): {problem}")
+        except MALFORMED as error:
+            self.module.problems.append(f"node {quoted(node.name)} ({node.op()}): {explained(error)}")
             emission = tuple(Literal("None") for _ in node.outputs)
         if isinstance(emission, tuple) and len(emission) > 1:
             self._dying = set()  # a later expression may still read what an earlier one would overwrite

@@ -29,7 +29,7 @@ from .expression import (
     names_in,
     spread,
 )
-from .statement import Assign, Delete, Do, For, If, Return, Statement, While
+from .statement import Assign, Def, Delete, Do, For, If, Return, Statement, While
 
 
 def laid_out(statements: list[Statement], indent: int) -> list[Statement]:
@@ -60,6 +60,9 @@ def _names(statements: Iterable[Statement]) -> Iterable[str]:
                 yield from _names(body)
             case While(test, body):
                 yield from names_in(test)
+                yield from _names(body)
+            case Def(name, parameters, body):
+                yield from (name, *parameters)
                 yield from _names(body)
             case Return(values):
                 for value in values:
@@ -101,6 +104,8 @@ class _Layout:
             case For(target, iterable, body):
                 iterable = self.fit(iterable, indent, len(target) + 8, 1)
                 return [*self.before, For(target, iterable, self.block(body, indent + 4))]
+            case Def(name, parameters, body):
+                return [Def(name, parameters, self.block(body, indent + 4))]
             case While(test, body):
                 return [While(test, self.block(body, indent + 4))]
             case _:

@@ -17,8 +17,8 @@ from .block import Block
 from .emitter import shortest
 from .expression import WIDTH, Attribute, Call, Expr, Name, lift, string_literal
 from .layout import laid_out, names_of
-from .names import Names, class_name, identifier, module_path, owner_of, snake
-from .statement import Assign, Return, Statement, render
+from .names import Names, class_name, clean, identifier, module_path, owner_of, snake
+from .statement import Assign, Def, Return, Statement, fold_return, render
 
 SELF, BACKEND = Name("self"), Name("backend")
 SMALL = 16
@@ -88,7 +88,9 @@ class ModuleWriter:
             )
         lines += ["    def __init__(self, backend=None):", *render(self.fields, 8)]
         lines += ["", *_signature(inputs), *_docstring(self._contract(inputs), 8)]
-        lines += render(laid_out(body, 8), 8)
+        body = laid_out(body, 8)
+        lines += [""] if isinstance(body[0], Def) else []
+        lines += render(body, 8)
         source = "\n".join(lines) + "\n"
         source = _used_imports(source)
         return Written(name, source, self.record, inputs, self._outputs(), self.problems)
@@ -213,11 +215,6 @@ def _said(t: Type) -> str:
     return clean(describe(t))
 
 
-def clean(text: str) -> str:
-    """Text that can stand in a comment or docstring: printable ASCII, no quotes or backslashes, bounded."""
-    return "".join(c for c in text if " " <= c <= "~" and c not in "\"\\'")[:60]
-
-
 def input_names(graph: Graph) -> tuple[str, ...]:
     names = Names()
     return tuple(names.unique(identifier(a.name, "input")) for a in graph.inputs)
@@ -229,15 +226,6 @@ def nested(items: list[Any], shape: tuple[int, ...]) -> Expr:
         return lift(list(items))
     step = len(items) // shape[0] if shape[0] else 0
     return lift([nested(items[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])])
-
-
-def fold_return(body: list[Statement]) -> list[Statement]:
-    """`x = f(x); return x` as `return f(x)`."""
-    if len(body) >= 2 and isinstance(body[-1], Return) and isinstance(body[-2], Assign):
-        last, value = body[-1], body[-2]
-        if len(last.values) == 1 and len(value.targets) == 1 and last.values[0] == Name(value.targets[0]):
-            return [*body[:-2], Return((value.value,))]
-    return body
 
 
 def _header(model: Model, top_comment: str) -> list[str]:

@@ -56,6 +56,11 @@ def class_name(text: str) -> str:
     return "Network" if keyword.iskeyword(name) or name in RESERVED else name
 
 
+def clean(text: str) -> str:
+    """Text that can stand in a comment or docstring: printable ASCII, no quotes or backslashes, bounded."""
+    return "".join(c for c in text if " " <= c <= "~" and c not in "\"\\'")[:60]
+
+
 def snake(op: str) -> str:
     """An operator's name as a variable's: "MaxPool" becomes "max_pool", "LSTM" "lstm"."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", op).lower()

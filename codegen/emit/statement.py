@@ -60,18 +60,32 @@ class Return:
 
 
 @dataclass(slots=True)
+class Def:
+    """A function within the function: what a subgraph becomes where an operation calls it."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: list[Statement]
+
+
+@dataclass(slots=True)
 class Comment:
     text: str
 
 
-Statement = Assign | Do | If | For | While | Break | Delete | Return | Comment
+Statement = Assign | Do | If | For | While | Break | Def | Delete | Return | Comment
 
 
 def render(statements: list[Statement], indent: int) -> list[str]:
     """The lines of a block."""
     lines: list[str] = []
+    after_function = False
     for s in statements:
-        lines += _render(s, indent)
+        new = _render(s, indent)
+        if lines and new and (after_function or isinstance(s, Def)):
+            lines.append("")  # a formatter sets functions apart
+        lines += new
+        after_function = isinstance(s, Def)
     return lines or [" " * indent + "pass"]
 
 
@@ -111,6 +125,8 @@ def _render(s: Statement, indent: int) -> list[str]:
             return [f"{pad}while {flat(test)}:", *render(body, indent + 4)]
         case Break():
             return [pad + "break"]
+        case Def(name, parameters, body):
+            return [f"{pad}def {name}({', '.join(parameters)}):", *render(body, indent + 4)]
         case Delete(names):
             return [pad + "del " + ", ".join(names)]
         case Return(values):
@@ -131,3 +147,12 @@ def _bare(value: Expr) -> str | None:
     if isinstance(value, Tuple) and len(value.items) > 1:
         return ", ".join(flat(i) for i in value.items)
     return None
+
+
+def fold_return(body: list[Statement]) -> list[Statement]:
+    """`x = f(x); return x` as `return f(x)`."""
+    if len(body) >= 2 and isinstance(body[-1], Return) and isinstance(body[-2], Assign):
+        last, value = body[-1], body[-2]
+        if len(last.values) == 1 and len(value.targets) == 1 and last.values[0] == Name(value.targets[0]):
+            return [*body[:-2], Return((value.value,))]
+    return body

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .graph import Graph
 
 C = TypeVar("C")
+MAX_DIMS = 1024
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class Node(ABC, Generic[C]):
             return (t.value,)
         if isinstance(t, TensorType) and t.shape is not None and len(t.shape) <= 1:
             count: Dim = t.shape[0] if t.shape else 1
-            return (None,) * count if isinstance(count, int) else None
+            return (None,) * count if isinstance(count, int) and count <= MAX_DIMS else None
         return None
 
     def ints(self, i: int) -> tuple[int, ...] | None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from emberlet import dtypes
 from emberlet.dtypes import DType
 
 from ..emit.emitter import Default, Emission, Emitter, default
-from ..emit.expression import Expr, Liftable, lift
+from ..emit.expression import Expr, Liftable, Name, lift
+from ..emit.statement import Def, Return, fold_return
+from ..ir.graph import Graph
 from ..ir.node import Node
 from ..ir.problem import Problem
-from ..ir.types import Dim, TensorType, Type
+from ..ir.types import Dim, TensorType, Type, as_tensor
 from .attributes import Attributes
 from .base import one_channel_or
 
@@ -157,6 +160,62 @@ class RotaryEmbedding(Node[RotaryEmbeddingConfig]):
 
 
 @dataclass(frozen=True)
+class FlexAttentionConfig:
+    """score_mod, prob_mod: what is done with the scores, and with the probabilities."""
+
+    scale: float | None
+    softmax_dtype: DType
+    score_mod: Graph | None
+    prob_mod: Graph | None
+
+
+class FlexAttention(Node[FlexAttentionConfig]):
+    """Attention with functions of the model's own on scores and probabilities."""
+
+    domain, since = "ai.onnx.preview", (1,)
+
+    @classmethod
+    def read(cls, a: Attributes) -> FlexAttentionConfig:
+        types = [as_tensor(x.type) for x in a.inputs]
+        q, k = types[0], types[1]
+        wide = dtypes.float64 if q.dtype is dtypes.float64 else dtypes.float32
+        dtype = a.dtype("softmax_precision") if a.has("softmax_precision") else wide
+        known = q.shape is not None and k.shape is not None and len(q.shape) == len(k.shape) == 4
+        scores = TensorType(dtype, (*q.shape[:3], k.shape[2]) if known and q.shape and k.shape else (None,) * 4)
+        mods = [a.graph(name, (scores,)) if a.has(name) else None for name in ("score_mod", "prob_mod")]
+        for graph in mods:
+            if graph is not None and not len(graph.inputs) == len(graph.outputs) == 1:
+                raise Problem("a modifier has other than one input and one output")
+        return FlexAttentionConfig(a.float("scale") if a.has("scale") else None, dtype, mods[0], mods[1])
+
+    def infer(self) -> tuple[Type, ...]:
+        q, v = self.tensor(0), self.tensor(2)
+        if q.shape is None or v.shape is None:
+            return (TensorType(v.dtype, (None,) * 4),)
+        if not len(q.shape) == len(v.shape) == 4:
+            raise Problem("expected inputs of rank 4")
+        return (TensorType(v.dtype, (*q.shape[:3], v.shape[3])),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c = self.config
+        mods: dict[str, Expr] = {}
+        for name, graph in (("score_mod", c.score_mod), ("prob_mod", c.prob_mod)):
+            if graph is not None:
+                function, x = e.fresh(name), e.fresh("scores" if name == "score_mod" else "probabilities")
+                statements, outputs = e.body(graph, (Name(x),))
+                e.push(Def(function, (x,), fold_return([*statements, Return(outputs)])))
+                mods[name] = Name(function)
+        wide = dtypes.float64 if self.dtype(0) is dtypes.float64 else dtypes.float32
+        return e.call(
+            "flex_attention",
+            *(e.x(i) for i in range(3)),
+            **mods,
+            scale=default(c.scale, None),
+            softmax_dtype=default(c.softmax_dtype if c.softmax_dtype is not wide else None, None),
+        )
+
+
+@dataclass(frozen=True)
 class LinearAttentionConfig:
     heads: int
     kv_heads: int
@@ -246,4 +305,4 @@ def first_of(node: Node[Any], e: Emitter, out: Expr) -> Expr:
     return out if len(node.outputs) > 1 else e.index(out, 0)
 
 
-Family = Attention | CausalConvWithState | LinearAttention | RotaryEmbedding
+Family = Attention | CausalConvWithState | FlexAttention | LinearAttention | RotaryEmbedding

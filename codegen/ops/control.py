@@ -15,6 +15,7 @@ from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import (
     ScalarType,
+    SequenceType,
     ShapeType,
     TensorType,
     Type,
@@ -323,6 +324,45 @@ class Scan(Node[ScanConfig]):
         return targets
 
 
+@dataclass(frozen=True)
+class SequenceMapConfig:
+    body: Graph
+
+
+class SequenceMap(Node[SequenceMapConfig]):
+    """A loop over the elements of sequences; what is no sequence is the same for each."""
+
+    since = (17,)
+
+    @classmethod
+    def read(cls, a: Attributes) -> SequenceMapConfig:
+        if not a.inputs or not isinstance(a.inputs[0].type, SequenceType):
+            raise Problem("the first input is no sequence")
+        types = [x.type.element if isinstance(x.type, SequenceType) else carried(x.type) for x in a.inputs]
+        body = a.graph("body", types)
+        if len(body.inputs) != len(types) or len(body.outputs) < len(a.outputs):
+            raise Problem(f"the body has {len(body.inputs)} inputs and {len(body.outputs)} outputs")
+        return SequenceMapConfig(body)
+
+    def infer(self) -> tuple[Type, ...]:
+        return tuple(SequenceType(carried(o.type)) for o in self.config.body.outputs)
+
+    def emit(self, e: Emitter) -> Emission:
+        targets = e.targets()
+        lists = [t.id if isinstance(t, Name) and t.id != "_" else e.fresh("mapped") for t in targets]
+        mapped = [i for i, a in enumerate(self.inputs) if isinstance(a.type, SequenceType)]
+        items = {i: e.fresh("item") for i in mapped}
+        given = [Name(items[i]) if i in items else e.x(i) for i in range(len(self.inputs))]
+        sequences = [e.x(i) for i in mapped]
+        e.push(*(Assign((name,), List(())) for name in lists))
+        statements, outputs = e.body(self.config.body, given)
+        for name, value in zip(lists, outputs, strict=False):
+            statements.append(Do(Call(_attribute(name, "append"), (value,))))
+        iterable = sequences[0] if len(sequences) == 1 else e.builtin("zip", *sequences)
+        e.push(For(", ".join(items.values()), iterable, statements))
+        return tuple(map(Name, lists))
+
+
 def without_axis(t: TensorType, axis: int) -> TensorType:
     if t.shape is None:
         return t
@@ -330,4 +370,4 @@ def without_axis(t: TensorType, axis: int) -> TensorType:
     return TensorType(t.dtype, t.shape[:at] + t.shape[at + 1 :])
 
 
-Family = If | Loop | Scan
+Family = If | Loop | Scan | SequenceMap

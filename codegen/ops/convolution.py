@@ -104,6 +104,8 @@ class ConvTranspose(Node[ConvTransposeConfig]):
         n = rank - 2
         window = c.window.of(n, tuple(d for d in weight[2:] if isinstance(d, int)) if weight is not None else ())
         extra = c.output_padding or (0,) * n
+        if len(extra) != n or len(c.output_shape) not in (0, n, n + 2):
+            raise Problem(f"output_padding {extra} or output_shape {c.output_shape} does not fit {n} spatial axes")
         wanted = c.output_shape[-n:] if c.output_shape else ()
         if not wanted and window.auto_pad in ("NOTSET", "VALID"):
             return window, window.padding(None), extra

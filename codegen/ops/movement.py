@@ -718,13 +718,19 @@ class BlockConfig:
     mode: str
 
 
+def block(a: Attributes, mode: str) -> BlockConfig:
+    size = a.int("blocksize")
+    if size < 1:
+        raise Problem(f"attribute 'blocksize' is {size}, expected 1 or more")
+    return BlockConfig(size, mode)
+
+
 class DepthToSpace(Node[BlockConfig]):
     since = (1, 11, 13)
 
     @classmethod
     def read(cls, a: Attributes) -> BlockConfig:
-        mode = a.string("mode", "DCR", ("DCR", "CRD")) if a.opset >= 11 else "DCR"
-        return BlockConfig(a.int("blocksize"), mode)
+        return block(a, a.string("mode", "DCR", ("DCR", "CRD")) if a.opset >= 11 else "DCR")
 
     def infer(self) -> tuple[Type, ...]:
         x, b = self.tensor(0), self.config.block_size
@@ -743,8 +749,7 @@ class SpaceToDepth(Node[BlockConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> BlockConfig:
-        mode = a.string("mode", "DCR", ("DCR", "CRD")) if a.has("mode") else "DCR"
-        return BlockConfig(a.int("blocksize"), mode)
+        return block(a, a.string("mode", "DCR", ("DCR", "CRD")) if a.has("mode") else "DCR")
 
     def infer(self) -> tuple[Type, ...]:
         x, b = self.tensor(0), self.config.block_size

@@ -12,7 +12,7 @@ from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, product
 from .attributes import Attributes
-from .base import one_channel_or
+from .base import axes_of, one_channel_or
 from .windows import Window, short, short_padding, spatial_of
 
 
@@ -328,7 +328,10 @@ class CenterCropPad(Node[CenterCropPadConfig]):
         if x.shape is None or wanted is None:
             return (TensorType(x.dtype, None if x.shape is None else (None,) * len(x.shape)),)
         shape = list(x.shape)
-        for axis, size in zip(self.config.axes or range(len(shape)), wanted, strict=False):
+        axes = axes_of(self.config.axes or range(len(shape)), len(shape))
+        if len(axes) != len(wanted):
+            raise Problem(f"{len(wanted)} sizes for {len(axes)} axes")
+        for axis, size in zip(axes, wanted, strict=True):
             shape[axis] = size
         return (TensorType(x.dtype, tuple(shape)),)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from onnx import AttributeProto, NodeProto, helper
 
-from .ir.problem import Problem
+from ..ir.problem import Problem
 
 DOMAIN = "ai.onnx.preview.training"
 OPSET = {"": 21, "emberlet": 1}

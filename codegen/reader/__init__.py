@@ -1,0 +1,43 @@
+"""The reader: from an ONNX file to the typed IR. The only place that knows protobuf.
+
+A model is untrusted: sizes are checked before anything is fetched, external data cannot leave the model's folder,
+nesting is limited, and every problem is collected so that one ModelError lists them all with the node each sits at.
+Calls of model-local functions, and of ONNX's function operators that have no class of their own, are read in place.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from emberlet.errors import ModelError
+from onnx import ModelProto
+
+from ..ir.graph import Model
+from .graphs import NEWEST_OPSET, Reader
+
+__all__ = ["NEWEST_OPSET", "read_model"]
+
+
+def read_model(source: str | os.PathLike[str] | bytes | ModelProto, name: str | None = None) -> Model:
+    """The typed IR of a model: a path, the bytes of a file, or a ModelProto.
+
+    Raises ModelError, which lists every problem found with the node it sits at, and OSError for a path that cannot be
+    read. External data is looked for beside the path, and nowhere else.
+    """
+    folder: Path | None = None
+    if isinstance(source, ModelProto):
+        proto, origin = source, "model"
+    else:
+        if isinstance(source, bytes):
+            data, origin = source, "model"
+        else:
+            path = Path(source)
+            data, folder, origin = path.read_bytes(), path.parent, path.name
+        proto = ModelProto()
+        try:
+            proto.ParseFromString(data)
+        except Exception as error:
+            raise ModelError(f"{origin} is no ONNX model: {error}") from None
+        del data
+    return Reader(proto, folder).read(name or Path(origin).stem, origin)

@@ -1,0 +1,345 @@
+"""Graphs, nodes and functions out of protobuf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from emberlet.errors import ModelError
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+from ..emit.names import clean
+from ..evaluation import known
+from ..ir.argument import ABSENT, Argument, Constant
+from ..ir.graph import Graph, Model
+from ..ir.node import Node
+from ..ir.problem import MALFORMED, Problem, explained, quoted, report
+from ..ir.types import TensorType, Type, UnknownType
+from ..ops import REGISTRY
+from ..ops.attributes import Attributes, AttributeValue, GraphReader
+from . import gradient
+from .order import ordered
+from .schema import (
+    check_schema,
+    defaults,
+    domain_of,
+    domain_prefix,
+    opsets_of,
+    prefixed,
+    schema_function,
+    substituted,
+)
+from .values import Values, short, utf8
+
+NEWEST_OPSET = 28
+MAX_DEPTH = 64
+MAX_NODES = 1 << 18
+
+
+@dataclass(slots=True)
+class Scope:
+    """The values that names stand for, those of the enclosing graph behind them."""
+
+    parent: Scope | None = None
+    values: dict[str, Argument] = field(default_factory=dict)
+    opsets: Mapping[str, int] = field(default_factory=dict)
+    depth: int = 0
+    protos: Sequence[NodeProto] = ()
+
+    def find(self, name: str) -> Argument | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.values:
+                return scope.values[name]
+            scope = scope.parent
+        return None
+
+
+class Reader:
+    """Reads one model; problems are collected, and the rest is still read."""
+
+    def __init__(self, proto: ModelProto, folder: Path | None) -> None:
+        self.proto = proto
+        self.values = Values(folder)
+        self.problems: list[str] = []
+        self.read_nodes = 0
+        self.taken: set[str] = set()
+        self.counts: dict[str, int] = {}
+        self.functions: dict[tuple[str, str, str], FunctionProto] = {}
+
+    def read(self, name: str, origin: str) -> Model:
+        proto = self.proto
+        opsets = opsets_of(proto.opset_import)
+        newest = opsets.get("", 1)
+        if newest > NEWEST_OPSET:
+            self.problems.append(f"opset {newest} is newer than {NEWEST_OPSET}, the newest this release knows")
+        if newest < 1:
+            self.problems.append(f"opset {newest} does not exist")
+        if not proto.HasField("graph"):
+            self.problems.append("holds no graph")
+        for f in proto.functions:
+            self.functions[(domain_of(f.domain), f.name, getattr(f, "overload", ""))] = f
+        graph = Graph(name, (), (), ())
+        if not self.problems:
+            graph = self.graph(proto.graph, Scope(opsets=opsets), None)
+        if self.problems:
+            raise ModelError(report(origin, self.problems))
+        producer = " ".join(p for p in (proto.producer_name, proto.producer_version) if p)
+        outputs = tuple(o.name for o in proto.graph.output)
+        return Model(name, graph, tuple(sorted(opsets.items())), outputs, producer, proto.doc_string)
+
+    # -- graphs -------------------------------------------------------------------------------------------------------
+
+    def graph(self, proto: GraphProto, outer: Scope, inputs: Sequence[Type] | None) -> Graph:
+        """Read a graph or subgraph; `inputs` are the types of a subgraph's inputs where its node knows them."""
+        if outer.depth >= MAX_DEPTH:
+            raise Problem(f"subgraphs nest deeper than {MAX_DEPTH}")
+        scope = Scope(outer, {}, outer.opsets, outer.depth + 1)
+        constants = self.values.initializers(proto, self.problems)
+        for key, value in constants.items():
+            argument = Argument(self.unique(key), TensorType(value.dtype, value.shape), Constant(value))
+            scope.values[key] = argument
+        graph_inputs = []
+        for i, info in enumerate(proto.input):
+            given = inputs[i] if inputs is not None and i < len(inputs) else None
+            if info.name in constants and inputs is None:
+                # IR version 3 lists every initializer among the inputs; from 4 on, it is a default that callers
+                # may replace. Neither makes it an input a person would want to pass.
+                continue
+            try:
+                t = self.values.declared(info, given)
+            except Problem as problem:
+                self.problems.append(f"input {quoted(info.name)}: {problem}")
+                t = UnknownType()
+            argument = Argument(self.unique(info.name), t)
+            scope.values[info.name] = argument
+            graph_inputs.append(argument)
+        declared = {v.name: v for v in (*proto.value_info, *proto.output)}
+        nodes: list[Node[Any]] = []
+        scope.protos = ordered(proto.node, self.problems)
+        self.nodes(scope.protos, scope, declared, nodes)
+        outputs = []
+        for info in proto.output:
+            found = scope.find(info.name) if info.name else None
+            if found is None:
+                self.problems.append(f"graph {quoted(proto.name)}: nothing produces the output {quoted(info.name)}")
+                found = Argument(info.name, UnknownType())
+            outputs.append(found)
+        return Graph(proto.name, tuple(nodes), tuple(graph_inputs), tuple(outputs))
+
+    def nodes(
+        self,
+        protos: Iterable[NodeProto],
+        scope: Scope,
+        declared: Mapping[str, ValueInfoProto],
+        out: list[Node[Any]],
+        references: Mapping[str, AttributeProto] | None = None,
+    ) -> None:
+        """Read nodes into `out`, binding their outputs in `scope`; a problem is noted and the rest is still read."""
+        for i, proto in enumerate(protos):
+            label = proto.name or (proto.output[0] if proto.output else f"number {i}")
+            self.read_nodes += 1
+            if self.read_nodes > MAX_NODES:  # functions of functions, loops in loops: a small file may say very much
+                if self.read_nodes == MAX_NODES + 1:
+                    self.problems.append(f"its functions and subgraphs come to more than {MAX_NODES} nodes")
+                return
+            try:
+                self.node(proto, label, scope, declared, out, references or {})
+            except MALFORMED as error:
+                operator = clean(domain_prefix(proto.domain) + proto.op_type)
+                self.problems.append(f"node {quoted(label)} ({operator}): {explained(error)}")
+                for key in proto.output:
+                    if key and key not in scope.values:
+                        scope.values[key] = Argument(key, UnknownType())
+
+    def node(
+        self,
+        proto: NodeProto,
+        label: str,
+        scope: Scope,
+        declared: Mapping[str, ValueInfoProto],
+        out: list[Node[Any]],
+        references: Mapping[str, AttributeProto],
+    ) -> None:
+        domain = domain_of(proto.domain)
+        inputs = tuple(self.input(key, scope) for key in proto.input)
+        function = self.functions.get((domain, proto.op_type, getattr(proto, "overload", "")))
+        if function is not None:
+            self.inline(function, proto, label, inputs, scope, out, references)
+            return
+        opset = scope.opsets.get(domain)
+        if opset is None:
+            raise Problem(f"the model imports no opset of the domain {domain or 'ai.onnx'!r}")
+        check_schema(proto, domain, opset)
+        operator = REGISTRY.get((domain, proto.op_type))
+        if (domain, proto.op_type) == (gradient.DOMAIN, "Gradient"):
+            forward, backward = gradient.gradient(proto, label, scope.protos)
+            self.nodes(forward, scope, {}, out)
+            self.nodes(backward, replace(scope, opsets=gradient.OPSET), {}, out)
+            return
+        if operator is None:
+            body = schema_function(proto, domain, opset)
+            if body is None:
+                raise Problem("the operator is not supported")
+            self.inline(body, proto, label, inputs, scope, out, references, defaults(proto.op_type, opset, domain))
+            return
+        if (domain, proto.op_type) == ("", "If") and self.decided(proto, label, inputs[0], scope, out, references):
+            return
+        outputs = tuple(Argument(self.unique(key), UnknownType()) if key else ABSENT for key in proto.output)
+        attributes = Attributes(self.attributes(proto, scope, references), opset, inputs, outputs)
+        if any(isinstance(a.type, UnknownType) for a in inputs):
+            typed: tuple[Argument, ...] = outputs
+        else:
+            node = known(operator.make(self.unique(label, "node "), inputs, outputs, attributes).typed())
+            typed = node.outputs
+            if not node.absorbed:
+                out.append(node)
+        for key, argument in zip(proto.output, typed, strict=True):
+            if not key:
+                continue
+            if key in scope.values:
+                raise Problem(f"{quoted(key)} is produced twice")
+            if key in declared and isinstance(argument.type, TensorType):
+                argument = replace(argument, type=self.values.declared(declared[key], argument.type))
+            scope.values[key] = argument
+        if typed is not outputs and not node.absorbed:
+            out[-1] = replace(node, outputs=tuple(scope.values[k] if k else ABSENT for k in proto.output))
+
+    def input(self, key: str, scope: Scope) -> Argument:
+        if not key:
+            return ABSENT
+        found = scope.find(key)
+        if found is None:
+            raise Problem(f"reads {quoted(key)}, which nothing before it produces")
+        return found
+
+    # -- functions ----------------------------------------------------------------------------------------------------
+
+    def inline(
+        self,
+        function: FunctionProto,
+        call: NodeProto,
+        label: str,
+        inputs: tuple[Argument, ...],
+        scope: Scope,
+        out: list[Node[Any]],
+        references: Mapping[str, AttributeProto],
+        defaults: Mapping[str, AttributeProto] | None = None,
+    ) -> None:
+        """Read a function's body in place of a call to it."""
+        if scope.depth >= MAX_DEPTH:
+            raise Problem(f"functions call each other deeper than {MAX_DEPTH}")
+        opsets = {**scope.opsets, **opsets_of(function.opset_import)} if function.opset_import else scope.opsets
+        inner = Scope(None, {}, opsets, scope.depth + 1)
+        for i, key in enumerate(function.input):
+            inner.values[key] = inputs[i] if i < len(inputs) else ABSENT
+        given = {a.name: self.resolved(a, references) for a in call.attribute}
+        named = {**(defaults or {}), **{a.name: a for a in function.attribute_proto}}
+        named.update({k: a for k, a in given.items() if a is not None})
+        body = ordered(function.node, self.problems)
+        before = len(self.problems)
+        self.nodes([prefixed(n, label) for n in body], inner, {}, out, named)
+        if len(self.problems) > before:
+            self.problems[before:] = [f"in {quoted(label)} ({call.op_type}), {p}" for p in self.problems[before:]]
+        for key, formal in zip(call.output, function.output, strict=False):
+            found = inner.find(formal)
+            if key and found is None:
+                raise Problem(f"the function's body does not produce {quoted(formal)}")
+            if key and found is not None:
+                scope.values[key] = found
+
+    def decided(
+        self,
+        node: NodeProto,
+        label: str,
+        condition: Argument,
+        scope: Scope,
+        out: list[Node[Any]],
+        references: Mapping[str, AttributeProto],
+    ) -> bool:
+        """Read an If whose condition is a constant as the branch it takes. The other may not even have types that fit.
+
+        Exporters put such an If where a model's rank decides what is to be done.
+        """
+        if condition.value is None:
+            return False
+        taken = "then_branch" if condition.value.item() else "else_branch"
+        branch = self.attributes(node, scope, references).get(taken)
+        if branch is None or not callable(branch):
+            raise Problem(f"has no {taken}")
+        graph = branch(())
+        out.extend(graph.nodes)
+        for key, a in zip(node.output, graph.outputs, strict=False):
+            if key:
+                scope.values[key] = a
+        return True
+
+    def resolved(self, a: AttributeProto, references: Mapping[str, AttributeProto]) -> AttributeProto | None:
+        """An attribute, one of the enclosing function in place of a reference to it; None where that is not given."""
+        if not a.ref_attr_name:
+            return a
+        found = references.get(a.ref_attr_name)
+        if found is None:
+            return None
+        copy = AttributeProto()
+        copy.CopyFrom(found)
+        copy.name = a.name
+        return copy
+
+    # -- attributes, types, values ------------------------------------------------------------------------------------
+
+    def attributes(
+        self, node: NodeProto, scope: Scope, references: Mapping[str, AttributeProto]
+    ) -> dict[str, AttributeValue]:
+        values: dict[str, AttributeValue] = {}
+        for proto in node.attribute:
+            a = self.resolved(proto, references)
+            if a is not None:
+                values[a.name] = self.attribute(a, scope, references)
+        return values
+
+    def attribute(self, a: AttributeProto, scope: Scope, references: Mapping[str, AttributeProto]) -> AttributeValue:
+        kind = a.type
+        if kind == AttributeProto.INT:
+            return int(a.i)
+        if kind == AttributeProto.FLOAT:
+            return short(a.f)
+        if kind == AttributeProto.STRING:
+            return utf8(a.s)
+        if kind == AttributeProto.INTS:
+            return tuple(int(v) for v in a.ints)
+        if kind == AttributeProto.FLOATS:
+            return tuple(short(v) for v in a.floats)
+        if kind == AttributeProto.STRINGS:
+            return tuple(utf8(v) for v in a.strings)
+        if kind == AttributeProto.TENSOR:
+            return self.values.value(a.t)
+        if kind == AttributeProto.SPARSE_TENSOR:
+            return self.values.dense(a.sparse_tensor)
+        if kind == AttributeProto.TYPE_PROTO:
+            return self.values.type(a.tp)
+        if kind == AttributeProto.GRAPH:
+            return self.subgraph(a.g, scope, references)
+        raise Problem(f"attribute {quoted(a.name)} has the unsupported kind {AttributeProto.AttributeType.Name(kind)}")
+
+    def subgraph(self, proto: GraphProto, scope: Scope, references: Mapping[str, AttributeProto]) -> GraphReader:
+        body = substituted(proto, references, self.resolved) if references else proto
+
+        def read(inputs: Sequence[Type]) -> Graph:
+            return self.graph(body, scope, inputs)
+
+        return read
+
+    def unique(self, name: str, kind: str = "") -> str:
+        """`name`, numbered where the model uses it again elsewhere (in a subgraph, or an inlined function)."""
+        if kind + name not in self.taken:
+            self.taken.add(kind + name)
+            return name
+        while True:
+            self.counts[kind + name] = self.counts.get(kind + name, 1) + 1
+            candidate = f"{name}_{self.counts[kind + name]}"
+            if kind + candidate not in self.taken:
+                self.taken.add(kind + candidate)
+                return candidate

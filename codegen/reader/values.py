@@ -1,0 +1,217 @@
+"""Types and constant tensors out of protobuf: what a file says of them is checked before anything is fetched."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from array import array
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from emberlet import dtypes
+from emberlet.dtypes import DType
+from onnx import GraphProto, TensorProto, TypeProto, ValueInfoProto
+
+from ..ir.problem import Problem, quoted
+from ..ir.types import AbsentType, Dim, OptionalType, SequenceType, TensorType, Type, refine
+from ..ir.value import Buffer, Inline, Source, Stored, Text, Value
+from ..ops.attributes import DTYPES
+
+MAX_RANK = 64
+MAX_DENSE = 1 << 28
+
+
+def dtype_of(code: int) -> DType:
+    """The DType for a TensorProto.DataType. Raises Problem for the complex ones and unknown numbers."""
+    if code not in DTYPES:
+        names = {v: k for k, v in TensorProto.DataType.items()}
+        raise Problem(f"element type {names.get(code, code)} is not supported")
+    return DTYPES[code]
+
+
+class Values:
+    """Reads types and tensors; external data lies in `folder`, where the model has one."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+
+    def declared(self, info: ValueInfoProto, given: Type | None = None) -> Type:
+        if not info.HasField("type") or info.type.WhichOneof("value") is None:
+            if given is None:
+                raise Problem(f"{info.name!r} has no type")
+            return given
+        if info.type.WhichOneof("value") == "tensor_type" and not info.type.tensor_type.elem_type and given is not None:
+            return given
+        declared = self.type(info.type)
+        return declared if given is None else refine(given, declared)
+
+    def type(self, proto: TypeProto) -> Type:
+        kind = proto.WhichOneof("value")
+        if kind == "tensor_type":
+            t = proto.tensor_type
+            if not t.HasField("shape"):
+                return TensorType(dtype_of(t.elem_type))
+            if len(t.shape.dim) > MAX_RANK:
+                raise Problem(f"a tensor has {len(t.shape.dim)} dimensions; at most {MAX_RANK} are supported")
+            return TensorType(dtype_of(t.elem_type), tuple(dim(d) for d in t.shape.dim))
+        if kind == "sequence_type":
+            return SequenceType(self.type(proto.sequence_type.elem_type))
+        if kind == "optional_type":
+            return OptionalType(self.type(proto.optional_type.elem_type))
+        if kind is None:
+            return AbsentType()
+        raise Problem(f"values of kind {kind} are not supported")
+
+    def initializers(self, proto: GraphProto, problems: list[str]) -> dict[str, Value]:
+        """The constants of a graph; those that cannot be read are added to `problems`."""
+        out: dict[str, Value] = {}
+        for t in proto.initializer:
+            try:
+                out[t.name] = self.value(t)
+            except Problem as problem:
+                problems.append(f"initializer {quoted(t.name)}: {problem}")
+        for s in proto.sparse_initializer:
+            try:
+                out[s.values.name] = self.dense(s)
+            except Problem as problem:
+                problems.append(f"sparse initializer {quoted(s.values.name)}: {problem}")
+        return out
+
+    def value(self, t: TensorProto) -> Value:
+        """A TensorProto as a Value; its size is checked now, its bytes are fetched when needed."""
+        dtype = dtype_of(t.data_type)
+        shape = tuple(int(d) for d in t.dims)
+        if any(d < 0 for d in shape) or len(shape) > MAX_RANK:
+            raise Problem(f"the shape {shape} is impossible")
+        size = prod(shape)
+        if t.HasField("segment"):
+            raise Problem("a tensor in segments is not supported")
+        if t.data_location == TensorProto.EXTERNAL:
+            return Value(dtype, shape, self.external(t, dtype.nbytes(size)))
+        if dtype is dtypes.string:
+            if len(t.string_data) != size:
+                raise Problem(f"holds {len(t.string_data)} strings, its shape {shape} needs {size}")
+            return Value(dtype, shape, Text(tuple(utf8(s) for s in t.string_data)))
+        expected = dtype.nbytes(size)
+        if t.HasField("raw_data"):
+            if len(t.raw_data) != expected:
+                raise Problem(f"holds {len(t.raw_data)} bytes, its shape {shape} of {dtype} needs {expected}")
+            return Value(dtype, shape, Stored(lambda: bytes(t.raw_data), (id(t),)) if size > 64 else Inline(t.raw_data))
+        found = len(_typed_field(t, dtype)) * max(8, dtype.bits) // 8
+        if found != expected:
+            raise Problem(f"holds {found} bytes, its shape {shape} of {dtype} needs {expected}")
+        if size > 64:
+            return Value(dtype, shape, Stored(lambda: _typed_data(t, dtype), (id(t),)))
+        return Value(dtype, shape, Inline(_typed_data(t, dtype)))
+
+    def external(self, t: TensorProto, expected: int) -> Source:
+        entries = {e.key: e.value for e in t.external_data}
+        location = entries.get("location", "")
+        if self.folder is None:
+            raise Problem(f"its data lies in the file {location!r}; give the model's path, not its bytes")
+        parts = re.split(r"[/\\]", location)
+        if (
+            not location
+            or os.path.isabs(location)
+            or ".." in parts
+            or "\0" in location
+            or re.match(r"^[A-Za-z]:", location)
+        ):
+            raise Problem(f"its data lies at {location!r}, which is not a path inside the model's folder")
+        root = self.folder.resolve()
+        path = (root / location).resolve()
+        if not path.is_relative_to(root):
+            raise Problem(f"its data lies at {location!r}, which leads out of the model's folder")
+        if not path.is_file():
+            raise Problem(f"its data file {location!r} is missing")
+        try:
+            offset = int(entries.get("offset", "0"))
+            length = int(entries.get("length", str(expected)))
+        except ValueError:
+            raise Problem("its external offset or length is no number") from None
+        if length != expected or offset < 0 or offset + length > path.stat().st_size:
+            raise Problem(f"bytes {offset} to {offset + length} of {location!r} are not the {expected} its shape needs")
+
+        def load() -> Buffer:
+            with open(path, "rb") as f:
+                f.seek(offset)
+                return f.read(length)
+
+        return Stored(load, (str(path), offset, length))
+
+    def dense(self, s: Any) -> Value:
+        """A SparseTensorProto as a dense Value."""
+        values, indices = self.value(s.values), self.value(s.indices).ints()
+        shape = tuple(int(d) for d in s.dims)
+        if values.dtype.bits < 8 or values.dtype is dtypes.string:
+            raise Problem(f"a sparse tensor of {values.dtype} is not supported")
+        if any(d < 0 for d in shape) or prod(shape) * values.dtype.bits // 8 > MAX_DENSE:
+            raise Problem(f"a sparse tensor of shape {shape} is too large to be made dense")
+        width, count, rank = values.dtype.bits // 8, values.size, len(shape)
+        strides = [prod(shape[k + 1 :]) for k in range(rank)]
+        if len(indices) == count:
+            flat = list(indices)
+        elif len(indices) == count * rank:
+            flat = [sum(indices[k * rank + j] * strides[j] for j in range(rank)) for k in range(count)]
+        else:
+            raise Problem(f"a sparse tensor has {count} values and {len(indices)} indices")
+        data, raw = bytearray(prod(shape) * width), bytes(values.raw())
+        for k, at in enumerate(flat):
+            if not 0 <= at < prod(shape):
+                raise Problem(f"a sparse tensor has the index {at}, outside its shape {shape}")
+            data[at * width : (at + 1) * width] = raw[k * width : (k + 1) * width]
+        return Value(values.dtype, shape, Inline(bytes(data)))
+
+
+def dim(proto: Any) -> Dim:
+    kind = proto.WhichOneof("value")
+    if kind == "dim_value":
+        return int(proto.dim_value) if proto.dim_value >= 0 else None
+    if kind == "dim_param" and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_ .+*/()-]{0,39}", proto.dim_param):
+        return str(proto.dim_param)
+    return None
+
+
+def utf8(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Problem(f"the string {data[:40]!r} is not UTF-8") from None
+
+
+def short(value: float) -> float:
+    """A float32 attribute as the shortest decimal that means the same float32: 0.1, not 0.10000000149011612."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return float(value)
+    for digits in range(6, 10):
+        short = float(f"{value:.{digits}g}")
+        if struct.pack("<f", short) == struct.pack("<f", value):
+            return short
+    return float(value)
+
+
+def _typed_field(t: TensorProto, dtype: DType) -> Sequence[Any]:
+    """The field that holds the elements of a tensor without raw data."""
+    if dtype is dtypes.float32:
+        return t.float_data
+    if dtype is dtypes.float64:
+        return t.double_data
+    if dtype is dtypes.int64:
+        return t.int64_data
+    if dtype in (dtypes.uint64, dtypes.uint32):
+        return t.uint64_data
+    return t.int32_data  # the bits of 16-bit floats and of packed narrow elements too
+
+
+def _typed_data(t: TensorProto, dtype: DType) -> bytes:
+    """The elements of a tensor that are kept in a typed field, as packed little-endian bytes."""
+    data = _typed_field(t, dtype)
+    code = {"float32": "f", "float64": "d", "int64": "q", "uint64": "Q", "uint32": "I"}.get(dtype.name)
+    if code is not None:
+        return array(code, data).tobytes()
+    width = max(1, dtype.bits // 8)
+    mask = (1 << (8 * width)) - 1
+    return b"".join((v & mask).to_bytes(width, "little") for v in data)
