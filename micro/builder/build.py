@@ -131,11 +131,9 @@ def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> 
     checked = check_samples(samples, graph)
     seen = tallies(graph, checked)
     methods = ("minmax", "percentile") if options.method == "auto" else (options.method,)
-    step = (
-        1
-        if any(layer.remembers for layer in graph.layers)
-        else max(1, len(next(iter(checked.values()))) // MOST_COMPARED)
-    )
+    # Where layers remember, samples follow each other: the first ones count.
+    count = len(next(iter(checked.values())))
+    step = 1 if any(layer.remembers for layer in graph.layers) else max(1, count // MOST_COMPARED)
     some = {name: x[::step][:MOST_COMPARED] for name, x in checked.items()}
     best: tuple[Graph, Agreement] | None = None
     for method in methods:
