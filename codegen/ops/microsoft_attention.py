@@ -180,11 +180,13 @@ class GroupQueryConfig:
     rotary: bool
     interleaved: bool
     smooth: bool
+    epsilon: float
 
 
 class GroupQueryAttention(Contrib[GroupQueryConfig]):
     """Causal attention with a cache, each key head shared by several query heads: inputs query, key, value, past key,
-    past value, each sequence's last index, the longest length, cosines, sines, positions, score bias, sinks."""
+    past value, each sequence's last index, the longest length, cosines, sines, positions, score bias,
+    sinks, two of quantised caches, the weights of norms of queries and keys."""
 
     arity = (7, 16)
 
@@ -194,7 +196,6 @@ class GroupQueryAttention(Contrib[GroupQueryConfig]):
         for name in ("k_quant_type", "v_quant_type"):
             a.string(name, "NONE", ("NONE",))
         a.int("kv_cache_bit_width", 0)
-        a.float("qk_norm_epsilon", 1e-6)
         if not a.flag("causal", True):
             raise Problem("attribute 'causal' is 0; supported is 1")
         window = a.int("local_window_size", -1)
@@ -207,12 +208,15 @@ class GroupQueryAttention(Contrib[GroupQueryConfig]):
             a.flag("do_rotary"),
             a.flag("rotary_interleaved"),
             a.int("smooth_softmax", 0) > 0,
+            a.float("qk_norm_epsilon", 1e-6),
         )
 
     def infer(self) -> tuple[Type, ...]:
-        for i, what in ((12, "k_scale"), (13, "v_scale"), (14, "q_norm_weight"), (15, "k_norm_weight")):
+        for i, what in ((12, "k_scale"), (13, "v_scale")):
             if self.has(i):
                 raise Problem(f"input {i}, {what}, is not supported")
+        if self.has(14) != self.has(15):
+            raise Problem("the weights of the norms of queries and keys (inputs 14 and 15) come together")
         q, c = self.tensor(0), self.config
         batch, length, width = (one_channel_or(q.shape, i) for i in range(3))
         size = split(width, c.heads if self.has(1) else c.heads + 2 * c.kv_heads)
@@ -245,6 +249,9 @@ class GroupQueryAttention(Contrib[GroupQueryConfig]):
             softcap=default(c.softcap, 0.0),
             window=default(c.window, None),
             interleaved=default(c.interleaved, False),
+            q_norm=default(e.optional(14), None),
+            k_norm=default(e.optional(15), None),
+            epsilon=default(c.epsilon if self.has(14) else 1e-6, 1e-6),
         )
         return out if len(self.outputs) > 1 else e.index(out, 0)
 

@@ -14,6 +14,7 @@ from .dot_product_attention import (
 )
 from .indexing_nd import tensor_scatter
 from .movement import narrow, pad, permute_dims, reshape
+from .normalization import rms_norm
 from .operands import astype, floating, like, tensor
 from .rotary import rotary_embedding
 
@@ -159,7 +160,8 @@ def _extended(past, new, start, total_length):
 
 def group_query_attention(
     q, k, v, past_key, past_value, last_key, total_length, cos=None, sin=None, position_ids=None, score_bias=None,
-    sink=None, *, num_heads, kv_num_heads, scale=None, softcap=0.0, window=None, interleaved=False,
+    sink=None, *, num_heads, kv_num_heads, scale=None, softcap=0.0, window=None, interleaved=False, q_norm=None,
+    k_norm=None, epsilon=1e-6,
 ):  # fmt: skip
     """Causal attention with a cache, key heads shared by query heads, and rotary positions inside (com.microsoft
     GroupQueryAttention).
@@ -168,7 +170,8 @@ def group_query_attention(
     side by side. past_key, past_value (batch, kv_num_heads, past, size). last_key (batch,): index of each sequence's
     last key, the new ones counted; total_length: the number of keys of the longest. cos, sin: caches of
     `rotary_embedding`. window: how many keys a query sees, its own included. sink (num_heads,): scores of no key that
-    take part in the softmax. Returns (y like q, present_key, present_value).
+    take part in the softmax. q_norm, k_norm (size,): weights of root mean square normalisations of each head, before
+    the rotation, with `epsilon`. Returns (y like q, present_key, present_value).
     """
     q = floating(q)
     b = q.backend
@@ -181,6 +184,8 @@ def group_query_attention(
         v = narrow(q, 2, num_heads * size + shared, shared)
         q = narrow(q, 2, 0, num_heads * size)
     q, k, v = split_heads(q, num_heads), split_heads(like(k, q), kv_num_heads), split_heads(like(v, q), kv_num_heads)
+    if q_norm is not None:
+        q, k = rms_norm(q, q_norm, epsilon), rms_norm(k, k_norm, epsilon)
     first = length == total_length
     if first:
         start = b.full((batch,), 0, dtypes.int64)
@@ -198,6 +203,10 @@ def group_query_attention(
     check_heads(q, k, v)
     left = window - 1 if window and window > 0 else None
     seen = visible_keys(length, k.shape[2], 0 if first else start, left, 0, b)
-    bias = as_bias(None if score_bias is None else like(score_bias, q), seen, q.dtype)
+    if score_bias is not None:
+        score_bias = like(score_bias, q)
+        behind = k.shape[2] - score_bias.shape[3]  # room of the cache that nothing sees
+        score_bias = pad(score_bias, [(0, 0)] * 3 + [(0, behind)]) if behind else score_bias
+    bias = as_bias(score_bias, seen, q.dtype)
     out = dot_product_attention(q, k, v, bias, scale or None, softcap, False, None if sink is None else like(sink, q))
     return merge_heads(out), k, v

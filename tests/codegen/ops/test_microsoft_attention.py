@@ -156,6 +156,12 @@ def test_group_query_attention_with_a_bias_on_the_scores() -> None:
     check_grouped([*grouped(1, 5, 0), ints([4]), ints([5]), None, None, None, bias], softcap=3.0)
 
 
+def test_group_query_attention_with_a_bias_and_room_in_the_cache() -> None:
+    bias = normal(43, 1, 1, 1, 7)
+    found, want = both([*grouped(1, 1, 10), ints([6]), ints([7]), None, None, None, bias])
+    np.testing.assert_allclose(found[0], want[0], atol=1e-5)
+
+
 def test_group_query_attention_with_sinks() -> None:
     sinks = normal(41, HEADS)
     check_grouped([*grouped(1, 5, 0), ints([4]), ints([5]), *[None] * 4, sinks])
@@ -167,6 +173,22 @@ def test_group_query_attention_with_a_smooth_softmax() -> None:
 
 def test_group_query_attention_continues_with_several_new_tokens() -> None:
     check_grouped([*grouped(1, 3, 4), ints([6]), ints([7]), *CACHES], do_rotary=1)
+
+
+def test_group_query_attention_normalises_queries_and_keys() -> None:
+    inputs = [*grouped(1, 5, 0), ints([4]), ints([5]), *CACHES]
+    weights = [normal(42 + i, GQA_SIZE) for i in range(2)]
+
+    def normalised(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        heads = x.reshape(1, 5, -1, GQA_SIZE)
+        return (heads / np.sqrt(np.mean(heads**2, -1, keepdims=True) + 1e-3) * weight).reshape(x.shape)
+
+    (plain_q, plain_k), rest = inputs[:2], inputs[2:]
+    given: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": KV_HEADS, "do_rotary": 1}
+    before = [normalised(plain_q, weights[0]), normalised(plain_k, weights[1]), *rest]
+    want = reference(one_node("GroupQueryAttention", before, FLOATS, **given), fed(before))
+    inputs = [*inputs, *[None] * 5, *weights]
+    check("GroupQueryAttention", inputs, results=FLOATS, want=want, qk_norm_epsilon=1e-3, **given)
 
 
 def test_rotary_embedding_on_heads_apart() -> None:
