@@ -6,7 +6,7 @@ passes over the keys once; whenever a larger score appears, what was summed so f
 
 from . import index as ix
 from . import storage, wgsl
-from .loop_kernel import finish, flat, spread
+from .loop_kernel import MAX_ITERATIONS, finish, flat, spread
 from .lowering import Lowering
 from .scan_kernel import _Shape
 
@@ -17,6 +17,7 @@ def serves(q, keys, values, device_class):
     """Whether the kernel is a good choice: heads fit into registers, and there are enough queries to work on."""
     rows = q.shape[0] * q.shape[1] * q.shape[2]
     enough = rows >= (16 if device_class == "cpu" else 512) or keys.shape[2] <= 64
+    enough = enough and keys.shape[2] <= MAX_ITERATIONS
     return enough and rows and keys.shape[2] and 0 < q.shape[3] <= MAX_SIZE and 0 < values.shape[3] <= MAX_SIZE
 
 

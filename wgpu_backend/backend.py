@@ -3,7 +3,14 @@
 from emberlet import dtypes, shapes
 from emberlet.protocol import BOOLEAN_RESULT
 
+from . import storage
+from .loop_kernel import MAX_ITERATIONS
 from .recording import Recording
+from .reductions import identity
+
+LONG = 1 << 18  # elements from which on a reduction is done in two steps
+PIECES = 1024
+LONGEST = 256 * MAX_ITERATIONS  # elements one workgroup can go through
 
 
 class WgpuBackend(Recording):
@@ -56,14 +63,40 @@ class WgpuBackend(Recording):
         dtype = dtypes.bool if op in BOOLEAN_RESULT else x.dtype
         shape = shapes.reduced(x.shape, axes, keepdims)
         args = (op, x, axes, keepdims)
+        extent = shapes.size([x.shape[a] for a in axes])
+        if extent > LONG and x.data.op != "host":
+            return self.reshape(self._reduce_twice(op, x, tuple(axes)), shape)
         return self._record("reduce", (x,), args, "reduce", (op, tuple(axes), keepdims), dtype, shape)
+
+    def _reduce_twice(self, op, x, axes):
+        """A long reduction in two steps, so that many workgroups take part: the longest axis is cut into pieces."""
+        long = axes[0]
+        for a in axes:
+            if x.shape[a] > x.shape[long]:
+                long = a
+        n = x.shape[long]
+        pieces = min(PIECES, n)
+        length = (n + pieces - 1) // pieces
+        if pieces * length != n:
+            fill = identity(op, storage.register(x.dtype))
+            x = self.pad(x, [(0, pieces * length - n if a == long else 0) for a in range(len(x.shape))], fill)
+        y = self.reshape(x, x.shape[:long] + (pieces, length) + x.shape[long + 1 :])
+        # Axis `long` of y counts the pieces; the others that are reduced come one later where they are behind it.
+        first = tuple([a + 1 if a >= long else a for a in axes])
+        partial = self.reduce(op, y, first, False)
+        kept = len([a for a in range(long) if a not in axes])
+        return self.reduce(op, partial, (kept,), False)
 
     def argreduce(self, op, x, axis, keepdims):
         shape = shapes.reduced(x.shape, (axis,), keepdims)
         args = (op, x, axis, keepdims)
+        if x.shape[axis] > LONGEST:
+            return self.on_host("argreduce", args)
         return self._record("argreduce", (x,), args, "argreduce", (op, axis, keepdims), dtypes.int64, shape)
 
     def cumulative(self, op, x, axis):
+        if x.shape[axis] > LONGEST:
+            return self.on_host("cumulative", (op, x, axis))
         return self._record("cumulative", (x,), (op, x, axis), "cumulative", (op, axis), x.dtype, x.shape)
 
     def sort(self, x, axis, descending):
@@ -148,6 +181,16 @@ class WgpuBackend(Recording):
         return self._record("gather", (x, indices), (x, indices, axis), "gather", axis, x.dtype, indices.shape)
 
     def scatter(self, x, indices, updates, axis, op):
+        steps = indices.shape[axis]
+        if steps > MAX_ITERATIONS:
+            # One part after the other, so that no invocation loops too long.
+            for at in range(0, steps, MAX_ITERATIONS):
+                starts = [at if a == axis else 0 for a in range(len(indices.shape))]
+                sizes = [min(MAX_ITERATIONS, steps - at) if a == axis else d for a, d in enumerate(indices.shape)]
+                ones = (1,) * len(sizes)
+                part, values = [self.slice(t, starts, sizes, ones) for t in (indices, updates)]
+                x = self.scatter(x, part, values, axis, op)
+            return x
         args = (x, indices, updates, axis, op)
         return self._record("scatter", (x, indices, updates), args, "scatter", (axis, op), x.dtype, x.shape)
 

@@ -101,7 +101,7 @@ def _contraction(item, stored, options):
     from .tiles import choose, problem_key
 
     what = problem(item.anchor)
-    if what.depth() == 0:
+    if what.depth() == 0 or what.depth() > loop_kernel.MAX_ITERATIONS:
         return None
     tile = options.tile or options.tiles.get(problem_key(item.anchor))
     if tile is None:

@@ -5,6 +5,8 @@ from .reductions import identity
 from .template import read, render
 
 WORKGROUP = 64
+# llvmpipe silently ends an invocation's loops after 65535 iterations, all of its loops taken together.
+MAX_ITERATIONS = 60000
 LARGE_WORKGROUP = 256  # where there are many elements, the cost of a workgroup counts
 LARGE = 1 << 16
 MAX_GROUPS = 65535
@@ -45,6 +47,8 @@ def flat(groups, lane, width):
 
 def wants_group(count, extent, device_class):
     """Whether a reduction is better done by a workgroup per result than by one invocation per result."""
+    if extent > MAX_ITERATIONS:
+        return True
     if device_class == "cpu":  # a few invocations keep it busy, and barriers are dear
         return extent >= 256 and count <= 32
     return (extent >= 128 and count <= 2048) or (extent >= 1024 and count <= 16384)

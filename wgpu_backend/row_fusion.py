@@ -5,7 +5,11 @@ the full shape or of one value a row, and further reductions over the same axes.
 is read from outside.
 """
 
+from emberlet.shapes import size
+
 from .node import ELEMENTWISE
+
+MAX_LENGTH = 1 << 20  # of a row: longer ones are reduced in two steps by many workgroups
 
 
 class Region:
@@ -51,7 +55,7 @@ def _grow(order, at, consumers, roots, found):
     first = order[at]
     full = first.srcs[0].shape
     row = first.shape
-    if full == row:
+    if full == row or size(full) // max(1, size(row)) > MAX_LENGTH:
         return None
     axes = first.arg[1]
     members = {id(first): first}

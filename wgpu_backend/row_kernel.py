@@ -2,7 +2,7 @@
 
 from . import index as ix
 from . import storage, wgsl
-from .loop_kernel import WORKGROUP, combine, finish, flat, spread
+from .loop_kernel import MAX_ITERATIONS, WORKGROUP, combine, finish, flat, spread
 from .lowering import Lowering
 from .reductions import identity
 from .scan_kernel import _Shape
@@ -18,6 +18,7 @@ def rows(item, stored, name, options):
     for d in region.reductions[0].shape:
         count *= d
     alone = length <= 32 or (options.device_class == "cpu" and count >= 32) or count >= 1 << 16
+    alone = alone and length * (len(region.reductions) + 1) <= MAX_ITERATIONS
     width = 1
     if not alone:
         width = 64

@@ -3,11 +3,29 @@
 from . import index as ix
 from . import storage, wgsl
 from .kernel_ir import coordinates
-from .loop_kernel import WORKGROUP, combine, finish, flat, spread
+from .loop_kernel import MAX_ITERATIONS, WORKGROUP, combine, finish, flat, spread
 from .lowering import Lowering
 from .reductions import identity
 
 _GROUP = 256
+
+
+def _steps(combined):
+    """The doubling steps of a scan, written out."""
+    lines = []
+    reach = 1
+    while reach < _GROUP:
+        lines += [
+            "partial[lane] = acc;",
+            "workgroupBarrier();",
+            "if (lane >= {}u) {{".format(reach),
+            "    let left = partial[lane - {}u];".format(reach),
+            "    acc = {};".format(combined),
+            "}",
+            "workgroupBarrier();",
+        ]
+        reach *= 2
+    return "\n".join(lines)
 
 
 class _Shape:
@@ -41,7 +59,7 @@ def cumulative(item, stored, name):
     element = read.name(body)
     write = wgsl.Renderer(lowering.types, "acc")
     write.store("out", store, result, item.node.word)
-    grouped = lines < 512 and length >= 128
+    grouped = (lines < 512 and length >= 128) or length > MAX_ITERATIONS
     values = {
         "type": type,
         "identity": wgsl.literal(identity(op, type), type),
@@ -50,13 +68,13 @@ def cumulative(item, stored, name):
         "element": element,
         "body": write.text(),
         "combine": combine(op, type, "acc", element),
-        "combine_left": combine(op, type, "left", "acc"),
         "combine_carry": combine(op, type, "carry", "acc"),
         "workgroup": _GROUP if grouped else WORKGROUP,
     }
     shape = _Shape(name, lowering, item.node.word, lines)
     if grouped:
         values["flat"] = flat(lines, "lane", 0)
+        values["steps"] = _steps(combine(op, type, "left", "acc"))
         return finish(shape, "scan_group.wgsl", values, spread(lines))
     groups = (lines + WORKGROUP - 1) // WORKGROUP
     values["flat"] = flat(groups, "lane", WORKGROUP)

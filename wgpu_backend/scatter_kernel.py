@@ -7,7 +7,7 @@ through the indices of its line.
 from . import index as ix
 from . import storage, wgsl
 from .kernel_ir import coordinates
-from .loop_kernel import WORKGROUP, finish, flat, spread
+from .loop_kernel import MAX_ITERATIONS, WORKGROUP, finish, flat, spread
 from .lowering import Lowering, lookup
 from .scan_kernel import _Shape
 
@@ -22,7 +22,7 @@ def scatter(item, stored, name):
     lines = picks.count // max(1, steps)
     # Lines outside the extent of the indices are copied only, which the per-element form does as it is.
     same = picks.shape[:axis] + picks.shape[axis + 1 :] == x.shape[:axis] + x.shape[axis + 1 :]
-    if same and steps and (lines >= 256 or steps * node.count > (1 << 24)):
+    if same and steps and extent + steps <= MAX_ITERATIONS and (lines >= 256 or steps * node.count > (1 << 24)):
         return _by_line(item, stored, name, extent, steps, lines)
     return _by_element(item, stored, name, steps)
 

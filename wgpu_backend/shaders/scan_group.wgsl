@@ -18,15 +18,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             {{ fold }}
             acc = {{ element }};
         }
-        for (var reach = 1u; reach < {{ workgroup }}u; reach = reach * 2u) {
-            partial[lane] = acc;
-            workgroupBarrier();
-            if (lane >= reach) {
-                let left = partial[lane - reach];
-                acc = {{ combine_left }};
-            }
-            workgroupBarrier();
-        }
+        {{ steps }}
         acc = {{ combine_carry }};
         partial[lane] = acc;
         workgroupBarrier();
