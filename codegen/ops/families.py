@@ -23,6 +23,7 @@ from . import (
     microsoft_products,
     microsoft_quantized,
     microsoft_quantized_products,
+    microsoft_standard,
     movement,
     normalization,
     pooling,
@@ -76,6 +77,8 @@ def family(node: AnyNode) -> str:
     if isinstance(node, microsoft_quantized.Family):
         return "com.microsoft"
     if isinstance(node, microsoft_quantized_products.Family):
+        return "com.microsoft"
+    if isinstance(node, microsoft_standard.Family):
         return "com.microsoft"
     if isinstance(node, movement.Family):
         return "movement"
