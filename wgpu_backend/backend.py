@@ -14,7 +14,12 @@ LONGEST = 256 * MAX_ITERATIONS  # elements one workgroup can go through
 
 
 class WgpuBackend(Recording):
-    __doc__ = Recording.__doc__
+    """Tensors on GPU number `index`. strict: an operation that would be computed on the host raises instead.
+
+    planning: the backend records for plans that are saved, and never opens a device.
+    fallbacks: how often each operation was computed on the host. The device is opened when it is first needed, so
+    recording and planning need none.
+    """
 
     name = "wgpu"
     OVERRIDES = ("dot_product_attention",)

@@ -25,12 +25,7 @@ def _warn(text):
 
 
 class Recording(Backend):
-    """Tensors on GPU number `index`. strict: an operation that would be computed on the host raises instead.
-
-    planning: the backend records for plans that are saved, and never opens a device.
-    fallbacks: how often each operation was computed on the host. The device is opened when it is first needed, so
-    recording and planning need none.
-    """
+    """Tensors whose data are Nodes; see WgpuBackend."""
 
     def __init__(self, index=0, device=None, strict=False, planning=False):
         Backend.__init__(self, index)

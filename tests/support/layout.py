@@ -65,9 +65,14 @@ def host_files() -> list[tuple[Path, Path]]:
 def device_tree() -> Path:
     """A folder for MICROPYPATH in which `import emberlet` finds what runs on a device; made or refreshed by each call.
 
-    Files are linked, not copied: an edit in the tree is seen by the next interpreter.
+    Files are linked, not copied: an edit in the tree is seen by the next interpreter. The GPU's shaders come along.
     """
-    return _link_tree(CACHE / "device", device_files())
+    shaders = [
+        (Path(*name.split(".")) / file.relative_to(folder), file)
+        for name, folder in package_folders().items()
+        for file in folder.rglob("*.wgsl")
+    ]
+    return _link_tree(CACHE / "device", [*device_files(), *shaders])
 
 
 def typing_tree() -> Path:
