@@ -11,6 +11,7 @@ from emberlet.dtypes import DType
 
 from ..ir.graph import Graph, Model
 from ..ir.node import Node
+from ..ir.problem import Problem
 from ..ir.types import TensorType, Type, describe
 from ..ir.value import Fill, Value
 from .block import Block
@@ -22,6 +23,7 @@ from .statement import Assign, Def, Return, Statement, fold_return, render
 
 SELF, BACKEND = Name("self"), Name("backend")
 SMALL = 16
+MAX_FILL = 2 << 30
 
 # Fields of the base class that a layer must not hide.
 _MEMBERS = (
@@ -106,6 +108,9 @@ class ModuleWriter:
         weights: dict[str, Value],
     ) -> Expr:
         """The field of a layer; two nodes with the same layer and weights share one."""
+        for held in weights.values():
+            if isinstance(held.source, Fill) and held.nbytes > MAX_FILL:
+                raise Problem(f"a weight of shape {held.shape} is one number and would take {held.nbytes} bytes")
         key = (kind, args, kwargs, tuple((k, v.key()) for k, v in sorted(weights.items())))
         if key in self._layers:
             return self._layers[key]

@@ -96,7 +96,7 @@ def _render(s: Statement, indent: int) -> list[str]:
             if len(targets) == 1 and value == Name(targets[0]):
                 return []
             head = ", ".join(targets) + " = "
-            if indent + len(head) > WIDTH - 4:  # the targets themselves do not fit a line
+            if len(targets) > 1 and indent + len(head) > WIDTH - 4:  # the targets themselves do not fit a line
                 pad, head = "", "".join([" " * indent, "(\n", *(f"{' ' * indent}    {t},\n" for t in targets)])
                 text = head + " " * indent + ") = " + spread(value, indent, 4)
             else:

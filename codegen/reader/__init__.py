@@ -15,6 +15,7 @@ from onnx import ModelProto
 
 from ..ir.graph import Model
 from .graphs import NEWEST_OPSET, Reader
+from .texts import broken_text
 
 __all__ = ["NEWEST_OPSET", "read_model"]
 
@@ -40,4 +41,7 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto, name: str | 
         except Exception as error:
             raise ModelError(f"{origin} is no ONNX model: {error}") from None
         del data
+    broken = broken_text(proto)
+    if broken is not None:
+        raise ModelError(f"{origin}: the text {broken[:40]!r} is not UTF-8")
     return Reader(proto, folder).read(name or Path(origin).stem, origin)

@@ -1,0 +1,363 @@
+"""Files that lie, and names that are code: each ends in one clear error or in code that only computes."""
+
+from __future__ import annotations
+
+import ast
+import os
+import random
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from conformance.cases import node_cases
+from emberlet.codegen import generate, inspect, load
+from emberlet.codegen.generation import translate
+from emberlet.codegen.onnx_backend import to_array, to_tensor
+from emberlet.errors import EmberletError, ModelError
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from models.index import cases
+from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import parse
+from support.onnx_mutations import NAMES, mutated
+
+CODE = (
+    "x'); __import__('pathlib').Path('pwned').touch(); ('",
+    'x"""\n__import__("pathlib").Path("pwned").touch()\n"""',
+    "x\n    __import__('pathlib').Path('pwned').touch()",
+    "{__import__('pathlib').Path('pwned').touch()}",
+    "\\", "#", "%(x)s", "__class__", "lambda", "forward", "val", "emberlet", "nn", "backend", "x\r\ny", "\ufeffx",
+)  # fmt: skip
+
+
+def renamed(name: str) -> onnx.ModelProto:
+    """A small model in which everything that has a name has this one, or begins with it."""
+    model = parse(
+        """g (float[2, 3] x) => (float[2, 4] y) { p = MatMul(x, w)  q = Add(p, b)  r = Relu(q)  y = Add(r, c) }"""
+    )
+    model.graph.name = model.producer_name = model.producer_version = model.doc_string = name
+    weights = {"w": np.ones((3, 4)), "b": np.ones(4), "c": np.arange(4)}
+    names = {v: f"{name}{i}" if i else name for i, v in enumerate(("x", "w", "b", "c", "p", "q", "r", "y"))}
+    for n in model.graph.node:
+        n.name = f"{name}{n.output[0]}"
+        n.input[:] = [names[i] for i in n.input]
+        n.output[:] = [names[o] for o in n.output]
+    for info in (*model.graph.input, *model.graph.output):
+        info.name = names[info.name]
+        info.type.tensor_type.shape.dim[0].dim_param = name
+    model.graph.initializer.extend(numpy_helper.from_array(v.astype(np.float32), names[k]) for k, v in weights.items())
+    return model
+
+
+@pytest.mark.parametrize("name", [*NAMES, *CODE])
+def test_names_never_become_code(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not name or "\udcff" in name:
+        pytest.skip("a value needs a name")
+    monkeypatch.chdir(tmp_path)
+    model = renamed(name)
+    written = translate(model, name, top_comment=name)[1]
+    tree = ast.parse(written.source)
+    imports = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
+    assert {a.name for i in imports for a in i.names} <= {"emberlet", "functional", "nn", "Model"}
+    assert "__import__" not in [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
+    x = np.array([[1, 2, 3], [-9, 0, 0]], np.float32)
+    y = load(model, "numpy")(to_tensor(x, "numpy"))
+    np.testing.assert_allclose(to_array(y), np.maximum(x.sum(1, keepdims=True) + 1, 0) + np.arange(4))
+    inspect(model)
+    generate(model, "out", name=name, top_comment=name, embed=True)
+    assert not Path("pwned").exists()
+    assert [p.parent for p in tmp_path.rglob("*.py")] == [tmp_path / "out"]
+
+
+# -- external data ----------------------------------------------------------------------------------------------------
+
+
+def with_external(folder: Path, **entries: str) -> Path:
+    model = parse("g (float[4] x) => (float[4] y) { y = Add(x, w) }")
+    t = model.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[4])
+    t.data_location = TensorProto.EXTERNAL
+    for key, value in entries.items():
+        t.external_data.add(key=key, value=value)
+    onnx.save(model, folder / "model.onnx")
+    return folder / "model.onnx"
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "../secret.data", "sub/../../secret.data", "..\\secret.data", "C:\\secret.data", "C:secret.data",
+        "\\\\server\\share", "", "a\0b", "missing.data", ".", "sub", "link.data",
+    ],
+)  # fmt: skip
+def test_external_data_cannot_leave_the_models_folder(location: str, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    (folder / "sub").mkdir(parents=True)
+    (tmp_path / "secret.data").write_bytes(bytes(64))
+    (folder / "link.data").symlink_to(tmp_path / "secret.data")
+    with pytest.raises(ModelError, match="initializer 'w': its data"):
+        generate(with_external(folder, location=location), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_absolute_path_to_external_data_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "w.data").write_bytes(bytes(16))
+    with pytest.raises(ModelError, match="not a path inside the model's folder"):
+        load(with_external(tmp_path, location=str(tmp_path / "w.data")))
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"offset": "1"},
+        {"offset": "-4"},
+        {"offset": "99999999999999999999"},
+        {"offset": "one"},
+        {"length": "12"},
+        {"length": "-16"},
+        {"length": "0x10"},
+    ],
+)
+def test_lies_about_external_data_are_found(lie: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "w.data").write_bytes(bytes(16))
+    with pytest.raises(ModelError, match=r"initializer 'w': (bytes|its external offset)"):
+        load(with_external(tmp_path, location="w.data", **lie))
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [b"not a model", b"\xff" * 100, b"\x08\x07" + b"\x3a" + b"\xff" * 9, bytes(50)])
+def test_what_is_no_model_is_refused(data: bytes) -> None:
+    with pytest.raises(ModelError):
+        load(data)
+
+
+def test_text_that_is_no_text_is_refused() -> None:
+    model = parse("g (float[2] x) => (float[2] y) { [label] y = Neg(x) }")
+    for word in (b"label", b"Neg", b"x"):
+        broken = model.SerializeToString().replace(word, b"\xff" + word[1:])
+        with pytest.raises(ModelError, match=r"the text b'\\xff.*' is not UTF-8"):
+            load(broken)
+
+
+def test_an_empty_file_holds_no_graph() -> None:
+    with pytest.raises(ModelError, match="holds no graph"):
+        load(b"")
+
+
+def test_every_truncation_is_refused_or_a_model_of_its_own() -> None:
+    data = (Path(__file__).parents[2] / "examples" / "sine" / "sine.onnx").read_bytes()
+    for end in range(0, len(data), 7):
+        try:
+            translate(data[:end])
+        except EmberletError:
+            pass
+
+
+# -- lies inside ------------------------------------------------------------------------------------------------------
+
+
+def initializer(**fields: object) -> onnx.ModelProto:
+    model = parse("g (float[4] x) => (float[4] y) { y = Add(x, w) }")
+    model.graph.initializer.append(TensorProto(name="w", **fields))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"data_type": 1, "dims": [4], "raw_data": bytes(12)}, r"holds 12 bytes, its shape \(4,\) of float32 needs 16"),
+        ({"data_type": 1, "dims": [1 << 40, 1 << 40], "raw_data": bytes(16)}, "holds 16 bytes"),
+        ({"data_type": 1, "dims": [-4], "raw_data": bytes(16)}, r"the shape \(-4,\) is impossible"),
+        ({"data_type": 1, "dims": [1] * 100, "raw_data": bytes(4)}, "impossible"),
+        ({"data_type": 1, "dims": [4], "float_data": [1.0, 2.0]}, "holds 8 bytes"),
+        ({"data_type": 99, "dims": [4], "raw_data": bytes(16)}, "element type 99 is not supported"),
+        ({"data_type": 14, "dims": [4], "raw_data": bytes(32)}, "element type COMPLEX64 is not supported"),
+        ({"data_type": 8, "dims": [4], "string_data": [b"a"]}, "holds 1 strings"),
+        ({"data_type": 8, "dims": [1], "string_data": [b"\xff"]}, "not UTF-8"),
+    ],
+)
+def test_a_tensor_that_lies_is_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        load(initializer(**fields))
+
+
+def test_a_sparse_tensor_that_would_be_huge_is_refused() -> None:
+    model = parse("g (float[4] x) => (float[4] y) { y = Add(x, w) }")
+    values = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
+    indices = helper.make_tensor("i", TensorProto.INT64, [1], [0])
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [1 << 20, 1 << 20]))
+    with pytest.raises(ModelError, match="too large to be made dense"):
+        load(model)
+
+
+def test_a_filled_weight_that_would_be_huge_is_refused(tmp_path: Path) -> None:
+    model = parse(
+        """g (float[1, 4] x) => (float[1, N] y) <int64[2] shape = {4, 1099511627776}> {
+            w = ConstantOfShape(shape)  y = MatMul(x, w)
+        }"""
+    )
+    with pytest.raises(ModelError, match="would take 17592186044416 bytes"):
+        generate(model, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = Add(x, b)  b = Add(a, x)  y = Neg(b)", "is part of a cycle"),
+        ("y = Neg(y)", "cycle"),
+        ("y = Neg(x)  y = Exp(x)", "'y' is produced twice"),
+        ("x = Neg(x)  y = Neg(x)", "produced twice|cycle"),
+        ("z = Neg(x)", "nothing produces the output 'y'"),
+        ("y = Neg(nowhere)", "reads 'nowhere', which nothing before it produces"),
+        ("y = Neg(x, x)", "has 2 inputs, expected 1"),
+        ("y, z = Neg(x)", "has 2 outputs, expected 1"),
+        ("y = Neg<speed = 3>(x)", "has the attribute 'speed', which opset 21 does not know"),
+        ("y = Concat(x)", "attribute 'axis' .* is missing"),
+        ("y = Concat<axis = 9>(x, x)", r"axis 9 is outside \[-1, 1\)"),
+        ("y = Concat<axis = 0.5>(x, x)", "attribute 'axis' should be an int"),
+        ("y = NoSuch(x)", r"\(NoSuch\): the operator is not supported"),
+        ("y = my.domain.Thing(x)", "imports no opset of the domain 'my.domain'"),
+        ("y = Upsample(x, x)", "does not exist any more in opset 21"),
+    ],
+)
+def test_a_graph_that_cannot_be_is_refused_with_its_node(text: str, message: str) -> None:
+    model = parse(f"g (float[4] x) => (float[4] y) {{ {text} }}")
+    with pytest.raises(ModelError, match=message):
+        load(model)
+
+
+def test_every_problem_is_listed_with_its_node_in_one_error() -> None:
+    model = parse(
+        """g (float[4] x) => (float[4] y) {
+            [first] a = NoSuch(x)  [second] b = Concat<axis = 7>(x, x)  [third] c = Gemm(x, x)
+            [after] d = Add(a, b)  [last] y = Other(d)
+        }"""
+    )
+    with pytest.raises(ModelError) as caught:
+        load(model)
+    lines = str(caught.value).splitlines()
+    assert lines[0].endswith("has 4 problems:")
+    assert [line.split("'")[1] for line in lines[1:]] == ["first", "second", "third", "last"]
+
+
+@pytest.mark.parametrize("opset", [0, 29, 1 << 40])
+def test_opsets_that_do_not_exist_are_refused(opset: int) -> None:
+    model = parse("g (float[4] x) => (float[4] y) { y = Neg(x) }")
+    model.opset_import[0].version = opset
+    with pytest.raises(ModelError, match="opset"):
+        load(model)
+
+
+# -- depth ------------------------------------------------------------------------------------------------------------
+
+
+def nested(depth: int) -> bytes:
+    """A model whose If holds an If, and so on, put together byte by byte: protobuf's own writers refuse."""
+
+    def field(number: int, data: bytes) -> bytes:
+        length, size = b"", len(data)
+        while size > 127:
+            length, size = length + bytes([size & 127 | 128]), size >> 7
+        return bytes([number << 3 | 2]) + length + bytes([size]) + data
+
+    def branch(name: bytes, graph: bytes) -> bytes:
+        return field(5, field(1, name) + field(6, graph) + b"\xa0\x01\x05")
+
+    def graph(node: bytes, output: str) -> bytes:
+        info = helper.make_tensor_value_info(output, TensorProto.FLOAT, [2]).SerializeToString()
+        return field(1, node) + field(2, b"g") + field(12, info)
+
+    inner = graph(field(1, b"x") + field(2, b"y0") + field(4, b"Neg"), "y0")
+    for i in range(1, depth):
+        other = graph(field(1, b"x") + field(2, b"z%d" % i) + field(4, b"Exp"), f"z{i}")
+        node = field(1, b"c") + field(2, b"y%d" % i) + field(4, b"If")
+        inner = graph(node + branch(b"then_branch", inner) + branch(b"else_branch", other), f"y{i}")
+    for name, kind in (("x", TensorProto.FLOAT), ("c", TensorProto.BOOL)):
+        inner += field(11, helper.make_tensor_value_info(name, kind, [2] if name == "x" else []).SerializeToString())
+    return field(8, helper.make_opsetid("", 21).SerializeToString()) + field(7, inner)
+
+
+def test_subgraphs_nest_as_deep_as_protobuf_reads() -> None:
+    model = load(nested(30), "numpy")
+    y = model(to_tensor(np.float32([1, 2]), "numpy"), to_tensor(np.array(True), "numpy"))
+    assert to_array(y).tolist() == [-1, -2]
+
+
+@pytest.mark.parametrize("depth", [100, 5000])
+def test_deeper_subgraphs_are_refused(depth: int) -> None:
+    with pytest.raises(ModelError, match="is no ONNX model"):
+        load(nested(depth))
+
+
+def functions(calls: int, levels: int, back: bool = False) -> onnx.ModelProto:
+    """Functions that call the next `calls` times each; the last one computes, or calls the first."""
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("d", 1)]
+    made = []
+    for i in range(levels):
+        last = i == levels - 1
+        op, domain = (("f0", "d") if back else ("Neg", "")) if last else (f"f{i + 1}", "d")
+        nodes = [helper.make_node(op, [f"v{j}"], [f"v{j + 1}"], domain=domain) for j in range(1 if last else calls)]
+        made.append(helper.make_function("d", f"f{i}", ["v0"], [f"v{len(nodes)}"], nodes, imports))
+    infos = [helper.make_tensor_value_info(n, 1, [2]) for n in "xy"]
+    graph = helper.make_graph([helper.make_node("f0", ["x"], ["y"], domain="d")], "g", infos[:1], infos[1:])
+    return helper.make_model(graph, opset_imports=imports, functions=made)
+
+
+def test_functions_are_read_in_place() -> None:
+    y = load(functions(3, 3), "numpy")(to_tensor(np.float32([1, 2]), "numpy"))
+    assert to_array(y).tolist() == [-1, -2]
+
+
+def test_functions_that_call_each_other_in_a_circle_are_refused() -> None:
+    with pytest.raises(ModelError, match="functions call each other deeper than 64"):
+        load(functions(1, 3, back=True))
+
+
+def test_functions_that_multiply_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberlet.codegen.reader import graphs
+
+    monkeypatch.setattr(graphs, "MAX_NODES", 5000)
+    with pytest.raises(ModelError, match="come to more than 5000 nodes"):
+        load(functions(2, 40))
+
+
+# -- anything ---------------------------------------------------------------------------------------------------------
+
+
+@cache
+def pool() -> list[onnx.ModelProto]:
+    """Small models of every kind: each operator's cases, exports with subgraphs, functions."""
+    chosen = random.Random(0).sample(sorted(node_cases()), 500)
+    models = [node_cases()[name].model for name in chosen]
+    exports = {case.name: case.model for case in cases() if case.model.stat().st_size < 60_000}
+    return [*models, *(onnx.load(file) for _, file in sorted(exports.items())), functions(2, 3)]
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(st.integers(0, 1 << 30))
+def test_a_model_made_wrong_is_refused_or_becomes_code(seed: int) -> None:
+    source = pool()[seed % len(pool())]
+    try:
+        written = translate(mutated(source, seed).SerializeToString())[1]
+    except EmberletError as error:
+        assert str(error)
+        return
+    compile(written.source, "generated", "exec")
+
+
+def test_a_refused_model_leaves_nothing(tmp_path: Path) -> None:
+    refused = 0
+    for seed in range(60):
+        try:
+            generate(mutated(pool()[seed], seed), tmp_path / "a" / "b", embed=bool(seed % 2))
+        except EmberletError:
+            refused += 1
+            assert not os.listdir(tmp_path)
+        else:
+            for file in sorted(tmp_path.rglob("*"), reverse=True):
+                file.rmdir() if file.is_dir() else file.unlink()
+    assert refused > 20

@@ -1,0 +1,69 @@
+"""Coverage-guided fuzzing of the ONNX importer: python tests/fuzz/fuzz_reader.py [-max_total_time=60] [CORPUS].
+
+Needs atheris. Whatever a file says, the importer raises EmberletError or writes Python that compiles. Bytes are
+changed as bytes, and now and then as a model: one of everything that a file may lie about (support/onnx_mutations.py).
+"""
+
+import pathlib
+import random
+import sys
+import tempfile
+
+import atheris
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+with atheris.instrument_imports(include=["emberlet.codegen"]):
+    from emberlet.codegen.generation import translate
+    from emberlet.errors import EmberletError
+
+from onnx import ModelProto  # noqa: E402
+from support.onnx_mutations import mutated  # noqa: E402
+
+LARGEST = 16384
+
+
+def read(data: bytes) -> None:
+    try:
+        written = translate(data)[1]
+    except EmberletError:
+        return
+    compile(written.source, "generated", "exec")
+
+
+def change(data: bytes, largest: int, seed: int) -> bytes:
+    """A mutation of the bytes, or of the model they are."""
+    model = ModelProto()
+    if seed % 4:
+        try:
+            model.ParseFromString(data)
+            if len(model.graph.node):
+                return mutated(model, seed).SerializeToString()[:largest]
+        except Exception:  # no model (any more): its bytes will do
+            pass
+    return bytes(atheris.Mutate(data, largest))
+
+
+def seeds(folder: pathlib.Path, count: int = 200) -> None:
+    """Cases of ONNX's and the smallest exports, as files."""
+    from conformance.cases import node_cases
+
+    names = random.Random(0).sample(sorted(node_cases()), count)
+    files = [f for f in sorted((ROOT / "tests" / "models").rglob("*.onnx")) if f.stat().st_size < LARGEST]
+    models = {n: node_cases()[n].model.SerializeToString() for n in names}
+    for name, data in {**models, **{f.parent.name: f.read_bytes() for f in files}}.items():
+        if len(data) < LARGEST:
+            (folder / name).write_bytes(data)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as corpus:
+        seeds(pathlib.Path(corpus))
+        arguments = [*sys.argv, f"-max_len={LARGEST}", "-rss_limit_mb=4096", corpus]
+        atheris.Setup(arguments, read, custom_mutator=change)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

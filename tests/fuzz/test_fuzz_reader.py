@@ -1,0 +1,16 @@
+"""The fuzzing harness of the importer runs, and a short run of it finds nothing."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+
+def test_a_short_run_finds_nothing(tmp_path):
+    pytest.importorskip("atheris")
+    harness = pathlib.Path(__file__).with_name("fuzz_reader.py")
+    ended = subprocess.run(
+        [sys.executable, harness, "-runs=1500", "-seed=1"], cwd=tmp_path, capture_output=True, text=True, timeout=240
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
