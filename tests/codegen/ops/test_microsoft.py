@@ -1,11 +1,14 @@
 """Activations, normalisation and products of com.microsoft, against onnxruntime where it has them on a CPU."""
 
+import re
 from math import erf
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from emberlet.codegen import load
+from emberlet.codegen.ops import REGISTRY
 from emberlet.errors import ModelError
 from support.contrib_node import check, generated, levels, normal, one_node
 
@@ -108,6 +111,13 @@ def test_fused_mat_mul_with_a_constant_matrix_is_a_layer() -> None:
     check("FusedMatMul", [a, b], constants=(1,), transB=1, alpha=2.0)
     check("TransposeMatMul", [a, b], constants=(1,), transB=1)
     check("FusedMatMul", [normal(34, 4), normal(35, 4, 3)])
+
+
+def test_fused_mat_mul_and_an_activation() -> None:
+    a, b = normal(28, 2, 3, 4), normal(29, 4, 5)
+    z = 0.5 * (a @ b)
+    given = {"activation": "LeakyRelu", "activation_alpha": 0.1, "alpha": 0.5}
+    check("FusedMatMulActivation", [a, b], constants=(1,), want=[np.where(z < 0, z * 0.1, z).astype(F32)], **given)
 
 
 ACTIVATIONS: list[tuple[str, list[float]]] = [
@@ -216,3 +226,9 @@ def test_an_activation_nobody_knows_is_named() -> None:
 def test_an_operator_nobody_knows_is_named() -> None:
     with pytest.raises(ModelError, match=r"com.microsoft.Wonder\): the operator is not supported"):
         load(one_node("Wonder", [normal(1, 2)], (F32,)))
+
+
+def test_the_page_about_com_microsoft_lists_what_there_is() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "contrib-operators.md").read_text()
+    listed = {name for line in page.splitlines() if line.startswith("|") for name in re.findall(r"\b[A-Z]\w+\b", line)}
+    assert listed == {op for domain, op in REGISTRY if domain == "com.microsoft"} | {"SimplifiedLayerNormalization"}
