@@ -12,11 +12,12 @@ from emberlet import dtypes
 from emberlet.backend import Backend, get_backend
 from emberlet.errors import BackendError, ModelError
 from emberlet.tensor import Tensor
-from onnx import ModelProto, NodeProto, numpy_helper
+from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
 from onnx.backend.base import Backend as OnnxBackend
 from onnx.backend.base import BackendRep
 
 from .generation import load
+from .reader import NEWEST_OPSET
 
 DEVICES = {"CPU": "numpy", "PYTHON": "python", "WGPU": "wgpu"}
 
@@ -74,7 +75,22 @@ class EmberletBackend(OnnxBackend):
     def run_node(
         cls, node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
     ) -> Any:
-        raise ModelError("single nodes have no types; wrap the node in a model and call run_model")
+        """One node, of kwargs["opset_version"] or the newest, typed by its inputs: arrays in the node's order."""
+        names = [i for i in node.input if i]
+        if len(names) != len(set(names)) or len(names) != len(inputs):
+            raise ModelError(f"the node has the inputs {', '.join(names) or 'none'}, found {len(inputs)} values")
+        types = [helper.np_dtype_to_tensor_dtype(np.asarray(v).dtype) for v in inputs]
+        infos = [
+            helper.make_tensor_value_info(name, kind, np.shape(value))
+            for name, kind, value in zip(names, types, inputs, strict=True)
+        ]
+        outputs = [helper.make_empty_tensor_value_info(o) for o in node.output if o]
+        graph = helper.make_graph([node], "node", infos, outputs)
+        opset = kwargs.get("opset_version", min(NEWEST_OPSET, defs.onnx_opset_version()))
+        imports = [helper.make_opsetid("", opset)]
+        if node.domain:
+            imports.append(helper.make_opsetid(node.domain, kwargs.get("domain_version", 1)))
+        return cls.run_model(helper.make_model(graph, opset_imports=imports), list(inputs), device)
 
 
 prepare = EmberletBackend.prepare

@@ -1,0 +1,80 @@
+"""ONNX's own test runner drives the backend: every case it has, but for whole architectures (test_light_models.py)."""
+
+from __future__ import annotations
+
+import os
+import unittest
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from emberlet.backend import get_backend
+from emberlet.codegen import onnx_backend
+from emberlet.errors import BackendError, ModelError
+from onnx import helper
+from support.onnx_models import parse
+
+# Random by definition: the runner compares what was drawn. Held to dtype, shape and distribution in test_node_cases.py.
+DRAWN = r"^test_bernoulli"
+# Its expected output is None, which the runner cannot compare with anything.
+NONE = r"^test_loop16_seq_none_"
+
+
+def test_every_case_of_the_runner_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONNX_HOME", str(tmp_path))
+    with warnings.catch_warnings(), open(os.devnull, "w") as nowhere:
+        warnings.simplefilter("ignore")
+        from onnx.backend.test import BackendTest
+
+        runner = BackendTest(onnx_backend.EmberletBackend, __name__)
+        runner.include("_cpu$").exclude(DRAWN).exclude(NONE)
+        cases = {name: case for name, case in runner.test_cases.items() if "Real" not in name}
+        suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases.values())
+        result = unittest.TextTestRunner(stream=nowhere).run(suite)
+    failed = [f"{case}: {text.strip().splitlines()[-1]}" for case, text in (*result.failures, *result.errors)]
+    assert not failed, "\n".join(failed[:50])
+    assert result.testsRun - len(result.skipped) > 2000
+
+
+@pytest.mark.parametrize("device", ["CPU", "CPU:0", "PYTHON"])
+def test_a_model_runs_on_each_device(device: str) -> None:
+    model = parse("g (float[N, 2] x) => (float[N, 2] y, float[N, 2] z) { y = Neg(x)  z = Exp(y) }")
+    x = np.float32([[1, 2], [3, 4]])
+    for y, z in (onnx_backend.prepare(model, device).run([x]), onnx_backend.run_model(model, [x], device)):
+        assert (y.dtype, y.tolist()) == (np.float32, (-x).tolist())
+        np.testing.assert_allclose(z, np.exp(-x), rtol=1e-6)
+
+
+def test_a_gpu_is_a_device_where_there_is_one() -> None:
+    try:
+        get_backend("wgpu")
+    except BackendError:
+        assert not onnx_backend.supports_device("WGPU")
+    else:
+        assert onnx_backend.supports_device("WGPU:0")
+        model = parse("g (float[4] x) => (float[4] y) { y = Sqrt(x) }")
+        (y,) = onnx_backend.run_model(model, [np.float32([1, 4, 9, 16])], "WGPU")
+        assert y.tolist() == [1, 2, 3, 4]
+
+
+def test_other_devices_are_refused() -> None:
+    model = parse("g (float[2] x) => (float[2] y) { y = Neg(x) }")
+    assert not onnx_backend.supports_device("CUDA")
+    with pytest.raises(BackendError, match="there is no device 'CUDA'; there are CPU, PYTHON, WGPU"):
+        onnx_backend.prepare(model, "CUDA")
+
+
+def test_what_is_not_supported_is_not_compatible() -> None:
+    assert onnx_backend.is_compatible(parse("g (float[2] x) => (float[2] y) { y = Neg(x) }"))
+    assert not onnx_backend.is_compatible(parse("g (float[2] x) => (float[2] y) { y = NoSuch(x) }"))
+
+
+def test_a_single_node_runs_on_the_types_of_its_inputs() -> None:
+    node = helper.make_node("Concat", ["a", "b"], ["c"], axis=1)
+    (c,) = onnx_backend.run_node(node, [np.ones((2, 1), np.int64), np.zeros((2, 2), np.int64)])
+    assert c.tolist() == [[1, 0, 0], [1, 0, 0]]
+    with pytest.raises(ModelError, match="has 2 inputs, expected 1"):
+        onnx_backend.run_node(helper.make_node("Neg", ["a", "b"], ["c"]), [np.ones(1), np.ones(1)])
+    assert onnx.__version__
