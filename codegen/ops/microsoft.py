@@ -58,10 +58,14 @@ class PlainContrib(Contrib[None], ABC):
 
 def trailing(e: Emitter, first: int, stop: int) -> list[Expr | None]:
     """Inputs first to stop as positional arguments: None where one is left out, nothing behind the last."""
-    out = [e.optional(i) for i in range(first, stop)]
-    while out and out[-1] is None:
-        out.pop()
-    return out
+    return trimmed([e.optional(i) for i in range(first, stop)])
+
+
+def trimmed(arguments: list[Expr | None]) -> list[Expr | None]:
+    """Positional arguments without those behind the last that is given."""
+    while arguments and arguments[-1] is None:
+        arguments.pop()
+    return arguments
 
 
 # -- activations ------------------------------------------------------------------------------------------------------

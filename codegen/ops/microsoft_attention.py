@@ -11,6 +11,7 @@ from ..ir.types import Dim, TensorType, Type
 from .attributes import Attributes
 from .base import one_channel_or
 from .microsoft import Contrib, trailing
+from .quantization import plain, point
 
 HIDDEN = -10000.0
 
@@ -151,7 +152,7 @@ class QAttention(Contrib[AttentionConfig]):
         return (TensorType(self.dtype(2), (batch, length, width)), TensorType(self.dtype(2), present))
 
     def emit(self, e: Emitter) -> Emission:
-        given = [e.x(0), e.x(1), e.x(3), e.x(4), e.optional(6), e.optional(7), e.x(2)]
+        given = [e.x(0), e.x(1), plain(e, 3), plain(e, 4), point(e, 6), point(e, 7), e.x(2)]
         parts = e.assign("parts", e.call("split", e.call("matmul_integer_to_float", *given), 3, axis=-1))
         past = {"past_key": e.index(e.x(8), 0), "past_value": e.index(e.x(8), 1)} if self.has(8) else {}
         out = e.call(

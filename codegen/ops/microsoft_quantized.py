@@ -19,20 +19,23 @@ from .base import axes_of, axis_of
 from .microsoft import MANY, Contrib, PlainContrib
 from .microsoft_products import CHANNELS_FIRST, CHANNELS_LAST, channels_first, channels_last
 from .pooling import AveragePool, GlobalAveragePool, PoolConfig
+from .quantization import plain, point, result_dtype
 
 C = TypeVar("C")
 
 
-def real(e: Emitter, x: int, zero: bool = True) -> Expr:
+def real(e: Emitter, x: int) -> Expr:
     """The real numbers behind input x, whose scale and zero point are the next two inputs."""
-    given = [e.x(x + 2)] if zero and e.node.has(x + 2) else []
-    return e.call("dequantize_linear", e.x(x), e.x(x + 1), *given)
+    given = [] if (zero := point(e, x + 2)) is None else [zero]
+    return e.call("dequantize_linear", e.x(x), plain(e, x + 1), *given)
 
 
 def quantised(e: Emitter, value: Expr, scale: int) -> Expr:
     """`value` with the scale of one input and the zero point of the next; uint8 without a zero point."""
-    given = [e.x(scale + 1)] if e.node.has(scale + 1) else []
-    return e.call("quantize_linear", value, e.x(scale), *given)
+    zero = point(e, scale + 1)
+    dtype = result_dtype(e, scale + 1)
+    given = [] if zero is None else [zero]
+    return e.call("quantize_linear", value, plain(e, scale), *given, dtype=default(dtype, None))
 
 
 # -- to integers and back ---------------------------------------------------------------------------------------------

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
-from ..emit.expression import SliceKey, lift
+from ..emit.expression import Expr, SliceKey, lift
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from . import quantization
 from .attributes import Attributes
 from .base import one_channel_or
 from .linear_algebra import product_shape
-from .microsoft import Contrib, PlainContrib, trailing
+from .microsoft import Contrib, PlainContrib, trimmed
 from .microsoft_products import CHANNELS_FIRST, CHANNELS_LAST, channels_first, channels_last
+from .quantization import plain, point, result_dtype
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,16 @@ class QGemm(Contrib[QGemmConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         c = self.config
+        given: list[Expr | None] = [e.x(i) if i in (0, 3) else plain(e, i) for i in range(6)]
+        given += [e.optional(6)] if self.has(6) or self.has(7) else []
+        given += [plain(e, 7), plain(e, 8)] if self.has(7) else []
         return e.call(
             "qgemm",
-            *trailing(e, 0, 9),
+            *given,
             alpha=default(c.alpha, 1.0),
             trans_a=default(c.trans_a, False),
             trans_b=default(c.trans_b, False),
+            dtype=default(result_dtype(e, 8), None),
         )
 
 
@@ -92,7 +97,8 @@ class MatMulIntegerToFloat(PlainContrib):
         return (TensorType(self.dtype(2), product_shape(self.shape(0), self.shape(1))),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("matmul_integer_to_float", *trailing(e, 0, 7))
+        rest = [e.x(0), e.x(1), plain(e, 2), plain(e, 3), point(e, 4), point(e, 5), e.optional(6)]
+        return e.call("matmul_integer_to_float", *trimmed(rest))
 
 
 class DynamicQuantizeMatMul(PlainContrib):
@@ -104,7 +110,8 @@ class DynamicQuantizeMatMul(PlainContrib):
         return (TensorType(self.dtype(0), product_shape(self.shape(0), self.shape(1))),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("dynamic_quantize_matmul", *trailing(e, 0, 5))
+        rest = [e.x(0), e.x(1), plain(e, 2), point(e, 3), e.optional(4)]
+        return e.call("dynamic_quantize_matmul", *trimmed(rest))
 
 
 @dataclass(frozen=True)

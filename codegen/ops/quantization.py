@@ -9,8 +9,8 @@ from typing import ClassVar
 from emberlet import dtypes
 from emberlet.dtypes import DType
 
-from ..emit.emitter import Emission, Emitter, default
-from ..emit.expression import Expr
+from ..emit.emitter import Default, Emission, Emitter, default
+from ..emit.expression import Expr, lift
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
@@ -39,6 +39,34 @@ def _quantize_config(a: Attributes) -> QuantizeConfig:
     return QuantizeConfig(a.int("axis", 1), a.int("block_size", 0), dtype, a.flag("saturate", True))
 
 
+def number(e: Emitter, i: int) -> Expr | None:
+    """Input i, a scale or a zero point, as a number, where it is one constant float32 or integer."""
+    value = e.node.value(i)
+    if value is None or value.size != 1 or len(value.shape) > 1:
+        return None
+    if value.dtype is not dtypes.float32 and not value.dtype.is_integer:
+        return None
+    return lift(e.shortest(value))
+
+
+def plain(e: Emitter, i: int) -> Expr:
+    """Input i as a number where it can be one, else as a tensor."""
+    return number(e, i) or e.x(i)
+
+
+def point(e: Emitter, i: int) -> Expr | None:
+    """Zero point i; None where it is left out, or 0."""
+    found = plain(e, i) if e.node.has(i) else None
+    return None if found == lift(0) else found
+
+
+def result_dtype(e: Emitter, i: int) -> DType | None:
+    """The dtype of a result to name where its zero point i, which would say it, is written as a number; uint8, which is
+    usual, is not named."""
+    dtype = e.node.dtype(i) if e.node.has(i) else dtypes.uint8
+    return dtype if dtype is not dtypes.uint8 and number(e, i) is not None else None
+
+
 class QuantizeLinear(Node[QuantizeConfig]):
     """x / scale + zero point, rounded and cut to the range of the zero point's dtype."""
 
@@ -56,14 +84,16 @@ class QuantizeLinear(Node[QuantizeConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         c = self.config
+        zero = point(e, 2)
+        given = result_dtype(e, 2) if self.has(2) else c.dtype
         return e.call(
             "quantize_linear",
             e.x(0),
-            e.x(1),
-            *([e.x(2)] if self.has(2) else []),
+            plain(e, 1),
+            *([] if zero is None else [zero]),
             axis=default(c.axis, 1),
             block_size=default(c.block_size, 0),
-            dtype=default(None if self.has(2) or self.result() is dtypes.uint8 else self.result(), None),
+            dtype=default(None if given is dtypes.uint8 else given, None),
             saturate=default(c.saturate, True),
         )
 
@@ -82,11 +112,12 @@ class DequantizeLinear(Node[QuantizeConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         c = self.config
+        zero = point(e, 2)
         return e.call(
             "dequantize_linear",
             e.x(0),
-            e.x(1),
-            *([e.x(2)] if self.has(2) else []),
+            plain(e, 1),
+            *([] if zero is None else [zero]),
             axis=default(c.axis, 1),
             block_size=default(c.block_size, 0),
             dtype=default(c.dtype, None),
@@ -118,12 +149,12 @@ class MatMulInteger(Plain):
         return (TensorType(dtypes.int32, product_shape(self.shape(0), self.shape(1))),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("matmul_integer", e.x(0), e.x(1), *_trailing(e, 2, 4))
+        return e.call("matmul_integer", e.x(0), e.x(1), *_points(e, 2, 4))
 
 
-def _trailing(e: Emitter, first: int, stop: int) -> list[Expr | None]:
-    """Optional inputs as positional arguments, those left out at the end dropped."""
-    out = [e.optional(i) for i in range(first, stop)]
+def _points(e: Emitter, first: int, stop: int) -> list[Expr | None]:
+    """Zero points as positional arguments, those left out at the end, or 0, dropped."""
+    out = [point(e, i) for i in range(first, stop)]
     while out and out[-1] is None:
         out.pop()
     return out
@@ -138,7 +169,8 @@ class QLinearMatMul(Plain):
         return (TensorType(self.dtype(7), product_shape(self.shape(0), self.shape(3))),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("qlinear_matmul", *(e.x(i) for i in range(8)))
+        given = [e.x(i) if i in (0, 3) else plain(e, i) for i in range(8)]
+        return e.call("qlinear_matmul", *given, dtype=default(result_dtype(e, 7), None))
 
 
 @dataclass(frozen=True)
@@ -186,7 +218,11 @@ class QuantizedConvolution(Node[QConvConfig], ABC):
         window, shape = self.window(), self.shape(0)
         padding = window.padding(None if shape is None else shape[2:])
         function = "conv_integer" if self.op() == "ConvInteger" else "qlinear_conv"
-        return e.call(function, *arguments, **window.keywords(padding), groups=default(self.config.groups, 1))
+        groups = default(self.config.groups, 1)
+        return e.call(function, *arguments, **window.keywords(padding), groups=groups, **self.options(e))
+
+    def options(self, e: Emitter) -> dict[str, Default]:
+        return {}
 
 
 class ConvInteger(QuantizedConvolution):
@@ -198,7 +234,7 @@ class ConvInteger(QuantizedConvolution):
         return dtypes.int32
 
     def arguments(self, e: Emitter) -> list[Expr | None]:
-        return [e.x(0), e.x(1), *_trailing(e, 2, 4)]
+        return [e.x(0), e.x(1), *_points(e, 2, 4)]
 
 
 class QLinearConv(QuantizedConvolution):
@@ -210,7 +246,11 @@ class QLinearConv(QuantizedConvolution):
         return self.dtype(7)
 
     def arguments(self, e: Emitter) -> list[Expr | None]:
-        return [*(e.x(i) for i in range(8)), *_trailing(e, 8, 9)]
+        given: list[Expr | None] = [e.x(i) if i in (0, 3) else plain(e, i) for i in range(8)]
+        return [*given, e.x(8)] if self.has(8) else given
+
+    def options(self, e: Emitter) -> dict[str, Default]:
+        return {"dtype": default(result_dtype(e, 7), None)}
 
 
 Family = (

@@ -11,7 +11,7 @@ from ..errors import DTypeError, ShapeError
 from .convolution import padding_pairs, per_axis
 from .linear_algebra import matmul
 from .movement import permute_dims, reshape
-from .operands import astype, floating, tensor
+from .operands import astype, floating, is_scalar, tensor
 from .quantization import dynamic_quantize_linear, quantize_linear, to_levels
 
 
@@ -32,9 +32,13 @@ def centred(x, zero_point, shape=None):
     return k.binary("sub", out, zero)
 
 
+def _scale(value, backend):
+    """A scale as a tensor; a number is float32."""
+    return backend.full((), value, dtypes.float32) if is_scalar(value) else tensor(value, backend)
+
+
 def _column(values):
-    """A scale or zero point of a left operand: one value a row."""
-    values = tensor(values)
+    """The scale of a left operand: one value a row."""
     return reshape(values, (values.size, 1)) if values.ndim == 1 and values.size > 1 else values
 
 
@@ -55,12 +59,15 @@ def matmul_integer(a, b, a_zero_point=None, b_zero_point=None):
     return integer_product(centred(a, a_zero_point, (-1, 1)), centred(b, b_zero_point))
 
 
-def requantize(total, scale, zero_point):
-    """int32 sums times a float scale, rounded half to even, plus the zero point, cut to the zero point's dtype."""
+def requantize(total, scale, zero_point, dtype=None):
+    """int32 sums times a float scale, rounded half to even, plus the zero point, cut to the range of dtype: the zero
+    point's by default, or uint8 where that is a number."""
     k = total.backend
     real = k.binary("mul", k.cast(total, scale.dtype), scale)
+    if is_scalar(zero_point):
+        return to_levels(real, k.full((), zero_point, real.dtype), dtypes.dtype(dtype or dtypes.uint8))
     zero_point = tensor(zero_point, k)
-    return to_levels(real, k.cast(zero_point, real.dtype), zero_point.dtype)
+    return to_levels(real, k.cast(zero_point, real.dtype), zero_point.dtype if dtype is None else dtypes.dtype(dtype))
 
 
 def _ratio(a_scale, b_scale, y_scale):
@@ -70,21 +77,23 @@ def _ratio(a_scale, b_scale, y_scale):
     return k.binary("div", k.binary("mul", a_scale, b_scale), y_scale)
 
 
-def qlinear_matmul(a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point):
+def qlinear_matmul(a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point, dtype=None):
     """Quantized matrix product: the product of the real numbers behind a and b, quantized by y_scale, y_zero_point.
 
-    Scales and zero points are one value, or one per row of a and per column of b (ONNX QLinearMatMul).
+    Scales and zero points are numbers, tensors of one value, or of one per row of a and per column of b. dtype: of the
+    result, the zero point's by default (ONNX QLinearMatMul).
     """
     total = matmul_integer(a, b, a_zero_point, b_zero_point)
-    scale = _ratio(_column(a_scale), tensor(b_scale), _column(y_scale))
-    return requantize(total, scale if scale.size > 1 else reshape(scale, ()), y_zero_point)
+    k = total.backend
+    scale = _ratio(_column(_scale(a_scale, k)), _scale(b_scale, k), _column(_scale(y_scale, k)))
+    return requantize(total, scale if scale.size > 1 else reshape(scale, ()), y_zero_point, dtype)
 
 
 def matmul_integer_to_float(a, b, a_scale, b_scale, a_zero_point=None, b_zero_point=None, bias=None):
     """`matmul_integer` times both scales, plus bias, in the scales' dtype (com.microsoft MatMulIntegerToFloat)."""
     total = matmul_integer(a, b, a_zero_point, b_zero_point)
     k = total.backend
-    scale = k.binary("mul", _column(a_scale), tensor(b_scale))
+    scale = k.binary("mul", _column(_scale(a_scale, k)), _scale(b_scale, k))
     out = k.binary("mul", k.cast(total, scale.dtype), scale if scale.size > 1 else reshape(scale, ()))
     return out if bias is None else k.binary("add", out, tensor(bias))
 
@@ -97,11 +106,11 @@ def dynamic_quantize_matmul(x, b, b_scale, b_zero_point=None, bias=None):
 
 def qgemm(
     a, a_scale, a_zero_point, b, b_scale, b_zero_point, c=None, y_scale=None, y_zero_point=None, *, alpha=1.0,
-    trans_a=False, trans_b=False,
+    trans_a=False, trans_b=False, dtype=None,
 ):  # fmt: skip
     """alpha * a' @ b' + c of quantized matrices, c in int32 at the scale of the sum (com.microsoft QGemm).
 
-    Quantized by y_scale and y_zero_point where they are given, else float32.
+    Quantized by y_scale and y_zero_point to dtype (the zero point's by default) where they are given, else float32.
     """
     a, b = tensor(a), tensor(b)
     total = matmul_integer(
@@ -110,12 +119,12 @@ def qgemm(
     k = total.backend
     if c is not None:
         total = k.binary("add", total, tensor(c))
-    scale = k.binary("mul", tensor(a_scale), tensor(b_scale))
+    scale = k.binary("mul", _scale(a_scale, k), _scale(b_scale, k))
     if alpha != 1.0:
         scale = k.binary("mul", scale, k.full((), alpha, scale.dtype))
     if y_scale is None:
         return k.binary("mul", k.cast(total, scale.dtype), scale)
-    return requantize(total, k.binary("div", scale, tensor(y_scale)), y_zero_point)
+    return requantize(total, k.binary("div", scale, _scale(y_scale, k)), y_zero_point, dtype)
 
 
 def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padding=0, dilation=1, groups=1):
@@ -139,20 +148,21 @@ def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padd
 
 def qlinear_conv(
     x, x_scale, x_zero_point, weight, w_scale, w_zero_point, y_scale, y_zero_point, bias=None, stride=1, padding=0,
-    dilation=1, groups=1,
+    dilation=1, groups=1, dtype=None,
 ):  # fmt: skip
     """Quantized convolution: `conv` of the real numbers behind x and weight, quantized by y_scale and y_zero_point.
 
-    bias (m,) is int32 at scale x_scale * w_scale; w_scale and w_zero_point are one value or one per output channel
-    (ONNX QLinearConv).
+    bias (m,) is int32 at scale x_scale * w_scale; w_scale and w_zero_point are one value or one per output channel.
+    Values are tensors or numbers; dtype is the result's, the zero point's by default (ONNX QLinearConv).
     """
     total = conv_integer(x, weight, x_zero_point, w_zero_point, stride, padding, dilation, groups)
     k = total.backend
     spread = (-1,) + (1,) * (total.ndim - 2)
     if bias is not None:
         total = k.binary("add", total, reshape(tensor(bias), spread))
-    scale = _ratio(reshape(tensor(x_scale), ()), tensor(w_scale), reshape(tensor(y_scale), ()))
-    return requantize(total, reshape(scale, spread if scale.size > 1 else ()), y_zero_point)
+    x_scale, y_scale = [reshape(_scale(s, k), ()) for s in (x_scale, y_scale)]
+    scale = _ratio(x_scale, _scale(w_scale, k), y_scale)
+    return requantize(total, reshape(scale, spread if scale.size > 1 else ()), y_zero_point, dtype)
 
 
 def qlinear(function, inputs, y_scale, y_zero_point):
