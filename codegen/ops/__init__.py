@@ -11,12 +11,15 @@ from ..ir.node import Node
 from . import (
     arithmetic,
     attention,
+    blocks,
     constant,
     control,
     convolution,
     elementwise,
+    expansion,
     indexing,
     internal,
+    joining,
     linear_algebra,
     losses,
     machine_learning,
@@ -39,6 +42,8 @@ from . import (
     sequence,
     sets,
     signal,
+    slicing,
+    softmax,
     text,
     training,
 )
@@ -46,12 +51,15 @@ from . import (
 AnyNode = (
     arithmetic.Family
     | attention.Family
+    | blocks.Family
     | constant.Family
     | control.Family
     | convolution.Family
     | elementwise.Family
+    | expansion.Family
     | indexing.Family
     | internal.Family
+    | joining.Family
     | linear_algebra.Family
     | losses.Family
     | machine_learning.Family
@@ -74,6 +82,8 @@ AnyNode = (
     | sequence.Family
     | sets.Family
     | signal.Family
+    | slicing.Family
+    | softmax.Family
     | text.Family
     | training.Family
 )

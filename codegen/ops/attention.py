@@ -16,7 +16,7 @@ from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, as_tensor
 from .attributes import Attributes
-from .base import one_channel_or
+from .base import one_channel_or, times
 
 Window = tuple[int | None, int | None]
 
@@ -120,10 +120,6 @@ class Attention(Node[AttentionConfig]):
 def joined(a: Dim, b: Dim) -> Dim:
     """The size of two axes joined, where it is known."""
     return b if a == 0 else a + b if isinstance(a, int) and isinstance(b, int) else None
-
-
-def times(a: Dim, b: Dim) -> Dim:
-    return a * b if isinstance(a, int) and isinstance(b, int) else None
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,13 @@ def axes_of(axes: Sequence[int], rank: int) -> tuple[int, ...]:
     return out
 
 
+def times(d: Dim, r: Dim) -> Dim:
+    """A dimension, r times."""
+    if r == 1:
+        return d
+    return d * r if isinstance(d, int) and isinstance(r, int) else 0 if d == 0 or r == 0 else None
+
+
 def one_channel_or(shape: Shape | None, axis: int) -> Dim:
     """Dimension `axis` of a shape, None where it is not known."""
     return None if shape is None or not -len(shape) <= axis < len(shape) else shape[axis]

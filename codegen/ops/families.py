@@ -8,12 +8,15 @@ from . import (
     AnyNode,
     arithmetic,
     attention,
+    blocks,
     constant,
     control,
     convolution,
     elementwise,
+    expansion,
     indexing,
     internal,
+    joining,
     linear_algebra,
     losses,
     machine_learning,
@@ -36,6 +39,8 @@ from . import (
     sequence,
     sets,
     signal,
+    slicing,
+    softmax,
     text,
     training,
 )
@@ -80,6 +85,16 @@ def family(node: AnyNode) -> str:
         return "com.microsoft"
     if isinstance(node, microsoft_standard.Family):
         return "com.microsoft"
+    if isinstance(node, blocks.Family):
+        return "movement"
+    if isinstance(node, expansion.Family):
+        return "movement"
+    if isinstance(node, joining.Family):
+        return "movement"
+    if isinstance(node, slicing.Family):
+        return "movement"
+    if isinstance(node, softmax.Family):
+        return "normalization"
     if isinstance(node, movement.Family):
         return "movement"
     if isinstance(node, normalization.Family):

@@ -12,7 +12,7 @@ from ..ir.argument import Argument, Constant
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from ..ir.value import scalar_value
-from . import constant, indexing, movement, sampling
+from . import constant, expansion, indexing, sampling
 from .attributes import Attributes
 from .base import one_channel_or, reshaped
 from .linear_algebra import product_shape
@@ -43,14 +43,14 @@ class GridSample(Contrib[sampling.GridSampleConfig], sampling.GridSample):
         return sampling.GridSample.read(a.at(16))
 
 
-class Pad(Contrib[movement.PadConfig], movement.Pad):
+class Pad(Contrib[expansion.PadConfig], expansion.Pad):
     """The pads may lie in a matrix of one row."""
 
     arity = (2, 3)
 
     @classmethod
-    def read(cls, a: Attributes) -> movement.PadConfig:
-        return movement.Pad.read(a.at(13))
+    def read(cls, a: Attributes) -> expansion.PadConfig:
+        return expansion.Pad.read(a.at(13))
 
     @classmethod
     def make(cls, name: str, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...], a: Attributes) -> Pad:

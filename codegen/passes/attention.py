@@ -18,7 +18,8 @@ from ..ops.attention import Attention, AttentionConfig
 from ..ops.elementwise import IsNaN, Not
 from ..ops.linear_algebra import MatMul
 from ..ops.movement import Transpose, TransposeConfig
-from ..ops.normalization import Dropout, Softmax
+from ..ops.normalization import Dropout
+from ..ops.softmax import Softmax
 from .rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite
 
 

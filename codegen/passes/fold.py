@@ -17,7 +17,7 @@ from ..ir.problem import Problem
 from ..ir.types import TensorType
 from ..ir.value import Buffer, Fill, Stored, Value
 from ..ops.constant import ConstantOfShape
-from ..ops.movement import Expand
+from ..ops.expansion import Expand
 from .common import node_key
 from .rewriting import Change, Rewrite, Walk, rewrite
 

@@ -9,8 +9,8 @@ from ..ir.node import Node
 from ..ops.arithmetic import Clip
 from ..ops.constant import Cast
 from ..ops.elementwise import Abs, Ceil, Exp, Floor, HardSigmoid, Neg, Not, Relu, Round, Sigmoid, Sign, Softplus, Sqrt
-from ..ops.normalization import Softmax
 from ..ops.reduction import ReduceL1, ReduceL2, ReduceSumSquare
+from ..ops.softmax import Softmax
 from .rewriting import Change, Rewrite, Walk, become, instead, number, rewrite
 
 TWICE_IS_ONCE = (Abs, Ceil, Floor, Relu, Round, Sign)

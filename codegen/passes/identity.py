@@ -9,21 +9,11 @@ from ..ir.node import Node
 from ..ir.types import TensorType
 from ..ops.arithmetic import Add, Div, Max, Mean, Min, Mul, Pow, Sub, Sum
 from ..ops.constant import Cast, CastConfig, CastLike
-from ..ops.movement import (
-    Concat,
-    Expand,
-    Flatten,
-    Identity,
-    Pad,
-    Reshape,
-    Slice,
-    Split,
-    Squeeze,
-    Tile,
-    Transpose,
-    Unsqueeze,
-)
+from ..ops.expansion import Expand, Pad, Tile
+from ..ops.joining import Concat, Split
+from ..ops.movement import Flatten, Identity, Reshape, Squeeze, Transpose, Unsqueeze
 from ..ops.normalization import Dropout
+from ..ops.slicing import Slice
 from .rewriting import Change, Rewrite, Walk, become, instead, number, rewrite, same_shape
 
 SAID = "removed {} nodes that hand on their input"

@@ -13,8 +13,9 @@ from emberlet.codegen.ops import arithmetic as a
 from emberlet.codegen.ops import elementwise as e
 from emberlet.codegen.ops.constant import Cast
 from emberlet.codegen.ops.movement import Identity
-from emberlet.codegen.ops.normalization import Dropout, LogSoftmax, Softmax, SoftmaxLike
+from emberlet.codegen.ops.normalization import Dropout
 from emberlet.codegen.ops.quantization import DequantizeLinear, QuantizeLinear
+from emberlet.codegen.ops.softmax import LogSoftmax, Softmax, SoftmaxLike
 
 from ..functions import Chain
 from ..graph import Grid

@@ -11,8 +11,12 @@ from emberlet.codegen.ir.node import Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ops import movement as m
+from emberlet.codegen.ops.blocks import DepthToSpace
+from emberlet.codegen.ops.expansion import Pad
 from emberlet.codegen.ops.indexing import Gather
+from emberlet.codegen.ops.joining import Concat, Split
 from emberlet.codegen.ops.resizing import Resize
+from emberlet.codegen.ops.slicing import Slice
 
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
@@ -63,8 +67,8 @@ def transpose(t: Importer, node: m.Transpose) -> None:
     t.held[node.outputs[0].name] = t.shaped(Held(held.name, dims, order))
 
 
-@translates(m.Concat)
-def concat(t: Importer, node: m.Concat) -> None:
+@translates(Concat)
+def concat(t: Importer, node: Concat) -> None:
     parts = [t.of(a) for a in node.inputs]
     rank = len(parts[0].dims)
     axis = node.config.axis % rank
@@ -99,8 +103,8 @@ def _cut(t: Importer, name: str, held: Held, output: Argument, ranges: dict[int,
     t.add(Move(name, (held.name,), out.name, out.shape, (Part(start, 0, tuple(axes)),)))
 
 
-@translates(m.Slice)
-def cut(t: Importer, node: m.Slice) -> None:
+@translates(Slice)
+def cut(t: Importer, node: Slice) -> None:
     held = t.of(node.inputs[0])
     starts, ends, axes, steps = node.bounds()
     ranges: dict[int, range] = {}
@@ -112,8 +116,8 @@ def cut(t: Importer, node: m.Slice) -> None:
     _cut(t, node.name, held, node.outputs[0], ranges)
 
 
-@translates(m.Split)
-def split(t: Importer, node: m.Split) -> None:
+@translates(Split)
+def split(t: Importer, node: Split) -> None:
     held, axis, at = t.of(node.inputs[0]), node.config.axis % node.rank(0), 0
     for k, output in enumerate(node.outputs):
         size = dims_of(output)[axis]
@@ -144,8 +148,8 @@ def gather(t: Importer, node: Gather) -> None:
     t.alias(node.outputs[0], out, kept)
 
 
-@translates(m.Pad)
-def pad(t: Importer, node: m.Pad) -> None:
+@translates(Pad)
+def pad(t: Importer, node: Pad) -> None:
     held, axes = t.of(node.inputs[0]), node.axes()
     pads = node.config.pads if node.config.pads is not None else node.ints(1)
     if node.config.mode != "constant" or axes is None or pads is None:
@@ -182,8 +186,8 @@ def resize(t: Importer, node: Resize) -> None:
     t.add(Move(node.name, (held.name,), out.name, out.shape, (Part(0, 0, tuple(axes)),)))
 
 
-@translates(m.DepthToSpace)
-def depth_to_space(t: Importer, node: m.DepthToSpace) -> None:
+@translates(DepthToSpace)
+def depth_to_space(t: Importer, node: DepthToSpace) -> None:
     held = t.image(node.inputs[0])
     n, b = len(held.dims), node.config.block_size
     if n != 4:
