@@ -13,10 +13,10 @@ from .scan_kernel import _Shape
 MAX_SIZE = 128  # of a head: its queries and results are kept in registers
 
 
-def serves(q, keys, values, device_class):
+def serves(q, keys, values, software):
     """Whether the kernel is a good choice: heads fit into registers, and there are enough queries to work on."""
     rows = q.shape[0] * q.shape[1] * q.shape[2]
-    enough = rows >= (16 if device_class == "cpu" else 512) or keys.shape[2] <= 64
+    enough = rows >= (16 if software else 512) or keys.shape[2] <= 64
     enough = enough and keys.shape[2] <= MAX_ITERATIONS
     return enough and rows and keys.shape[2] and 0 < q.shape[3] <= MAX_SIZE and 0 < values.shape[3] <= MAX_SIZE
 
@@ -38,10 +38,10 @@ class _Attention:
         self.depth = self.node.shape[3]
         self.keys = keys.shape[2]
         self.rows = 1
-        most = 4 if options.device_class == "cpu" else 2
+        most = 4 if options.software else 2
         while self.rows < most and length >= self.rows * 2 and batch * heads * length >= self.rows * 64:
             self.rows *= 2
-        self.width = 16 if options.device_class == "cpu" else 64
+        self.width = 16 if options.software else 64
         tiles = (length + self.rows - 1) // self.rows
         self.threads = batch * heads * tiles
         self.batch, self.head, tile = ix.unflatten(ix.counter("t", self.threads), (batch, heads, tiles))

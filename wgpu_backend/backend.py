@@ -160,7 +160,7 @@ class WgpuBackend(Recording):
         """The composite of that name (core/functional/dot_product_attention.py) in one kernel, where that serves."""
         from .attention_kernel import serves
 
-        if not q.dtype.is_float or not serves(q, keys, values, self.options.device_class):
+        if not q.dtype.is_float or not serves(q, keys, values, self.options.software):
             from emberlet.functional.dot_product_attention import compose_attention
 
             return compose_attention(q, keys, values, bias, scale, softcap, blind, sink)

@@ -74,12 +74,14 @@ def page_size(limits):
 
 
 def device_class(info):
-    """ "cpu" where the adapter computes in software, else "gpu"; info: the adapter's."""
+    """What kernels are chosen for, by the adapter's info: "gpu", or "swiftshader" or "cpu" for one in software."""
     names = (str(info["device"]) + str(info["description"]) + str(info["architecture"])).lower()
-    software = info["adapter_type"] == "CPU"
-    for name in ("llvmpipe", "lavapipe", "swiftshader", "basic render"):
-        software = software or name in names
-    return "cpu" if software else "gpu"
+    if "swiftshader" in names:
+        return "swiftshader"
+    for name in ("llvmpipe", "lavapipe", "basic render"):
+        if name in names:
+            return "cpu"
+    return "cpu" if info["adapter_type"] == "CPU" else "gpu"
 
 
 class Device:

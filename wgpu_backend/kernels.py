@@ -10,9 +10,9 @@ WIDE = 1 << 14  # elements from which on a plain map computes four at a time
 class Options:
     """What kernels are made for; the defaults are WebGPU's baseline.
 
-    device_class: "gpu", or "cpu" for a device in software; max_bindings: storage buffers of a kernel; page_bytes: the
-    most bytes of one of them; workgroup_bytes: memory a workgroup may share; tiles: problem key -> tiles.Tile, as
-    measured; tile: one for every contraction, or None.
+    device_class: "gpu", or "swiftshader" or "cpu" for a device in software; max_bindings: storage buffers of a kernel;
+    page_bytes: the most bytes of one of them; workgroup_bytes: memory a workgroup may share; tiles: problem key ->
+    tiles.Tile, as measured; tile: one for every contraction, or None.
     """
 
     def __init__(self, device_class="gpu", max_bindings=8, page_bytes=1 << 27, workgroup_bytes=16384):
@@ -22,6 +22,11 @@ class Options:
         self.workgroup_bytes = workgroup_bytes
         self.tiles = {}
         self.tile = None
+
+    @property
+    def software(self):
+        """Whether the device computes in software: few invocations keep it busy, loads and barriers are dear."""
+        return self.device_class != "gpu"
 
     @staticmethod
     def of(device):
@@ -63,7 +68,7 @@ def build(item, stored, options):
     flat = False
     if item.anchor is not None:
         extent = specification(item.anchor).size()
-        flat = loop_kernel.wants_group(item.anchor.count, extent, options.device_class)
+        flat = loop_kernel.wants_group(item.anchor.count, extent, options.software)
     lowering = Lowering(stored, item.anchor, flat)
     # Four elements an invocation: fewer and wider accesses, where enough invocations remain.
     wide = item.anchor is None and item.node.count >= WIDE and item.node.count % 4 == 0
@@ -105,7 +110,7 @@ def _contraction(item, stored, options):
         return None
     tile = options.tile or options.tiles.get(problem_key(item.anchor))
     if tile is None:
-        if loop_kernel.wants_group(what.cells(), what.depth(), options.device_class):
+        if loop_kernel.wants_group(what.cells(), what.depth(), options.software):
             return None
         if matmul_kernel.serves(what, options) and item.anchor.word[0] == "f":
             return matmul_kernel.matmul(item, stored, describe(item), options)

@@ -45,11 +45,11 @@ def flat(groups, lane, width):
     return "{} * {}u + {}".format(number, width, lane) if width else number
 
 
-def wants_group(count, extent, device_class):
+def wants_group(count, extent, software):
     """Whether a reduction is better done by a workgroup per result than by one invocation per result."""
     if extent > MAX_ITERATIONS:
         return True
-    if device_class == "cpu":  # a few invocations keep it busy, and barriers are dear
+    if software:
         return extent >= 256 and count <= 32
     return (extent >= 128 and count <= 2048) or (extent >= 1024 and count <= 16384)
 

@@ -4,8 +4,8 @@
 `save` traces a model on the host, without a GPU (plan_writer.py).
 
 The metadata entry "emberlet.plan" is JSON: {"version": 1, "inputs" and "outputs": [[name, dtype, shape, buffer]],
-"buffers": [[kind, bytes]], "constants": [[buffer, tensor]]}. For each class of device ("cpu", "gpu") an entry
-"emberlet.plan.CLASS" holds {"kernels": [[name, WGSL]], "steps": [[kernel, [x, y, z], [buffer, …]]]}.
+"buffers": [[kind, bytes]], "constants": [[buffer, tensor]], "kernels": [[name, WGSL]], "steps": {CLASS: [[kernel,
+[x, y, z], [buffer, …]]]}}, where CLASS is a class of device: "gpu", or "software" for one that computes in software.
 """
 
 import json
@@ -69,10 +69,8 @@ class SavedPlan:
         content = self._json(pack, KEY)
         if content.get("version") != VERSION:
             self._bad("is of version {!r}; this release reads {}".format(content.get("version"), VERSION))
-        own = KEY + "." + device.device_class
-        kernels = self._json(pack, own if own in pack.metadata else KEY + ".gpu")
         try:
-            self.plan = _plan(content, kernels)
+            self.plan = _plan(content, "gpu" if device.device_class == "gpu" else "software")
             self.inputs = [_port(p, self.plan) for p in content["inputs"]]
             self.outputs = [_port(p, self.plan) for p in content["outputs"]]
             constants = [(int(number), str(name)) for number, name in content["constants"]]
@@ -149,19 +147,23 @@ class SavedPlan:
         return self._results(await self.program.run_async(self._words(inputs)))
 
 
-def _plan(content, kernels):
+def _plan(content, device_class):
     plan = Plan()
     for kind, nbytes in content["buffers"]:
         if not 0 <= nbytes <= _MAX_BYTES:
             raise ValueError("a buffer of {} bytes".format(nbytes))
         plan.buffers.append(Buffer(str(kind), int(nbytes)))
-    plan.kernels = [(str(name), str(source)) for name, source in kernels["kernels"]]
-    for kernel, groups, buffers in kernels["steps"]:
+    kernels = [(str(name), str(source)) for name, source in content["kernels"]]
+    used = {}
+    for kernel, groups, buffers in content["steps"][device_class]:
         x, y, z = groups
         bound = [int(b) for b in buffers]
-        if not 0 <= kernel < len(plan.kernels) or min(bound) < 0 or max(bound) >= len(plan.buffers):
+        if not 0 <= kernel < len(kernels) or min(bound) < 0 or max(bound) >= len(plan.buffers):
             raise ValueError("dispatch {} names what is not there".format(len(plan.steps)))
-        plan.steps.append(Step(int(kernel), bound, (int(x), int(y), int(z))))
+        if kernel not in used:
+            used[kernel] = len(plan.kernels)
+            plan.kernels.append(kernels[kernel])
+        plan.steps.append(Step(used[kernel], bound, (int(x), int(y), int(z))))
     return plan
 
 

@@ -20,7 +20,8 @@ from .plan_data import Plan
 from .plan_file import KEY, VERSION
 from .tracing import constants, trace
 
-CLASSES = ("cpu", "gpu")
+# SwiftShader stands for devices in software: it is the one that browsers bring.
+CLASSES = {"gpu": "gpu", "software": "swiftshader"}
 _WORDS = {"f32": dtypes.float32, "i32": dtypes.int32, "u32": dtypes.uint32}
 
 
@@ -61,7 +62,7 @@ def save(
     results = [traced.roots[part[1]] for part in structure[1]]
     if any(r.count == 0 for r in results):
         raise ModelError("a model that is saved as a plan has no empty results")
-    plans = {c: make_plan(traced.roots, Options(device_class=c)) for c in CLASSES}
+    plans = {name: make_plan(traced.roots, Options(device_class=c)) for name, c in CLASSES.items()}
     plan, externals = plans["gpu"]
     tensors: dict[str, Any] = {}
     fixed: list[list[Any]] = []
@@ -86,20 +87,23 @@ def save(
         ports.append([names[node.arg], node.dtype.name, list(node.shape), number])
     labels = list(outputs or [f"output{i}" for i in range(len(results))])
     roots = {id(r): plan.outputs[i] for i, r in enumerate(traced.roots)}
-    content = {
+    content: dict[str, Any] = {
         "version": VERSION,
         "inputs": ports,
         "outputs": [[labels[i], r.dtype.name, list(r.shape), roots[id(r)]] for i, r in enumerate(results)],
         "buffers": [[b.kind, b.nbytes] for b in plan.buffers],
         "constants": fixed,
+        "kernels": [],
+        "steps": {},
     }
-    metadata = {KEY: json.dumps(content)}
+    numbers: dict[tuple[str, str], int] = {}  # a kernel that serves both classes is written once
     for name, (other, _) in plans.items():
-        kernels = {
-            "kernels": [list(k) for k in other.kernels],
-            "steps": [[s.kernel, list(s.groups), s.buffers] for s in other.steps],
-        }
-        metadata[f"{KEY}.{name}"] = json.dumps(kernels)
+        for kernel in other.kernels:
+            numbers.setdefault(kernel, len(numbers))
+        steps = [[numbers[other.kernels[s.kernel]], list(s.groups), s.buffers] for s in other.steps]
+        content["steps"][name] = steps
+    content["kernels"] = [list(kernel) for kernel in numbers]
+    metadata = {KEY: json.dumps(content)}
     burnpack_writer.save(path, tensors, metadata)
     return plan
 

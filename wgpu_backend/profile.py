@@ -104,7 +104,7 @@ def _by_host_clock(program: Program) -> list[Sample]:
 
 def peaks(backend: Any) -> tuple[float, float]:
     """(operations, bytes) a second that this device reaches on a large matrix product and on a large copy."""
-    n = 512 if backend.device.device_class == "cpu" else 2048
+    n = 512 if backend.options.software else 2048
     a = backend.full((n, n), 1.0, dtypes.float32)
     wide = backend.full((1 << 22,), 1.0, dtypes.float32)
     backend.realize(a, wide)

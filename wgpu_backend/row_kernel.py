@@ -17,7 +17,7 @@ def rows(item, stored, name, options):
     count = 1
     for d in region.reductions[0].shape:
         count *= d
-    alone = length <= 32 or (options.device_class == "cpu" and count >= 32) or count >= 1 << 16
+    alone = length <= 32 or (options.software and count >= 32) or count >= 1 << 16
     alone = alone and length * (len(region.reductions) + 1) <= MAX_ITERATIONS
     width = 1
     if not alone:

@@ -46,49 +46,51 @@ class _Tiled:
         if not p.step:
             self.columns = [c.bounded(0, p.columns - 1) for c in self.columns]
 
+        # Sums of neighbouring columns are one vector: shorter shaders, which compile several times faster.
+        self.chunks = [(at, min(4, tile.columns - at)) for at in range(0, tile.columns, 4)]
+
     def _line(self, tile, count, offset):
         return ix.add(ix.mul(tile, count), ix.const(offset))
 
     def kernel(self, name):
         p, tile, low = self.problem, self.tile, self.lowering
         loops = []
-        steps = [([], 1)]
-        inner = []
+        steps = [[]]
         looped = len(p.inner) - p.unrolled
         for i in range(len(p.inner)):
             counter = ix.counter("r{}".format(i), p.inner[i])
             if i < looped:
                 unroll = tile.unroll if i == looped - 1 and p.inner[i] % tile.unroll == 0 else 1
-                if i == looped - 1 and unroll > 1:
+                if unroll > 1:
                     counter = ix.mul(ix.counter("r{}".format(i), p.inner[i] // unroll), unroll)
                 loops.append(("r{}".format(i), p.inner[i] // unroll))
-                steps = [(s + [ix.add(counter, ix.const(u))], 1) for s, _ in steps for u in range(unroll)]
+                steps = [s + [ix.add(counter, ix.const(u))] for s in steps for u in range(unroll)]
             else:
-                steps = [(s + [ix.const(u)], 1) for s, _ in steps for u in range(p.inner[i])]
-        inner = [s for s, _ in steps]
-        left = [[p.left(low, self.grid, row, k) for k in inner] for row in self.rows]
-        right = [[p.right(low, self.grid, column, k) for column in self.columns] for k in inner]
+                steps = [s + [ix.const(u)] for s in steps for u in range(p.inner[i])]
+        left = [[p.left(low, self.grid, row, k) for k in steps] for row in self.rows]
+        right = [[p.right(low, self.grid, column, k) for column in self.columns] for k in steps]
         left = self._left_vectors(left)
         right = [self._vectors(line) for line in right] if self.group == 4 else self._by_step(right)
         sums = []
         for i in range(tile.rows):
             for j in range(tile.columns):
-                cell = "acc{}_{}".format(i, j)
-                value = low.round(low.build.make("variable", self.type, (), cell), self.item.anchor.dtype)
+                value = low.build.make("variable", self.type, (), self._cell(i, j))
+                value = low.round(value, self.item.anchor.dtype)
                 sums.append(low.place(self.item, p.out(self.grid, self.rows[i], self.columns[j]), value))
         out = wgsl.Renderer(low.types)
         for i in range(tile.rows):
-            for j in range(tile.columns):
-                out.line("var acc{}_{}: {} = {};".format(i, j, self.type, wgsl.literal(0, self.type)))
+            for q in range(len(self.chunks)):
+                zero = "{}()".format(self._vector_type(q))
+                out.line("var acc{}_{} = {};".format(i, q, zero))
         for counter, extent in loops:
             if extent > 1:
                 out.open("for (var {0} = 0u; {0} < {1}u; {0}++) {{".format(counter, extent))
-        for k in range(len(inner)):
+        for k in range(len(steps)):
             a = [out.name(left[i][k]) for i in range(tile.rows)]
-            b = [out.name(right[k][j]) for j in range(tile.columns)]
+            b = [self._vector(out, k, q, right[k]) for q in range(len(self.chunks))]
             for i in range(tile.rows):
-                for j in range(tile.columns):
-                    out.line("acc{0}_{1} = acc{0}_{1} + {2} * {3};".format(i, j, a[i], b[j]))
+                for q in range(len(b)):
+                    out.line("acc{0}_{1} = acc{0}_{1} + {2} * {3};".format(i, q, a[i], b[q]))
         for _, extent in loops:
             if extent > 1:
                 out.close()
@@ -100,6 +102,31 @@ class _Tiled:
         shape = _Shape(name, low, self.item.node.word, self.threads)
         shape.vector_out = self.vector_out
         return finish(shape, "contraction.wgsl", values, spread(groups))
+
+    def _vector_type(self, q):
+        width = self.chunks[q][1]
+        return "vec{}<{}>".format(width, self.type) if width > 1 else self.type
+
+    def _cell(self, i, j):
+        """The name of the sum of row i and column j."""
+        for q in range(len(self.chunks)):
+            start, width = self.chunks[q]
+            if start <= j < start + width:
+                return "acc{}_{}".format(i, q) + ("." + "xyzw"[j - start] if width > 1 else "")
+
+    def _vector(self, out, k, q, line):
+        """The name of the chunk q of the right operand's line at step k."""
+        start, width = self.chunks[q]
+        values = line[start : start + width]
+        if width == 1:
+            return out.name(values[0])
+        if width == 4 and values[0].op == "component" and values[0].attr == 0:
+            whole = values[0].args[0]
+            if all(v.op == "component" and v.args[0] is whole for v in values):
+                return out.name(whole)
+        names = [out.name(v) for v in values]
+        out.line("let b{}_{} = {}({});".format(k, q, self._vector_type(q), ", ".join(names)))
+        return "b{}_{}".format(k, q)
 
     def _vectors(self, line):
         """`line` with every aligned, contiguous four loads replaced by the components of one."""

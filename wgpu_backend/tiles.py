@@ -1,26 +1,33 @@
 """Which tile a contraction gets: a small cost model per class of device, overridden by what was measured (tuning.py).
 
-"cpu": a software device, where a load costs many arithmetic operations and few invocations suffice; "gpu": many
-invocations must be in flight, and registers are few.
+"cpu" and "swiftshader": devices in software, where a load costs many arithmetic operations and few invocations suffice;
+"gpu": many invocations must be in flight, and registers are few.
 """
 
 
 class Class:
     """lanes: invocations at work at once; load, vector: cost of a scalar and of a vec4 load in multiply-adds;
-    cells: the most results an invocation may hold; workgroup: invocations of a workgroup."""
+    cells: the most results an invocation may hold; unroll: inner steps to write out; workgroup: its invocations."""
 
-    def __init__(self, lanes, load, vector, cells, workgroup):
+    def __init__(self, lanes, load, vector, cells, unroll, workgroup):
         self.lanes = lanes
         self.load = load
         self.vector = vector
         self.cells = cells
+        self.unroll = unroll
         self.workgroup = workgroup
 
 
-CLASSES = {"cpu": Class(32, 8.0, 20.0, 128, 16), "gpu": Class(8192, 4.0, 6.0, 32, 64)}
+CLASSES = {
+    "cpu": Class(32, 8.0, 20.0, 256, 1, 16),
+    "swiftshader": Class(32, 8.0, 20.0, 256, 4, 16),
+    "gpu": Class(8192, 4.0, 6.0, 32, 4, 64),
+}
 ROWS = (1, 2, 4, 8, 16)
 COLUMNS = (1, 2, 4, 7, 8, 14, 16)
-MOST_TAPS = 256  # multiply-adds written out for one inner step: the length of a shader, and so its compile time
+# Multiply-adds written out for one round of the innermost loop: the length of a shader, and so its compile time.
+MOST_TAPS = 384
+MOST_UNROLLED = 1024
 
 
 class Tile:
@@ -79,7 +86,8 @@ def candidates(problem, device_class, count=6):
     taps = problem.inner[-1] if problem.unrolled else 1
     work = problem.cells() * problem.depth()
     # Long shaders take long to compile: only large problems get large tiles.
-    most = min(kind.cells, 64 if work < 1 << 22 else 128 if work < 1 << 26 else 256)
+    most = min(kind.cells, 64 if work < 1 << 22 else 128 if work < 1 << 24 else 256)
+    taps_most = MOST_TAPS if work < 1 << 26 else 2 * MOST_TAPS
     found = []
     for rows in ROWS:
         if rows > 1 and rows >= 2 * problem.rows:
@@ -87,13 +95,15 @@ def candidates(problem, device_class, count=6):
         for columns in COLUMNS:
             if columns > 1 and columns >= 2 * problem.columns:
                 continue
-            if rows * columns <= most and (rows * columns * taps <= MOST_TAPS or rows * columns == 1):
+            if rows * columns <= most and (rows * columns * taps <= taps_most or rows * columns == 1):
                 found.append((cost(problem, rows, columns, kind), rows, columns))
     found.sort()
     looped = problem.inner[len(problem.inner) - problem.unrolled - 1]
     out = []
     for _, rows, columns in found[:count]:
-        unroll = 4 if taps == 1 and looped % 4 == 0 and rows * columns * 4 <= 2 * MOST_TAPS else 1
+        # Worth its longer shader where both operands are then read as vectors.
+        vectors = looped % 4 == 0 and columns % 4 == 0 and problem.columns % 4 == 0
+        unroll = kind.unroll if taps == 1 and vectors and rows * columns * kind.unroll <= MOST_UNROLLED else 1
         out.append(Tile(rows, columns, unroll, kind.workgroup))
     return out
 

@@ -19,7 +19,7 @@ def on_class(gpu, twin):
     return of
 
 
-@pytest.mark.parametrize("device_class", ["cpu", "gpu"])
+@pytest.mark.parametrize("device_class", ["cpu", "swiftshader", "gpu"])
 @pytest.mark.parametrize(
     "a, b",
     [((64, 64), (64, 64)), ((130, 70), (70, 131)), ((2, 3, 40, 36), (3, 36, 44)), ((33, 32), (32, 32)),
@@ -31,7 +31,7 @@ def test_matmul(on_class, make, device_class, a, b):
     twin.check(lambda k, a, b: k.matmul(a, b), make(a), make(b), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("device_class", ["cpu", "gpu"])
+@pytest.mark.parametrize("device_class", ["cpu", "swiftshader", "gpu"])
 def test_matmul_of_views_with_an_epilogue(on_class, make, device_class):
     def product(k, a, b, c):
         y = k.matmul(k.permute(a, (1, 0)), k.permute(b, (1, 0)))
@@ -42,7 +42,7 @@ def test_matmul_of_views_with_an_epilogue(on_class, make, device_class):
     twin.check(product, make((40, 66)), make((68, 40)), make((68,)), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("device_class", ["cpu", "gpu"])
+@pytest.mark.parametrize("device_class", ["cpu", "swiftshader", "gpu"])
 def test_pointwise_convolution_and_attention(on_class, make, device_class):
     twin = on_class(device_class)
     shape = ((1, 1), ((0, 0), (0, 0)), (1, 1), 2)
