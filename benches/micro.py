@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
+import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -75,6 +77,8 @@ def works() -> list[Work]:
         dot("conv 1×1, 64 → 64, 8×8", (8, 8, 64), 64, 1),
         dot("conv 3×3, 1 → 8, 28×28", (28, 28, 1), 8, 3),
     ]
+    small = DepthwiseFloat("layer", ("x",), "y", (8, 8, 16), padded, deep[:16], rng.standard_normal(16), 0.0, inf)
+    made.append(one_layer("depthwise 3×3, 16, 8×8", small, (8, 8, 16), (8, 8, 16)))
     for kind, gates in ((LstmFloat, 4), (GruFloat, 3)):
         rows = gates * 32
         parts = [rng.standard_normal(s) * 0.3 for s in ((rows, 16), (rows, 32), (rows,), (rows,))]
@@ -243,8 +247,8 @@ print(best * 1e4)
 """
 
 
-def measure(rounds: int) -> dict[str, Any]:
-    """Everything that is written down."""
+def measure(rounds: int, count: bool) -> dict[str, Any]:
+    """Everything that is written down; count: instructions too."""
     x64, armhf = unix_port(), armhf_port()
     out: dict[str, Any] = {"works": {}}
     out["plain loop"] = float(x64.run(PLAIN, heap="48M", micropypath=[]).check().stdout) * 1000 / 32768
@@ -265,8 +269,34 @@ def measure(rounds: int) -> dict[str, Any]:
                 "weights": c.weights,
                 "difference": prepared.built.agreement.rms if prepared.built.agreement else 0.0,
             }
+            if count and prepared.built.program.macs < 100_000:
+                out["works"][work.name]["instructions"] = instructions(prepared)
             print(f"{work.name}: {best}", flush=True)
         out["accuracy"] = accuracy()
+    return out
+
+
+def instructions(prepared: Prepared) -> dict[str, float]:
+    """Instructions a multiply-accumulate of Thumb-2 code, counted one by one in QEMU; by variant."""
+    root = Path(armhf_port().command[0]).parent.parent
+    libraries = root / "usr/lib/arm-linux-gnueabihf"
+    interpreter = [f"{libraries}/ld-linux-armhf.so.3", "--library-path", str(libraries), f"{root}/usr/bin/micropython"]
+    out = {}
+    for variant in ("armhf, .mpy", "viper, .py"):
+        counts = []
+        for calls in (1, 2):
+            script, pipe = prepared.folder / "count.py", prepared.folder / "pipe"
+            home = str(prepared.folder / place(variant))
+            script.write_text(
+                f"import sys\nsys.path[:] = [{home!r}]\nimport model\nfor _ in range({calls}): model.run()\n"
+            )
+            os.mkfifo(pipe)
+            qemu = ["qemu-arm-static", "-singlestep", "-d", "nochain,exec", "-D", str(pipe), *interpreter]
+            with subprocess.Popen(["grep", "-c", "^Trace", str(pipe)], stdout=subprocess.PIPE, text=True) as grep:
+                subprocess.run([*qemu, "-X", "heapsize=4M", str(script)], check=True)
+                counts.append(int(grep.communicate()[0]))
+            pipe.unlink()
+        out[variant] = (counts[1] - counts[0]) / prepared.built.program.macs
     return out
 
 
@@ -309,6 +339,14 @@ square in proportion to the output's range.
 |---|---|---:|---:|---:|---:|---:|
 """
 
+COUNTED = """
+Instructions of Thumb-2 code a multiply-accumulate, everything in an inference included, counted in QEMU
+(`--instructions`); precompiled code has one register less for locals.
+
+| work | .mpy | .py |
+|---|---:|---:|
+"""
+
 TAIL = """
 Digits: {int8:.1f} µs an image in int8, {floats:,.0f} µs in float32; of the held-out images {right:.2%} are right in
 int8, {exact:.2%} in float32.
@@ -328,15 +366,30 @@ def text(out: dict[str, Any]) -> str:
     a, t = out["accuracy"], out["works"]["digits"]["microseconds"]
     head = HEAD.format(machine=platform.machine(), plain=out["plain loop"])
     tail = TAIL.format(int8=t["viper, .mpy"], floats=t["float32"], right=a["int8"], exact=a["float32"])
-    return head + "\n".join(first) + "\n" + MIDDLE + "\n".join(second) + "\n" + tail
+    return head + "\n".join(first) + "\n" + MIDDLE + "\n".join(second) + "\n" + counted(out) + tail
+
+
+def counted(out: dict[str, Any]) -> str:
+    """The table of instructions, where they have been counted."""
+    rows = []
+    for name, e in out["works"].items():
+        if "instructions" in e:
+            each = e["instructions"]
+            rows.append(f"| {name} | {each['armhf, .mpy']:.1f} | {each['viper, .py']:.1f} |")
+    return COUNTED + "\n".join(rows) + "\n" if rows else ""
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="dev.py bench micro", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="turns of every variant (default: 7)")
+    parser.add_argument("--instructions", action="store_true", help="count the instructions of 32-bit ARM: minutes")
     parser.add_argument("--check", action="store_true", help="fail where a mark is missed")
     options = parser.parse_args(arguments)
-    out = measure(options.rounds)
+    out = measure(options.rounds, options.instructions)
+    if not options.instructions and (RESULTS / "micro.json").exists():
+        for name, old in json.loads((RESULTS / "micro.json").read_text())["works"].items():
+            if "instructions" in old and name in out["works"]:
+                out["works"][name]["instructions"] = old["instructions"]
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "micro.md").write_text(text(out))
     (RESULTS / "micro.json").write_text(json.dumps(out, indent=1) + "\n")
