@@ -10,6 +10,7 @@ CONSTANTS = ("full", "arange", "random")
 MOVEMENT = ("reshape", "permute", "expand", "slice", "pad", "concat")
 ELEMENTWISE = ("unary", "binary", "where", "cast", "bitcast")
 LOOKUP = ("take", "gather")
+_VIEWS = ("reshape", "permute", "expand")
 
 
 class Node:
@@ -19,10 +20,11 @@ class Node:
     traced (arg its name); "host" a tensor that does not live on the GPU (arg the host backend's Tensor); otherwise an
     operation over `srcs`, whose `arg` are its parameters (backend.py records them, lowering.py reads them).
     buffer: the Allocation holding the elements, row-major, one `word` each ("f32", "i32", "u32", or "f16" for float16
-    where the device has it); None until realised.
+    where the device has it); None until realised. holder: a weak reference to the Tensor made with the node, None where
+    there is none (also on a port without weak references).
     """
 
-    __slots__ = ("arg", "buffer", "count", "dtype", "op", "shape", "srcs", "word")
+    __slots__ = ("arg", "buffer", "count", "dtype", "holder", "op", "shape", "srcs", "word")
 
     def __init__(self, op, srcs, arg, dtype, shape, word=None):
         self.op = op
@@ -32,6 +34,7 @@ class Node:
         self.shape = shape
         self.count = size(shape)
         self.buffer = None
+        self.holder = None
         self.word = word or storage.word(dtype)
 
     @property
@@ -80,6 +83,29 @@ def topological(roots):
                 state[key] = 2
                 order.append(node)
     return order
+
+
+def held(order, roots):
+    """Nodes of `order`, besides `roots`, to compute with them because a Tensor that somebody holds is made of them:
+    read later it would compute its history again, a state that is carried from call to call ever more of it.
+
+    Views of what has a buffer take none of their own, and a view of something else holds that.
+    """
+    kept = {}
+    for r in roots:
+        kept[id(r)] = r
+    out = []
+    for node in order:
+        if node.holder is None or node.holder() is None:
+            continue
+        while node.op in _VIEWS and id(node) not in kept:
+            node = node.srcs[0]
+        if node.op == "slice" and (is_leaf(node.srcs[0]) or id(node.srcs[0]) in kept):
+            continue
+        if id(node) not in kept and node.count and not is_leaf(node) and node.op not in CONSTANTS:
+            kept[id(node)] = node
+            out.append(node)
+    return out
 
 
 def signature(order, roots):

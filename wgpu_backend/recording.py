@@ -8,8 +8,13 @@ from emberlet.tensor import Tensor
 from . import storage
 from .device import lock
 from .kernels import Options
-from .node import Node, is_leaf, refuse_values, signature, topological
+from .node import Node, held, is_leaf, refuse_values, signature, topological
 from .plan import make_plan
+
+try:
+    from weakref import ref as _ref
+except ImportError:  # MicroPython
+    _ref = None
 
 MAX_INPUTS = 7  # of a kernel of one's own: WebGPU grants 8 storage buffers, and one is the result
 MAX_PLANS = 256  # plans kept for graphs that were realised before
@@ -92,7 +97,11 @@ class Recording(Backend):
         if dtype is dtypes.float64 and not self._warned:
             self._warned = True
             _warn("the GPU computes float64 in float32: {!r} gives about 7 digits, not 16".format(self))
-        return Tensor(Node(op, srcs, arg, dtype, tuple(shape), self.word(dtype)), dtype, tuple(shape), self)
+        node = Node(op, srcs, arg, dtype, tuple(shape), self.word(dtype))
+        out = Tensor(node, dtype, tuple(shape), self)
+        if _ref is not None:
+            node.holder = _ref(out)
+        return out
 
     def _record(self, name, tensors, args, op, arg, dtype, shape):
         """Record op over tensors; on the host where one of them, or the result, cannot live on the GPU."""
@@ -207,7 +216,7 @@ class Recording(Backend):
         return storage.to_list(self._words(x), x.dtype, x.size, x.data.word == "f16")
 
     def realize(self, *tensors):
-        """Compute what is recorded: one plan, one submission."""
+        """Compute what is recorded: one plan, one submission. Tensors on the way that somebody holds are kept too."""
         with self._lock:
             roots = []
             for x in tensors:
@@ -219,14 +228,16 @@ class Recording(Backend):
                 return
             from .runtime import run_once
 
-            plan, externals = self._plan(roots)
+            order = topological(roots)
+            roots.extend(held(order, roots))
+            plan, externals = self._plan(order, roots)
             outputs = run_once(self.device, plan, [self.upload(n) for n in externals])
             for i in range(len(roots)):
                 roots[i].become_buffer(outputs[i])
 
-    def _plan(self, roots):
-        """(plan, external nodes) for roots; the same graph over other values gets the same plan."""
-        order = topological(roots)
+    def _plan(self, order, roots):
+        """(plan, external nodes) for roots, with all they depend on in `order`; the same graph over other values gets
+        the same plan."""
         key = signature(order, roots)
         found = self._plans.get(key)
         if found is None:
