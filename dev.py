@@ -24,6 +24,7 @@ if sys.version_info < (3, 11):  # noqa: UP036  (whoever comes with an older one 
     os.execv(newer[0], [newer[0], *sys.argv])
 
 import ast
+import difflib
 import importlib.util
 import subprocess
 from collections.abc import Callable
@@ -115,8 +116,12 @@ def _main_of(file: Path, args: list[str]) -> int:
 
 def main(argv: list[str]) -> int:
     if not argv or argv[0] not in COMMANDS:
+        asked = argv and argv[0] in ("-h", "--help", "help")
         say((__doc__ or "").strip())
-        return 0 if argv and argv[0] in ("-h", "--help", "help") else 2
+        if argv and not asked:
+            close = difflib.get_close_matches(argv[0], COMMANDS, 1)
+            say(f"\ndev.py: there is no command {argv[0]!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+        return 0 if asked else 2
     try:
         python = install.ensure_venv()
         if Path(sys.prefix).resolve() != VENV.resolve():

@@ -85,7 +85,8 @@ def get_backend(backend=None):
     found = _instances.get(backend)
     if found is None:
         name, _, index = str(backend).partition(":")
-        if name not in names() or (index and not index.isdigit()):
+        single = name in ("python", "numpy") and index not in ("", "0")
+        if name not in names() or single or (index and not index.isdigit()):
             refuse("backend", backend, ", ".join(names()))
         if index == "0":  # "numpy:0" is "numpy"
             found = get_backend(name)

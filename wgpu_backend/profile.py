@@ -187,7 +187,7 @@ def main(argv: Sequence[str]) -> int:
         raise EmberletError(f"profile times GPU kernels; {options.backend!r} has none")
     loaded = cli_model.load(options.model, options.backend)
     given = cli_model.read_inputs(loaded, options.input, "numpy")
-    known = cli_model.sizes(options.dim)
+    known = cli_model.sizes(options.dim, loaded)
     arguments: list[Tensor] = []
     for i in loaded.inputs:
         if i.name in given:

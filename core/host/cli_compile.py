@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     with step(f"loading {arguments.model}"):
         loaded = cli_model.load(arguments.model, None)
-    sizes = cli_model.sizes(arguments.dim)
+    sizes = cli_model.sizes(arguments.dim, loaded)
     examples = []
     for i in loaded.inputs:
         if i.dtype is None or i.shape is None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import dtypes
 from ..backend import Backend, get_backend
-from ..errors import EmberletError, LoadError
+from ..errors import DTypeError, EmberletError, LoadError, ShapeError
 from ..tensor import Tensor
 from . import npy
 
@@ -127,8 +127,11 @@ def _described(text: str, parameter: str) -> tuple[dtypes.DType | None, Dims | N
 
 
 def read_inputs(loaded: Loaded, given: list[str], backend: str | None) -> dict[str, Tensor]:
-    """The tensors of NAME=FILE pairs, by the inputs' names. Raises EmberletError for a name that is not one."""
-    found = {}
+    """The tensors of NAME=FILE pairs, by the inputs' names.
+
+    Raises EmberletError for a name that is not one, and where a file's dtype or shape is not what the model takes.
+    """
+    found: dict[str, Tensor] = {}
     for pair in given:
         name, equals, path = pair.partition("=")
         if not equals:
@@ -136,8 +139,23 @@ def read_inputs(loaded: Loaded, given: list[str], backend: str | None) -> dict[s
         match = [i for i in loaded.inputs if name in (i.name, i.parameter)]
         if not match:
             raise EmberletError(f"there is no input {name!r}; the model has {list_inputs(loaded)}")
-        found[match[0].name] = npy.load(path, backend)
+        if match[0].name in found:
+            raise EmberletError(f"--input {name}: given twice")
+        found[match[0].name] = _fitting(npy.load(path, backend), match[0], path)
     return found
+
+
+def _fitting(x: Tensor, i: Input, path: str) -> Tensor:
+    """The tensor of a file as the input `i` takes it: of the dtype and shape the model says, as far as it says."""
+    if i.dtype is not None and x.dtype is not i.dtype:
+        if x.dtype is not npy.stored_dtype(i.dtype):
+            raise DTypeError(f"{path} holds {x.dtype} {x.shape}, the model takes {i}; convert the file")
+        x = x.backend.cast(x, i.dtype)
+    if i.shape is not None:
+        fits = len(x.shape) == len(i.shape)
+        if not fits or any(isinstance(d, int) and d != n for n, d in zip(x.shape, i.shape, strict=True)):
+            raise ShapeError(f"{path} holds {x.dtype} {x.shape}, the model takes {i}")
+    return x
 
 
 def add_sizes(parser: argparse.ArgumentParser) -> None:
@@ -147,13 +165,18 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def sizes(given: list[str]) -> dict[str, int]:
-    """The NAME=N pairs of --dim."""
+def sizes(given: list[str], loaded: Loaded) -> dict[str, int]:
+    """The NAME=N pairs of --dim. Raises EmberletError for a name that no input's shape has."""
+    symbols = sorted({d for i in loaded.inputs for d in i.shape or () if isinstance(d, str)})
     found = {}
     for pair in given:
         name, _, size = pair.partition("=")
         if not size.isdigit():
             raise EmberletError(f"--dim {pair}: expected NAME=NUMBER")
+        if name not in symbols:
+            raise EmberletError(
+                f"--dim {pair}: no input has a dimension {name!r}; there are {', '.join(symbols) or 'none'}"
+            )
         found[name] = int(size)
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 from .. import dtypes
@@ -32,10 +33,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise EmberletError(f"verify needs NumPy: pip install emberlet[numpy] ({error})") from None
     if not arguments.model.endswith(".onnx"):
         raise EmberletError(f"{arguments.model}: expected an .onnx file")
+    for option in ("seed", "atol", "rtol"):
+        if not 0 <= getattr(arguments, option):  # nor NaN
+            raise EmberletError(f"--{option} is {getattr(arguments, option)}, expected 0 or more")
     with step(f"loading {arguments.model}"):
         loaded = cli_model.load(arguments.model, arguments.backend)
     inputs = cli_model.read_inputs(loaded, arguments.input, arguments.backend)
-    sizes = cli_model.sizes(arguments.dim)
+    sizes = cli_model.sizes(arguments.dim, loaded)
     random = np.random.default_rng(arguments.seed)
     for i in loaded.inputs:
         if i.name not in inputs:
@@ -44,12 +48,17 @@ def run(arguments: argparse.Namespace) -> int:
         ours = {name: to_numpy(x) for name, x in loaded(inputs).items()}
     with step("running the reference"):
         reference, call = _reference(arguments.model, arguments.reference)
-        wanted = call({name: to_numpy(x) for name, x in inputs.items()})
+        try:
+            wanted = call({name: to_numpy(x) for name, x in inputs.items()})
+        except Exception as error:  # neither's errors have a common base
+            raise EmberletError(f"{reference} fails on these inputs: {error}") from None
     rows = []
     for (name, got), expected in zip(ours.items(), wanted, strict=True):
         rows.append({"output": name, **compare(got, np.asarray(expected), arguments.atol, arguments.rtol)})
     good = all(row["within"] for row in rows)
     if arguments.json:
+        for row in rows:  # JSON has neither infinity nor NaN
+            row.update({key: None for key, value in row.items() if isinstance(value, float) and not isfinite(value)})
         print(json.dumps({"reference": reference, "outputs": rows, "within": good}, indent=2))
         return 0 if good else 1
     print(f"compared with {reference}, tolerance {arguments.atol:g} + {arguments.rtol:g} × |expected|")

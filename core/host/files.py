@@ -31,7 +31,11 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[io.BufferedWriter]:
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
-    descriptor, scratch = tempfile.mkstemp(prefix="." + name + ".", suffix=".tmp", dir=folder)
+    try:
+        descriptor, scratch = tempfile.mkstemp(prefix="." + name + ".", suffix=".tmp", dir=folder)
+    except OSError as error:
+        error.filename = os.fspath(path)  # what was asked for, not the name that was to stand for it
+        raise
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file

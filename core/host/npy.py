@@ -66,11 +66,16 @@ def dumps(tensor: Tensor) -> bytes:
         width = max([1, *map(len, texts)])
         data = b"".join(text.encode("utf-32-le").ljust(4 * width, b"\0") for text in texts)
         return _header(f"<U{width}", tensor.shape) + data
-    stored = tensor
-    if tensor.dtype not in _OF:
-        wide = dtypes.float32 if tensor.dtype.is_float else dtypes.int8 if tensor.dtype.kind == "int" else dtypes.uint8
-        stored = tensor.backend.cast(tensor, wide)
+    dtype = stored_dtype(tensor.dtype)
+    stored = tensor if tensor.dtype is dtype else tensor.backend.cast(tensor, dtype)
     return _header(_OF[stored.dtype], stored.shape) + bytes(stored.backend.to_bytes(stored))
+
+
+def stored_dtype(dtype: dtypes.DType) -> dtypes.DType:
+    """The dtype in which an .npy file holds elements of `dtype`: itself, or a wider one that NumPy has."""
+    if dtype in _OF or dtype is dtypes.string:
+        return dtype
+    return dtypes.float32 if dtype.is_float else dtypes.int8 if dtype.kind == "int" else dtypes.uint8
 
 
 def _header(descr: str, shape: tuple[int, ...]) -> bytes:

@@ -55,6 +55,8 @@ def test_json_can_be_read_by_a_program(emberlet, digits, images):
         (["--input", "image"], "--input image: expected NAME=FILE.npy"),
         ([], "the model also wants --input NAME=FILE for image: float32 (batch, 1, 8, 8)"),
         (["--input", "image=IMAGES", "--backend", "gpu"], "there is no backend 'gpu'"),
+        (["--input", "image=IMAGES", "--input", "image=IMAGES"], "--input image: given twice"),
+        (["--input", "image=IMAGES", "--backend", "numpy:1"], "there is no backend 'numpy:1'"),
         (["--input", "image=IMAGES", "--repeat", "0"], "--repeat is 0, expected 1 or more"),
     ],
 )
@@ -76,8 +78,44 @@ def test_a_module_without_a_model_is_refused(emberlet, tmp_path):
     assert "expected one class derived from emberlet.model.Model, found none" in said.err
 
 
-def test_an_input_of_the_wrong_shape_says_both(emberlet, digits, tmp_path):
-    np.save(tmp_path / "x.npy", np.zeros((1, 3, 8, 8), np.float32))
-    said = emberlet("run", digits, "--input", f"image={tmp_path / 'x.npy'}")
+@pytest.mark.parametrize(
+    "values",
+    [np.zeros((1, 3, 8, 8), np.float32), np.zeros((1, 1, 8, 9), np.float32), np.zeros((1, 8, 8), np.float32),
+     np.zeros((1, 1, 8, 8)), np.zeros((1, 1, 8, 8), np.int32)],
+)  # fmt: skip
+@pytest.mark.parametrize("command", ["run", "verify"])
+def test_an_input_of_another_shape_or_dtype_says_both(emberlet, digits, tmp_path, command, values):
+    np.save(tmp_path / "x.npy", values)
+    said = emberlet(command, digits, "--input", f"image={tmp_path / 'x.npy'}")
+    wanted = f"x.npy holds {values.dtype} {values.shape}, the model takes image: float32 (batch, 1, 8, 8)"
     assert said.status == 2
-    assert "(1, 3, 8, 8)" in said.err
+    assert wanted in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_a_generated_modules_docstring_says_what_it_takes(emberlet, generated, tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 9), np.float32))
+    said = emberlet("run", generated, "--input", f"image={tmp_path / 'x.npy'}")
+    assert "holds float32 (1, 1, 8, 9), the model takes image: float32 (batch, 1, 8, 8)" in said.err
+
+
+def test_a_narrow_input_comes_from_the_wider_file_it_would_be_written_to(emberlet, tmp_path):
+    (tmp_path / "half.py").write_text(
+        "from emberlet.model import Model\n\n\n"
+        "class Half(Model):\n"
+        "    @classmethod\n"
+        "    def default(cls, backend=None):\n"
+        "        return cls()\n\n"
+        "    def forward(self, x):\n"
+        '        """x: bfloat16 (n)\n\n        Returns y: bfloat16 (n)\n        """\n'
+        "        return x + x\n"
+    )
+    np.save(tmp_path / "x.npy", np.asarray([1.0, 2.5], np.float32))
+    said = emberlet("run", tmp_path / "half.py", "--input", f"x={tmp_path / 'x.npy'}")
+    assert said.out == "y: bfloat16 (2,) [2, 5]\n"
+
+
+def test_a_folder_that_is_not_there_is_named(emberlet, digits, images, tmp_path):
+    out = tmp_path / "no" / "o.npz"
+    said = emberlet("run", digits, "--input", f"image={images}", "--out", out)
+    assert (said.status, said.err) == (2, f"emberlet: {out}: No such file or directory\n")

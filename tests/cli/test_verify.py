@@ -35,12 +35,36 @@ def test_seeds_draw_different_inputs(emberlet, digits):
     ("arguments", "says"),
     [
         (["--dim", "batch"], "--dim batch: expected NAME=NUMBER"),
+        (["--dim", "btch=2"], "--dim btch=2: no input has a dimension 'btch'; there are batch"),
         (["--input", "x"], "--input x: expected NAME=FILE.npy"),
+        (["--seed", "-1"], "--seed is -1, expected 0 or more"),
+        (["--atol", "nan"], "--atol is nan, expected 0 or more"),
+        (["--rtol=-0.001"], "--rtol is -0.001, expected 0 or more"),
     ],
 )
 def test_mistakes_are_one_line(emberlet, digits, arguments, says):
     said = emberlet("verify", digits, *arguments)
     assert (said.status, said.err) == (2, f"emberlet: {says}\n")
+
+
+def test_a_reference_that_fails_is_one_line(emberlet, digits, monkeypatch):
+    def fail(inputs):
+        raise ValueError("no memory")
+
+    monkeypatch.setattr("emberlet.host.cli_verify._reference", lambda path, asked: ("onnxruntime 1", fail))
+    assert emberlet("verify", digits).err == "emberlet: onnxruntime 1 fails on these inputs: no memory\n"
+
+
+@pytest.mark.parametrize("expected", [0.0, np.nan, np.inf])
+def test_json_is_json_whatever_the_difference(emberlet, digits, monkeypatch, expected):
+    def wrong(inputs):
+        return [np.full((1, 10), expected, np.float32)]
+
+    monkeypatch.setattr("emberlet.host.cli_verify._reference", lambda path, asked: ("a reference", wrong))
+    said = emberlet("verify", digits, "--json")
+    found = json.loads(said.out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert said.status == 1
+    assert found["outputs"][0]["relative"] is None
 
 
 def test_only_onnx_files_are_verified(emberlet, tmp_path):

@@ -42,7 +42,7 @@ def test_backends_have_one_instance_by_any_of_their_names():
     assert copy.deepcopy(get_backend("numpy")) is get_backend("numpy")
 
 
-@pytest.mark.parametrize("name", ["cuda", "numpy:x", "", "python:-1"])
+@pytest.mark.parametrize("name", ["cuda", "numpy:x", "", "python:-1", "python:1", "numpy:1"])
 def test_unknown_names_list_the_known_ones(name):
     with pytest.raises(BackendError, match="python"):
         get_backend(name)

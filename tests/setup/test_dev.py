@@ -24,6 +24,13 @@ def test_without_a_command_it_says_which_there_are() -> None:
         assert f"dev.py {command}" in done.stdout
 
 
+def test_a_command_that_is_not_there_is_named() -> None:
+    done = _dev("tset")
+    assert done.returncode == 2
+    assert done.stdout.rstrip().endswith("there is no command 'tset'; did you mean 'test'?")
+    assert _dev("--help").returncode == 0
+
+
 def test_bench_lists_what_there_is_and_refuses_the_rest() -> None:
     assert _dev("bench").returncode == 0
     done = _dev("bench", "no-such-benchmark")
