@@ -1,0 +1,42 @@
+"""A board on a serial port: MicroPython's Unix port behind a pseudo-terminal, for mpremote to connect to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.micropython import Port
+
+
+@contextmanager
+def serial_board(port: Port, romfs: int = 256 * 1024) -> Iterator[str]:
+    """The name of a serial port with a board behind it; romfs: the size of its ROMFS partition in bytes."""
+    board, computer = os.openpty()
+    tty.setraw(computer)
+    command = [*port.command, "-X", "heapsize=4M", str(Path(__file__).with_name("board.py")), str(romfs)]
+    process = subprocess.Popen(command, stdin=board, stdout=board, stderr=subprocess.PIPE)
+    os.close(board)
+    try:
+        yield os.ttyname(computer)
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(computer)
+
+
+def mpremote(serial: str, *arguments: str) -> str:
+    """What mpremote prints. Raises AssertionError where it fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mpremote", "connect", serial, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.replace("\r\n", "\n")
