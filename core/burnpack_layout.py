@@ -1,6 +1,6 @@
 """Where everything goes in a burnpack that is to be written: its header, and the place of each tensor's bytes.
 
-Runs on devices too; core/host/burnpack_writer.py writes files atomically from it, Record.save on MicroPython plainly.
+Runs on devices too; core/host/burnpack_writer.py writes files from it, and Record.save on MicroPython.
 The layout is Burn's: names sorted, every tensor at a multiple of 256 bytes. Two names of one tensor share its bytes.
 """
 

@@ -121,16 +121,11 @@ class Config:
         return cls.from_dict(values, where)
 
     def save(self, path):
-        """Write the config to a JSON file; on a desktop whole or not at all."""
+        """Write the config to a JSON file, whole or not at all. Raises OSError."""
+        from . import saving
+
         data = (self.to_json() + "\n").encode()
-        try:
-            from .host.files import atomic_write
-        except ImportError:
-            with open(path, "wb") as file:
-                file.write(data)
-            return
-        with atomic_write(path) as file:
-            file.write(data)
+        saving.save(path, lambda file: file.write(data))
 
     @classmethod
     def load(cls, path):

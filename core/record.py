@@ -60,8 +60,8 @@ class Record:
         return Record(out, self.param_ids)
 
     def save(self, path, precision=None, metadata=None):
-        """Write a burnpack to `path`; returns its size in bytes. One tensor is converted at a time. On a desktop the
-        file is written whole or not at all, and a name without extension gets `.bpk`."""
+        """Write a burnpack to `path`; returns its size in bytes. One tensor is converted at a time. The file
+        is written whole or not at all; on a desktop a name without extension gets `.bpk`."""
         from .burnpack_layout import Source
 
         done = {}
@@ -78,10 +78,10 @@ class Record:
         try:
             from .host.burnpack_writer import save
         except ImportError:  # a device
-            from .burnpack_layout import plan, write
+            from . import burnpack_layout, saving
 
-            with open(path, "wb") as file:
-                return write(file, *plan(sources, metadata, None, ids))
+            layout = burnpack_layout.plan(sources, metadata, None, ids)
+            return saving.save(path, lambda file: burnpack_layout.write(file, *layout))
         return save(path, sources, metadata, param_ids=ids)
 
 

@@ -173,6 +173,7 @@ def main(argv: Sequence[str]) -> int:
     from emberlet.backend import get_backend
     from emberlet.functional.creation import zeros
     from emberlet.host import cli_model
+    from emberlet.host.files import atomic_write
 
     parser = argparse.ArgumentParser(prog="emberlet profile", description="Time a model's GPU kernels.")
     parser.add_argument("model", help="an ONNX file or a generated module (.py)")
@@ -207,7 +208,7 @@ def main(argv: Sequence[str]) -> int:
           f"{best_bytes / 1e9:.1f} GB/s")  # fmt: skip
     print(table(samples, best_flops, best_bytes))
     if options.trace:
-        with open(options.trace, "w", encoding="utf-8") as file:
-            file.write(trace(samples, options.model))
+        with atomic_write(options.trace) as file:
+            file.write(trace(samples, options.model).encode())
         print(f"wrote {options.trace}; open it at https://ui.perfetto.dev")
     return 0

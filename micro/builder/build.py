@@ -16,6 +16,7 @@ from emberlet import dtypes
 from emberlet.burnpack import Burnpack
 from emberlet.errors import UnsupportedError
 from emberlet.host.burnpack_writer import Source, dumps
+from emberlet.host.files import atomic_write
 
 from .boards import Board
 from .calibrate import Range, check_samples, each, ranges_of, tallies
@@ -237,7 +238,8 @@ def write(built: Built, options: Options, out: Path) -> list[Path]:
 
     def put(path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        with atomic_write(path) as file:
+            file.write(data)
         written.append(path)
 
     for file, text in built.sources.items():

@@ -45,3 +45,46 @@ def test_the_same_files_are_read_and_refused(micropython_port, tmp_path):
         (tmp_path / name).write_bytes(data)
     printed = micropython_port.run(SCRIPT, [tmp_path], files=[tmp_path]).check().stdout
     assert same(json.loads(printed)) == same({name: said_here(data) for name, data in cases.items()})
+
+
+SAVING = """
+import os
+import sys
+import emberlet
+from emberlet.config import Config
+from emberlet.record import Record
+
+path = sys.argv[1] + "/model.bpk"
+Record({"old": emberlet.asarray([1.0])}).save(path)
+before = open(path, "rb").read()
+
+
+class Failing:
+    dtype = emberlet.float32
+    shape = (3,)
+
+    @property
+    def backend(self):
+        raise OSError("the disk is full")
+
+
+try:
+    Record({"a": emberlet.ones((3,)), "new": Failing()}).save(path)
+except OSError as error:
+    print(error, open(path, "rb").read() == before, os.listdir(sys.argv[1]))
+Record({"newer": emberlet.ones((3,))}).save(path)
+print(open(path, "rb").read() != before, os.listdir(sys.argv[1]))
+
+
+class Sized(Config):
+    FIELDS = ("size",)
+
+
+Sized(1).save(path)
+print(Sized.load(path).size, os.listdir(sys.argv[1]))
+"""
+
+
+def test_a_failing_save_leaves_the_old_file_on_a_device_too(micropython_port, tmp_path):
+    said = micropython_port.run(SAVING, [tmp_path], files=[tmp_path]).check().stdout
+    assert said == "the disk is full True ['model.bpk']\nTrue ['model.bpk']\n1 ['model.bpk']\n"

@@ -139,6 +139,20 @@ def test_the_file_is_named(tmp_path):
         MyModuleConfig.load(tmp_path / "c.json")
 
 
+def test_a_failing_save_leaves_the_old_file(tmp_path, monkeypatch):
+    config = MyModuleConfig(1, 2)
+    config.save(tmp_path / "c.json")
+
+    def fail(descriptor):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        config.with_d_ff(3).save(tmp_path / "c.json")
+    assert MyModuleConfig.load(tmp_path / "c.json") == config
+    assert [p.name for p in tmp_path.iterdir()] == ["c.json"]
+
+
 def test_a_config_with_named_fields_runs_on_micropython(unix_port, tmp_path):
     script = """
 from emberlet.config import Config
