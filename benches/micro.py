@@ -2,16 +2,14 @@
 
 Everything runs on MicroPython's Unix port, all variants of a work in one process in turns; processor time, and the best
 of many calls counts. What is exact is compared with NumPy byte by byte, on x86-64 and on 32-bit ARM (emulated, not
-timed). Writes benches/results/micro.md and micro.json.
+timed). Writes benches/results/micro.md and micro.json. What takes minutes (`--layers`, `--instructions`) is kept from
+one run to the next.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -22,8 +20,10 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "benches"), str(ROOT / "tests")]
 
+from _micro_checks import instructions, random_layers, small_heaps  # noqa: E402
+from _micro_report import MARKS, VARIANTS, ratio, text  # noqa: E402
 from emberlet.micro.builder.boards import BOARDS, Board  # noqa: E402
 from emberlet.micro.builder.build import Built, Options, build, write  # noqa: E402
 from emberlet.micro.builder.from_ir import read_graph  # noqa: E402
@@ -37,9 +37,6 @@ from emberlet.micro.builder.reference import quantise  # noqa: E402
 from support.micropython import Port, armhf_port, unix_port  # noqa: E402
 
 RESULTS = ROOT / "benches" / "results"
-VARIANTS = ("viper, .mpy", "viper, .py", "bytecode", "float32")
-MARKS = {"dense 256 → 128": 200, "conv 3×3, 64 → 64, 8×8": 200, "depthwise 3×3, 64, 16×16": 90, "digits": 40}
-"""How many times as fast as float32 in bytecode the machine code must at least be."""
 
 
 @dataclass(frozen=True)
@@ -191,8 +188,8 @@ def turn(model, times):
 
 
 for name, model in models.items():
-    if name != "float32" and name != "bytecode":
-        allocated[name] = heap(model, COUNT)
+    if name != "float32":
+        allocated[name] = heap(model, COUNT // 100 if name == "bytecode" else COUNT)
 # The clock counts milliseconds: a turn takes hundreds of them.
 calls = {}
 for name, model in models.items():
@@ -202,14 +199,14 @@ for name, model in models.items():
 for _ in range(ROUNDS):
     for name, model in models.items():
         best[name] = min(best.get(name, 1e12), turn(model, calls[name]))
-print(json.dumps([found, allocated, best]))
+print(json.dumps([found, allocated, best, {name: len(model.A) for name, model in models.items()}]))
 """
 
 
 def run(port: Port, prepared: Prepared, variants: list[str], rounds: int, count: int, turn: int) -> list[Any]:
-    """(outputs, bytes of heap taken by `count` inferences, microseconds an inference), by variant.
+    """By variant: outputs, bytes of heap taken by `count` inferences, microseconds an inference, elements of the arena.
 
-    turn: microseconds that a turn takes at least.
+    count: inferences in machine code; in bytecode a hundredth of them. turn: microseconds that a turn takes at least.
     """
     inputs = prepared.folder / "inputs"
     inputs.write_bytes(prepared.inputs.tobytes())
@@ -248,55 +245,39 @@ print(best * 1e4)
 
 
 def measure(rounds: int, count: bool) -> dict[str, Any]:
-    """Everything that is written down; count: instructions too."""
+    """What is written down after every run; count: instructions too."""
     x64, armhf = unix_port(), armhf_port()
     out: dict[str, Any] = {"works": {}}
     out["plain loop"] = float(x64.run(PLAIN, heap="48M", micropypath=[]).check().stdout) * 1000 / 32768
     with tempfile.TemporaryDirectory() as scratch:
         for k, work in enumerate(works()):
             prepared = prepare(work, Path(scratch, str(k)))
-            found, allocated, best = run(x64, prepared, list(VARIANTS), rounds, 1000, 300_000)
-            arm, arm_allocated, _ = run(armhf, prepared, ["armhf, .mpy", "viper, .py", "bytecode"], 1, 50, 0)
+            found, allocated, best, arenas = run(x64, prepared, list(VARIANTS), rounds, 1000, 300_000)
+            arm, arm_allocated, _, _ = run(armhf, prepared, ["armhf, .mpy", "viper, .py", "bytecode"], 1, 1000, 0)
             expected = prepared.expected()
             c = prepared.built.costs["x64"]
+            flash = sum(file.stat().st_size for file in (prepared.folder / place("viper, .mpy")).iterdir())
             out["works"][work.name] = {
                 "macs": prepared.built.program.macs,
                 "microseconds": best,
                 "exact": all(y == expected for y in [*found.values(), *arm.values()]),
                 "heap": max([*allocated.values(), *arm_allocated.values()]),
                 "arena": c.arena,
+                "flash": c.flash,
+                "as predicted": (c.arena, c.flash) == (arenas["viper, .mpy"], flash),
                 "float arena": prepared.floats.costs[""].arena,
                 "weights": c.weights,
                 "difference": prepared.built.agreement.rms if prepared.built.agreement else 0.0,
             }
             if count and prepared.built.program.macs < 100_000:
-                out["works"][work.name]["instructions"] = instructions(prepared)
+                out["works"][work.name]["instructions"] = {
+                    variant: instructions(prepared.folder / place(variant), prepared.folder)
+                    / prepared.built.program.macs
+                    for variant in ("armhf, .mpy", "viper, .py")
+                }
             print(f"{work.name}: {best}", flush=True)
         out["accuracy"] = accuracy()
-    return out
-
-
-def instructions(prepared: Prepared) -> dict[str, float]:
-    """Instructions a multiply-accumulate of Thumb-2 code, counted one by one in QEMU; by variant."""
-    root = Path(armhf_port().command[0]).parent.parent
-    libraries = root / "usr/lib/arm-linux-gnueabihf"
-    interpreter = [f"{libraries}/ld-linux-armhf.so.3", "--library-path", str(libraries), f"{root}/usr/bin/micropython"]
-    out = {}
-    for variant in ("armhf, .mpy", "viper, .py"):
-        counts = []
-        for calls in (1, 2):
-            script, pipe = prepared.folder / "count.py", prepared.folder / "pipe"
-            home = str(prepared.folder / place(variant))
-            script.write_text(
-                f"import sys\nsys.path[:] = [{home!r}]\nimport model\nfor _ in range({calls}): model.run()\n"
-            )
-            os.mkfifo(pipe)
-            qemu = ["qemu-arm-static", "-singlestep", "-d", "nochain,exec", "-D", str(pipe), *interpreter]
-            with subprocess.Popen(["grep", "-c", "^Trace", str(pipe)], stdout=subprocess.PIPE, text=True) as grep:
-                subprocess.run([*qemu, "-X", "heapsize=4M", str(script)], check=True)
-                counts.append(int(grep.communicate()[0]))
-            pipe.unlink()
-        out[variant] = (counts[1] - counts[0]) / prepared.built.program.macs
+    out["small heaps"] = small_heaps()
     return out
 
 
@@ -314,88 +295,44 @@ def accuracy() -> dict[str, float]:
     return {name: n / len(labels) for name, n in right.items()}
 
 
-def ratio(entry: dict[str, Any]) -> float:
-    return float(entry["microseconds"]["float32"] / entry["microseconds"]["viper, .mpy"])
+def keep(out: dict[str, Any], old: dict[str, Any]) -> None:
+    """Take over from an earlier run what this one did not find out."""
+    if "layers" in old:
+        out.setdefault("layers", old["layers"])
+    for name, entry in old["works"].items():
+        if "instructions" in entry and name in out["works"]:
+            out["works"][name].setdefault("instructions", entry["instructions"])
 
 
-HEAD = """\
-# Microcontrollers
-
-{machine}, MicroPython 1.25's Unix port. Nanoseconds of processor time a multiply-accumulate, requantisation included,
-all variants in one process in turns, best of many calls; written by `python3 dev.py bench micro`. `.mpy` is compiled by
-mpy-cross 1.29, `.py` by the port itself; float32 is the same model built without calibration, in bytecode, its loops
-unrolled as the integer ones are. A plain float32 loop takes {plain:.0f} ns.
-
-| work | MACs | int8, .mpy | int8, .py | int8, bytecode | float32 | faster | at least |
-|---|---:|---:|---:|---:|---:|---:|---:|
-"""
-
-MIDDLE = """
-Exact: int8 in machine code and in bytecode, on x86-64 and on emulated 32-bit ARM, is NumPy's integer arithmetic byte by
-byte. Heap: bytes taken by 1,000 inferences in machine code (50 on ARM). Difference: of int8 from float32, root mean
-square in proportion to the output's range.
-
-| work | exact | heap | arena | float32's arena | weights and tables | difference |
-|---|---|---:|---:|---:|---:|---:|
-"""
-
-COUNTED = """
-Instructions of Thumb-2 code a multiply-accumulate, everything in an inference included, counted in QEMU
-(`--instructions`); precompiled code has one register less for locals.
-
-| work | .mpy | .py |
-|---|---:|---:|
-"""
-
-TAIL = """
-Digits: {int8:.1f} µs an image in int8, {floats:,.0f} µs in float32; of the held-out images {right:.2%} are right in
-int8, {exact:.2%} in float32.
-"""
+def misses(out: dict[str, Any]) -> list[str]:
+    """What is not as it must be."""
+    found = [name for name, mark in MARKS.items() if ratio(out["works"][name]) < mark]
+    for name, entry in out["works"].items():
+        if not entry["exact"] or entry["heap"] or not entry["as predicted"]:
+            found.append(name)
+    found += [e["model"] for e in out["small heaps"] if not e["exact"] or e["heap"]]
+    if abs(out["accuracy"]["int8"] - out["accuracy"]["float32"]) > 0.005:
+        found.append("accuracy")
+    return found + (["random layers"] if out.get("layers", {}).get("wrong") else [])
 
 
-def text(out: dict[str, Any]) -> str:
-    """The results for people."""
-    first, second = [], []
-    for name, e in out["works"].items():
-        each = [f"{e['microseconds'][v] * 1000 / e['macs']:.2f}" for v in VARIANTS]
-        mark = f"{MARKS[name]}×" if name in MARKS else ""
-        first.append(f"| {name} | {e['macs']:,} | {' | '.join(each)} | {ratio(e):.0f}× | {mark} |")
-        sizes = f"{e['arena']:,} | {e['float arena']:,} | {e['weights']:,}"
-        exact = "yes" if e["exact"] else "no"
-        second.append(f"| {name} | {exact} | {e['heap']} | {sizes} | {e['difference']:.2%} |")
-    a, t = out["accuracy"], out["works"]["digits"]["microseconds"]
-    head = HEAD.format(machine=platform.machine(), plain=out["plain loop"])
-    tail = TAIL.format(int8=t["viper, .mpy"], floats=t["float32"], right=a["int8"], exact=a["float32"])
-    return head + "\n".join(first) + "\n" + MIDDLE + "\n".join(second) + "\n" + counted(out) + tail
-
-
-def counted(out: dict[str, Any]) -> str:
-    """The table of instructions, where they have been counted."""
-    rows = []
-    for name, e in out["works"].items():
-        if "instructions" in e:
-            each = e["instructions"]
-            rows.append(f"| {name} | {each['armhf, .mpy']:.1f} | {each['viper, .py']:.1f} |")
-    return COUNTED + "\n".join(rows) + "\n" if rows else ""
-
-
-def main(arguments: list[str]) -> int:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="dev.py bench micro", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="turns of every variant (default: 7)")
+    parser.add_argument("--layers", action="store_true", help="10,140 random layers too: two minutes")
     parser.add_argument("--instructions", action="store_true", help="count the instructions of 32-bit ARM: minutes")
     parser.add_argument("--check", action="store_true", help="fail where a mark is missed")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     out = measure(options.rounds, options.instructions)
-    if not options.instructions and (RESULTS / "micro.json").exists():
-        for name, old in json.loads((RESULTS / "micro.json").read_text())["works"].items():
-            if "instructions" in old and name in out["works"]:
-                out["works"][name]["instructions"] = old["instructions"]
+    if options.layers:
+        out["layers"] = random_layers()
+    if (RESULTS / "micro.json").exists():
+        keep(out, json.loads((RESULTS / "micro.json").read_text()))
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "micro.md").write_text(text(out))
     (RESULTS / "micro.json").write_text(json.dumps(out, indent=1) + "\n")
     print(text(out))
-    missed = [name for name, mark in MARKS.items() if ratio(out["works"][name]) < mark]
-    missed += [name for name, entry in out["works"].items() if not entry["exact"] or entry["heap"]]
+    missed = misses(out)
     if missed and options.check:
         print(f"missed: {', '.join(missed)}", file=sys.stderr)
         return 1
@@ -403,4 +340,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
