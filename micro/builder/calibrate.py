@@ -15,8 +15,6 @@ from .kernels.layer import Array
 
 Range = tuple[float, float]
 
-METHODS = ("minmax", "percentile")
-
 MOST_KEPT = 1 << 16
 """Values of a tensor kept for percentiles; beyond this, a fixed random part of them."""
 
@@ -78,17 +76,6 @@ def each(samples: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
         yield {name: x[k] for name, x in samples.items()}
 
 
-def ranges(
-    graph: Graph, samples: Mapping[str, Array], method: str = "minmax", percentile: float = 99.99
-) -> dict[str, Range]:
-    """The range of every tensor; it always holds zero.
-
-    method: "minmax", or "percentile": that part of the values at both ends together is left out. For each range of a
-    tensor the model may clip, outliers cost the others their resolution.
-    """
-    return ranges_of(tallies(graph, samples), method, percentile)
-
-
 def tallies(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Tally]:
     """What the float32 graph's tensors hold over the samples, which follow each other where layers remember."""
     seen = {name: Tally(values=[]) for name in graph.shapes}
@@ -106,7 +93,11 @@ def tallies(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Tally]:
 
 
 def ranges_of(seen: Mapping[str, Tally], method: str, percentile: float = 99.99) -> dict[str, Range]:
-    """Ranges from tallies; see `ranges`."""
+    """The range of every tensor; it always holds zero.
+
+    method: "minmax", or "percentile": that part of the values is kept, and the rest left out at both ends. For each
+    range of a tensor the model may clip, outliers cost the others their resolution.
+    """
     out: dict[str, Range] = {}
     for name, tally in seen.items():
         low, high = tally.low, tally.high

@@ -33,7 +33,8 @@ VM_FRAME = 256
 @dataclass(frozen=True)
 class Cost:
     """In bytes. flash: the files that are deployed; code: machine code and bytecode, which is loaded into memory unless
-    frozen; weights_in_ram: of the weights and tables, what is copied into memory; stack: of the largest kernel.
+    frozen; weights_in_ram: of the weights and tables, what is copied into memory; stack: of the largest kernel,
+    `deepest`; peak: the layer at which the arena is fullest; work: in multiply-accumulates of a dense layer in int8.
     """
 
     flash: int
@@ -42,6 +43,7 @@ class Cost:
     weights: int
     weights_in_ram: int
     stack: int
+    deepest: str
     macs: int
     peak: str
     is_float: bool
@@ -65,13 +67,15 @@ def cost(program: Program, files: Mapping[str, bytes], weights: str, flash: int)
     modules = sum(len(data) for name, data in files.items() if name.endswith((".mpy", ".py")))
     code = modules - (blobs if weights in ("module", "frozen") else 0)
     in_place = weights in ("romfs", "frozen", "partition-mapped")
+    frame, deepest = stack(program)
     return Cost(
         flash=flash,
         arena=program.arena_bytes,
         code=0 if weights == "frozen" else code,
         weights=blobs,
         weights_in_ram=0 if in_place else blobs,
-        stack=stack(program),
+        stack=frame,
+        deepest=deepest,
         macs=program.macs,
         peak=program.peak,
         is_float=program.is_float,
@@ -91,20 +95,25 @@ def work(layer: Layer, outputs: int) -> float:
     return outputs * ELEMENT
 
 
-def stack(program: Program) -> int:
-    """Bytes of stack that the largest kernel takes on 32-bit words: its locals, what its expressions hold at once, the
-    registers it saves, and the frames around it.
+def stack(program: Program) -> tuple[int, str]:
+    """Bytes of stack that the largest kernel takes on 32-bit words, and its name: its locals, what its expressions hold
+    at once, the registers it saves, and the frames around it.
     """
     source = kernels_source(program, "float32" if program.is_float else "viper")
     module = compile(source, "kernels", "exec")
     kernels = [c for c in module.co_consts if hasattr(c, "co_nlocals")]
-    words = max((c.co_nlocals + c.co_stacksize + 12 for c in kernels), default=0)
-    return 4 * words + VM_FRAME
+    words, name = max(((c.co_nlocals + c.co_stacksize + 12, c.co_name) for c in kernels), default=(0, ""))
+    return 4 * words + VM_FRAME, name
 
 
 def size_text(count: int) -> str:
     """A size for people."""
     return f"{count:,} B" if count < 10 * KB else f"{count / KB:,.1f} KB"
+
+
+def time_text(milliseconds: float) -> str:
+    """A time for people."""
+    return f"{milliseconds:.3g} ms" if milliseconds < 999 else f"{milliseconds / 1000:.3g} s"
 
 
 def report(name: str, c: Cost, boards: list[Board], weights: str) -> list[str]:
@@ -115,12 +124,12 @@ def report(name: str, c: Cost, boards: list[Board], weights: str) -> list[str]:
         f"  flash   {size_text(c.flash)}, {size_text(c.weights)} of it weights and tables ({weights}, {where})",
         f"  memory  {size_text(c.ram)}: arena {size_text(c.arena)}, fullest at {c.peak!r}; code {size_text(c.code)}; "
         f"weights {size_text(c.weights_in_ram)}; objects about {size_text(OBJECTS)}",
-        f"  stack   about {size_text(c.stack)}",
+        f"  stack   about {size_text(c.stack)}, in kernel {c.deepest!r}",
     ]
     for board in boards:
         problems = shortfalls(c, board, weights)
         verdict = "fits" if not problems else "does not fit: " + "; ".join(problems)
-        time = f"about {c.milliseconds(board):.3g} ms at {board.mhz} MHz (an estimate that no board has confirmed)"
+        time = f"about {time_text(c.milliseconds(board))} at {board.mhz} MHz (an estimate that no board has confirmed)"
         memory = f"memory {size_text(c.ram)} of {size_text(board.heap)}"
         flash = f"flash {size_text(c.flash)} of {size_text(board.flash)}"
         lines.append(f"  {board.name} ({board.title}): {verdict}. {memory}, {flash}, {time}")

@@ -9,8 +9,6 @@ from .kernels.recurrent import HIDDEN, MIDDLE
 from .kernels.writer import Writer
 from .program import Program
 
-DIALECTS = ("viper", "bytecode", "float32")
-
 _PREPARE = {
     "viper": """\
 def prepare(W, T):
@@ -38,6 +36,8 @@ def prepare(W, T):
 
 def kernels_source(program: Program, dialect: str) -> str:
     """The source of `run(A, W, T)` and of the kernels it needs; layers with equal kernels share one.
+
+    dialect: "viper", "bytecode" or "float32", as in kernels/writer.py.
 
     A: the arena, bytearray (float32: array of floats); W: weights; T: words (viper: aligned bytes; else array 'I').
     `reset(A)` sets what the model remembers to zero. `prepare(W, T)` turns the bytes of both into what `run` takes, in

@@ -30,10 +30,6 @@ class View:
     origin: int = 0
 
     @property
-    def is_dense(self) -> bool:
-        return self.origin == 0 and (self.shape[0] == 1 or self.pitch == self.shape[1] * self.shape[2])
-
-    @property
     def row(self) -> int:
         """Elements of a row, the border aside."""
         return self.shape[1] * self.shape[2]

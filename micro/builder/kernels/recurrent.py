@@ -37,9 +37,6 @@ MIDDLE = 1 << 15
 UNIT = 1 << 14
 """One, in a gate's value."""
 
-CELL = 1 << 11
-"""One, in an LSTM's cell."""
-
 HIDDEN = 128
 """One, in the hidden state's bytes; also the byte that stands for zero."""
 
@@ -249,7 +246,7 @@ class _Recurrent(Layer):
 
 @dataclass(frozen=True)
 class Lstm(_Recurrent):
-    """Four rows a unit in `from_input` and in `from_state`."""
+    """Four rows a unit in `from_input` and in `from_state`; a cell counts 1/2048 and stays within ±16."""
 
     def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
         x = inputs[0].reshape(self.steps, -1)
