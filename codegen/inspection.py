@@ -12,7 +12,7 @@ from emberlet.dtypes import DType
 from .ir.argument import Argument, Constant, Dynamic, Static
 from .ir.graph import Graph
 from .ir.node import Node
-from .ir.types import OptionalType, ScalarType, SequenceType, ShapeType, TensorType, Type, describe_shape
+from .ir.types import MapType, OptionalType, ScalarType, SequenceType, ShapeType, TensorType, Type, describe_shape
 from .ir.value import Value
 from .ops import AnyNode
 from .ops.families import family
@@ -106,6 +106,8 @@ def _type(t: Type) -> list[str]:
             return _block("Shape ", [[f"rank: {len(t.dims)}"], ["dims: (" + ", ".join(map(_dim, t.dims)) + ")"]])
         case SequenceType():
             return _block("Sequence ", [_field("element", _type(t.element))])
+        case MapType():
+            return _block("Map ", [[f"key: {t.key.name}"], [f"value: {t.value.name}"]])
         case OptionalType():
             return _block("Optional ", [_field("element", _type(t.element))])
         case _:
@@ -124,7 +126,7 @@ def _value(value: Any) -> list[str]:
     if isinstance(value, DType):
         return [value.name]
     if is_dataclass(value) and not isinstance(value, type):
-        if isinstance(value, TensorType | ScalarType | ShapeType | SequenceType | OptionalType):
+        if isinstance(value, TensorType | ScalarType | ShapeType | SequenceType | OptionalType | MapType):
             return _type(value)
         items = [_field(f.name, _value(getattr(value, f.name))) for f in fields(value)]
         return _block(type(value).__name__ + " ", items)

@@ -101,9 +101,9 @@ run_node = EmberletBackend.run_node
 
 
 def to_tensor(value: Any, backend: Backend | str) -> Any:
-    """An array (a TensorProto, a list, None) as what generated code takes."""
-    if value is None:
-        return None
+    """An array (a TensorProto, a list, a dict, None) as what generated code takes."""
+    if value is None or isinstance(value, dict):
+        return value
     if isinstance(value, list):
         return [to_tensor(v, backend) for v in value]
     if hasattr(value, "raw_data"):  # a TensorProto stands for what NumPy alone cannot hold
@@ -129,9 +129,9 @@ def _packed(array: Any, bits: int) -> bytes:
 
 
 def to_array(value: Any) -> Any:
-    """A result as a NumPy array, a list of arrays, or None."""
-    if value is None:
-        return None
+    """A result as a NumPy array, a list of arrays, a dict as it is, or None."""
+    if value is None or isinstance(value, dict):
+        return value
     if isinstance(value, list | tuple):
         return [to_array(v) for v in value]
     assert isinstance(value, Tensor)

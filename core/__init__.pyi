@@ -111,6 +111,7 @@ from .functional import det as det
 from .functional import detach as detach
 from .functional import dft as dft
 from .functional import diag_mask as diag_mask
+from .functional import dict_vectorize as dict_vectorize
 from .functional import diff as diff
 from .functional import dilate as dilate
 from .functional import divide as divide
@@ -211,6 +212,7 @@ from .functional import lp_normalize as lp_normalize
 from .functional import lp_pool as lp_pool
 from .functional import lstm as lstm
 from .functional import manual_seed as manual_seed
+from .functional import map_to_tensor as map_to_tensor
 from .functional import mask_fill as mask_fill
 from .functional import mask_where as mask_where
 from .functional import matmul as matmul
@@ -252,17 +254,21 @@ from .functional import nonzero as nonzero
 from .functional import norm as norm
 from .functional import normal as normal
 from .functional import not_equal as not_equal
+from .functional import one_against_one as one_against_one
 from .functional import one_hot as one_hot
+from .functional import one_hot_encode as one_hot_encode
 from .functional import ones as ones
 from .functional import ones_like as ones_like
 from .functional import outer as outer
 from .functional import pad as pad
+from .functional import pairwise_coupling as pairwise_coupling
 from .functional import permutation as permutation
 from .functional import permute as permute
 from .functional import permute_dims as permute_dims
 from .functional import positive as positive
 from .functional import pow as pow
 from .functional import prelu as prelu
+from .functional import probit as probit
 from .functional import prod as prod
 from .functional import qgemm as qgemm
 from .functional import qlinear as qlinear
@@ -316,6 +322,7 @@ from .functional import sinh as sinh
 from .functional import slice as slice
 from .functional import slice_assign as slice_assign
 from .functional import softmax as softmax
+from .functional import softmax_zero as softmax_zero
 from .functional import softmin as softmin
 from .functional import softplus as softplus
 from .functional import softsign as softsign
@@ -336,6 +343,7 @@ from .functional import string_normalizer as string_normalizer
 from .functional import string_split as string_split
 from .functional import subtract as subtract
 from .functional import sum as sum
+from .functional import svm_kernel as svm_kernel
 from .functional import swap_dims as swap_dims
 from .functional import swiglu as swiglu
 from .functional import swish as swish
@@ -382,6 +390,7 @@ from .functional import vector_norm as vector_norm
 from .functional import where as where
 from .functional import zeros as zeros
 from .functional import zeros_like as zeros_like
+from .functional import zip_map as zip_map
 from .module import Module as Module
 from .param import Param as Param
 from .param_id import ParamId as ParamId

@@ -110,6 +110,7 @@ FAMILIES = {
     "rotary": ("", "rotary_embedding"),
     "rounding": ("floor ceil trunc round", ""),
     "sampling": ("", "grid_sample affine_grid roi_align max_roi_pool deform_conv"),
+    "scores": ("", "softmax_zero probit one_hot_encode zip_map dict_vectorize map_to_tensor"),
     "sequences": ("", "sequence_insert sequence_erase split_to_sequence decode_image"),
     "sets": ("", ("unique_all unique_counts unique_inverse unique_values unique unique_rows isin")),
     "signal": ("", "hann_window hamming_window blackman_window dft stft mel_weight_matrix"),
@@ -117,6 +118,7 @@ FAMILIES = {
         ("sort argsort sort_with_indices topk topk_with_indices sort_descending argsort_descending"),
         "searchsorted lexsort_rows",
     ),
+    "svm": ("", "svm_kernel one_against_one pairwise_coupling"),
     "text": (
         "",
         ("string_concat string_split string_normalizer regex_full_match tfidf label_encode as_strings as_numbers"),

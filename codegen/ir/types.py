@@ -1,8 +1,8 @@
 """The types of values in a graph, and how they combine.
 
 A type also says how a value is held in the generated code: a `TensorType` is a `Tensor`, a `ScalarType` a Python
-number, a `ShapeType` a tuple of Python ints, a `SequenceType` a list, an `OptionalType` a value or None. Scalars and
-shapes are what ONNX computes shapes with; holding them as Python numbers keeps them off the device.
+number, a `ShapeType` a tuple of Python ints, a `SequenceType` a list, a `MapType` a dict, an `OptionalType` a value or
+None. Scalars and shapes are what ONNX computes shapes with; holding them as Python numbers keeps them off the device.
 """
 
 from __future__ import annotations
@@ -74,6 +74,14 @@ class OptionalType:
 
 
 @dataclass(frozen=True, slots=True)
+class MapType:
+    """A dict from integers or strings (`key`) to numbers or strings (`value`)."""
+
+    key: DType
+    value: DType
+
+
+@dataclass(frozen=True, slots=True)
 class AbsentType:
     """No value at all: an optional input or output that is left out."""
 
@@ -83,7 +91,7 @@ class UnknownType:
     """The type of what a node with a problem would have produced; it silences problems that only follow from it."""
 
 
-Type = TensorType | ScalarType | ShapeType | SequenceType | OptionalType | AbsentType | UnknownType
+Type = TensorType | ScalarType | ShapeType | SequenceType | OptionalType | MapType | AbsentType | UnknownType
 
 
 def as_tensor(t: Type) -> TensorType:
@@ -114,6 +122,8 @@ def describe(t: Type) -> str:
             return f"list of {describe(t.element)}"
         case OptionalType():
             return f"{describe(t.element)} or None"
+        case MapType():
+            return f"dict of {t.key.name} to {t.value.name}"
         case AbsentType():
             return "nothing"
         case UnknownType():
@@ -147,6 +157,8 @@ def join(a: Type, b: Type) -> Type:
         return OptionalType(join(inner_a, inner_b))
     if isinstance(a, SequenceType) and isinstance(b, SequenceType):
         return SequenceType(join(a.element, b.element))
+    if isinstance(a, MapType) or isinstance(b, MapType):
+        raise Problem(f"one value has two types, {describe(a)} and {describe(b)}")
     if isinstance(a, ShapeType) and isinstance(b, ShapeType) and len(a.dims) == len(b.dims):
         return ShapeType(tuple(join_dim(x, y) for x, y in zip(a.dims, b.dims, strict=True)))
     if isinstance(a, ScalarType) and isinstance(b, ScalarType) and a.dtype is b.dtype:

@@ -22,7 +22,9 @@ from . import (
     joining,
     linear_algebra,
     losses,
-    machine_learning,
+    machine_learning_features,
+    machine_learning_models,
+    machine_learning_trees,
     microsoft,
     microsoft_attention,
     microsoft_normalization,
@@ -62,7 +64,9 @@ AnyNode = (
     | joining.Family
     | linear_algebra.Family
     | losses.Family
-    | machine_learning.Family
+    | machine_learning_features.Family
+    | machine_learning_models.Family
+    | machine_learning_trees.Family
     | microsoft.Family
     | microsoft_attention.Family
     | microsoft_normalization.Family

@@ -242,7 +242,7 @@ class ModConfig:
 class Mod(Node[ModConfig]):
     """The remainder with the divisor's sign, or with fmod the dividend's."""
 
-    since = (10, 13)
+    since = (10, 13, 28)
 
     @classmethod
     def read(cls, a: Attributes) -> ModConfig:

@@ -27,7 +27,7 @@ def block(a: Attributes, mode: str) -> BlockConfig:
 
 
 class DepthToSpace(Node[BlockConfig]):
-    since = (1, 11, 13)
+    since = (1, 11, 13, 28)
 
     @classmethod
     def read(cls, a: Attributes) -> BlockConfig:
@@ -46,7 +46,7 @@ class DepthToSpace(Node[BlockConfig]):
 
 
 class SpaceToDepth(Node[BlockConfig]):
-    since = (1, 13)
+    since = (1, 13, 28)
 
     @classmethod
     def read(cls, a: Attributes) -> BlockConfig:

@@ -235,7 +235,7 @@ class CastConfig:
 class Cast(Node[CastConfig]):
     """Another dtype; between numbers and strings too."""
 
-    since = (1, 6, 9, 13, 19, 21, 23, 24, 25)
+    since = (1, 6, 9, 13, 19, 21, 23, 24, 25, 28)
 
     @classmethod
     def read(cls, a: Attributes) -> CastConfig:

@@ -206,7 +206,7 @@ class Alpha(Elementwise[AlphaConfig], ABC):
 
 
 class Celu(Alpha):
-    since, function, usual = (12,), "celu", 1.0
+    since, function, usual = (12, 28), "celu", 1.0
 
 
 class Elu(Alpha):

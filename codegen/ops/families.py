@@ -19,7 +19,9 @@ from . import (
     joining,
     linear_algebra,
     losses,
-    machine_learning,
+    machine_learning_features,
+    machine_learning_models,
+    machine_learning_trees,
     microsoft,
     microsoft_attention,
     microsoft_normalization,
@@ -69,7 +71,11 @@ def family(node: AnyNode) -> str:
         return "linear algebra"
     if isinstance(node, losses.Family):
         return "losses"
-    if isinstance(node, machine_learning.Family):
+    if isinstance(node, machine_learning_features.Family):
+        return "machine learning"
+    if isinstance(node, machine_learning_models.Family):
+        return "machine learning"
+    if isinstance(node, machine_learning_trees.Family):
         return "machine learning"
     if isinstance(node, microsoft.Family):
         return "com.microsoft"

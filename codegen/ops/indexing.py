@@ -180,7 +180,7 @@ class CompressConfig:
 class Compress(Node[CompressConfig]):
     """The slices along an axis (None: the elements) whose condition holds."""
 
-    since = (9, 11)
+    since = (9, 11, 28)
 
     @classmethod
     def read(cls, a: Attributes) -> CompressConfig:
@@ -210,7 +210,7 @@ class OneHotConfig:
 class OneHot(Node[OneHotConfig]):
     """A new axis of `depth` that is off everywhere but at the index."""
 
-    since = (9, 11)
+    since = (9, 11, 28)
 
     @classmethod
     def read(cls, a: Attributes) -> OneHotConfig:
@@ -253,7 +253,7 @@ class ReverseSequenceConfig:
 class ReverseSequence(Node[ReverseSequenceConfig]):
     """The first sequence_lens[i] elements along time in reverse, for each i of the batch."""
 
-    since = (10,)
+    since = (10, 28)
 
     @classmethod
     def read(cls, a: Attributes) -> ReverseSequenceConfig:

@@ -1,143 +1,138 @@
-"""Operators of ai.onnx.ml: trees, thresholds, picking features."""
+"""What the operators of ai.onnx.ml share: their numbers as values, their labels, and what becomes of scores."""
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 from emberlet import dtypes
+from emberlet.dtypes import DType
 
-from ..emit.emitter import Emission, Emitter, default
+from ..emit.emitter import Emitter
+from ..emit.expression import Binary, Expr, List, Unary, lift
 from ..ir.node import Node
 from ..ir.problem import Problem
-from ..ir.types import TensorType, Type, product
-from ..ir.value import Inline, Value, ints_value
+from ..ir.types import Dim, TensorType
+from ..ir.value import Inline, Value
 from .attributes import Attributes
-from .base import Plain, one_channel_or
+from .base import one_channel_or, transposed
+
+DOMAIN = "ai.onnx.ml"
+Labels = tuple[int, ...] | tuple[str, ...]
+
+TRANSFORMS = {
+    "NONE": None,
+    "SOFTMAX": "softmax",
+    "LOGISTIC": "sigmoid",
+    "SOFTMAX_ZERO": "softmax_zero",
+    "PROBIT": "probit",
+}
+"""post_transform -> the function that does it."""
 
 
-class ArrayFeatureExtractor(Plain):
-    """Columns of the last axis; from a vector, one row of them."""
-
-    domain = "ai.onnx.ml"
-
-    def infer(self) -> tuple[Type, ...]:
-        x, wanted = self.tensor(0), self.shape(1)
-        count = product(wanted) if wanted is not None else None
-        if x.shape is None:
-            return (TensorType(x.dtype),)
-        return (TensorType(x.dtype, (*(x.shape[:-1] or (1,)), count)),)
-
-    def emit(self, e: Emitter) -> Emission:
-        indices = e.method(e.x(1), "reshape", (-1,))
-        picked = e.call("take", e.x(0), indices, axis=-1)
-        return e.method(picked, "reshape", (1, -1)) if self.rank(0) == 1 else picked
+def transform_of(a: Attributes) -> str | None:
+    """The attribute post_transform as a function's name."""
+    return TRANSFORMS[a.string("post_transform", "NONE", tuple(TRANSFORMS))]
 
 
-@dataclass(frozen=True)
-class BinarizerConfig:
-    threshold: float
+def labels_of(a: Attributes, numbers: str, words: str = "classlabels_strings") -> Labels:
+    """The classes' labels, of which one of the two attributes holds some."""
+    found: Labels = a.ints(numbers, ()) or a.strings(words, ())
+    if not found:
+        raise Problem(f"has neither {numbers} nor {words}")
+    return found
 
 
-class Binarizer(Node[BinarizerConfig]):
-    """1 where the input is over the threshold, else 0."""
-
-    domain = "ai.onnx.ml"
-
-    @classmethod
-    def read(cls, a: Attributes) -> BinarizerConfig:
-        return BinarizerConfig(a.float("threshold", 0.0))
-
-    def infer(self) -> tuple[Type, ...]:
-        return (TensorType(self.dtype(0), self.shape(0)),)
-
-    def emit(self, e: Emitter) -> Emission:
-        return e.call("cast", e.call("greater", e.x(0), self.config.threshold), self.dtype(0))
+def labels_dtype(labels: Labels) -> DType:
+    return dtypes.string if isinstance(labels[0], str) else dtypes.int64
 
 
-AGGREGATE = ("average", "sum", "min", "max")
-POST_TRANSFORM = (None, "softmax", "logistic", "softmax_zero", "probit")
+def floats_value(values: Sequence[float], shape: tuple[int, ...], dtype: DType = dtypes.float32) -> Value:
+    """A constant of floats. Raises Problem where they are not as many as the shape says."""
+    if len(values) != Value(dtype, shape, Inline(b"")).size:
+        raise Problem(f"holds {len(values)} numbers where {shape} are needed")
+    return Value(dtype, shape, Inline(struct.pack(f"<{len(values)}{dtype.code}", *values)))
 
 
-@dataclass(frozen=True)
-class TreeEnsembleConfig:
-    splits: Value
-    nodes: Value
-    leaf_weights: Value
-    leaf_targets: Value
-    roots: Value
-    members: Value | None
-    n_targets: int
-    aggregate: str
-    post_transform: str | None
+def split_rows(values: Sequence[float], rows: int) -> int:
+    """The width of a matrix of so many rows. Raises Problem where the numbers do not make one."""
+    if rows < 1 or not values or len(values) % rows:
+        raise Problem(f"{len(values)} coefficients do not make {rows} rows")
+    return len(values) // rows
 
 
-class TreeEnsemble(Node[TreeEnsembleConfig]):
-    """An ensemble of decision trees; its tables become constants of the model."""
-
-    domain, since = "ai.onnx.ml", (5,)
-
-    @classmethod
-    def read(cls, a: Attributes) -> TreeEnsembleConfig:
-        splits, modes = a.tensor("nodes_splits"), tuple(int(m) for m in a.tensor("nodes_modes").list())
-        count = splits.size
-        columns = [
-            a.ints("nodes_featureids"),
-            modes,
-            a.ints("nodes_truenodeids"),
-            a.ints("nodes_falsenodeids"),
-            a.ints("nodes_trueleafs"),
-            a.ints("nodes_falseleafs"),
-            a.ints("nodes_missing_value_tracks_true", (0,) * count),
-        ]
-        a.has("nodes_hitrates")
-        weights, targets, roots = a.tensor("leaf_weights"), a.ints("leaf_targetids"), a.ints("tree_roots")
-        if any(len(c) != count for c in columns) or weights.size != len(targets):
-            raise Problem("the tables of a tree ensemble must have one entry a node, and one a leaf")
-        for true, false, true_leaf, false_leaf in zip(*columns[2:6], strict=True):
-            for where, leaf in ((true, true_leaf), (false, false_leaf)):
-                if not 0 <= where < (len(targets) if leaf else count):
-                    raise Problem(f"a tree refers to {'leaf' if leaf else 'node'} {where}, which does not exist")
-        n_targets = a.int("n_targets")
-        if any(not 0 <= r < count for r in roots) or any(not 0 <= t < n_targets for t in targets):
-            raise Problem("a tree's root or a leaf's target does not exist")
-        if any(not 0 <= m < 7 for m in modes):
-            raise Problem("a node's mode must be 0 to 6")
-        aggregate, transform = a.int("aggregate_function", 1), a.int("post_transform", 0)
-        if aggregate not in range(4) or transform not in range(5):
-            raise Problem(f"aggregate_function {aggregate} or post_transform {transform} does not exist")
-        rows = [v for row in zip(*columns, strict=True) for v in row]
-        return TreeEnsembleConfig(
-            splits,
-            Value(dtypes.int64, (count, len(columns)), Inline(struct.pack(f"<{len(rows)}q", *rows))),
-            weights,
-            ints_value(targets),
-            ints_value(roots),
-            a.tensor("membership_values") if a.has("membership_values") else None,
-            n_targets,
-            AGGREGATE[aggregate],
-            POST_TRANSFORM[transform],
-        )
-
-    def infer(self) -> tuple[Type, ...]:
-        x = self.tensor(0)
-        return (TensorType(x.dtype, (one_channel_or(x.shape, 0), self.config.n_targets)),)
-
-    def emit(self, e: Emitter) -> Emission:
-        c = self.config
-        return e.call(
-            "tree_ensemble",
-            e.x(0),
-            e.parameter("splits", c.splits),
-            e.parameter("nodes", c.nodes),
-            e.parameter("leaf_weights", c.leaf_weights),
-            e.parameter("leaf_targets", c.leaf_targets),
-            e.parameter("roots", c.roots),
-            c.n_targets,
-            aggregate=default(c.aggregate, "sum"),
-            post_transform=default(c.post_transform, None),
-            members=default(e.parameter("members", c.members) if c.members is not None else None, None),
-        )
+def rows_of(node: Node[Any]) -> Dim:
+    """How many rows input 0 has; a vector is one."""
+    shape = node.shape(0)
+    return 1 if shape is not None and len(shape) < 2 else one_channel_or(shape, 0)
 
 
-Family = ArrayFeatureExtractor | Binarizer | TreeEnsemble
+def matrix(node: Node[Any], e: Emitter) -> Expr:
+    """Input 0 as a float32 matrix, a row for each sample."""
+    x = e.x(0)
+    if node.dtype(0) is not dtypes.float32:
+        x = e.call("cast", x, dtypes.float32)
+    return e.method(x, "reshape", (1, -1)) if node.tensor(0).rank == 1 else x
+
+
+def check_features(node: Node[Any], features: int) -> None:
+    """Raise Problem where input 0 is known to have another number of columns."""
+    found = one_channel_or(node.shape(0), -1)
+    if isinstance(found, int) and found != features:
+        raise Problem(f"its input has {found} features, its coefficients are for {features}")
+
+
+def linear(e: Emitter, x: Expr, coefficients: Sequence[float], rows: int, bias: Sequence[float]) -> Expr:
+    """x through a dense layer whose outputs are the rows of coefficients."""
+    features = split_rows(coefficients, rows)
+    if bias and len(bias) != rows:
+        raise Problem(f"{len(bias)} intercepts for {rows} rows of coefficients")
+    weights = {
+        "weight": transposed(floats_value(coefficients, (rows, features))),
+        "bias": floats_value(bias, (rows,)) if bias else None,
+    }
+    layer = e.layer("Linear", features, rows, weights=weights, **({} if bias else {"bias": False}))
+    return e.apply(layer, x)
+
+
+def transformed(e: Emitter, scores: Expr, transform: str | None) -> Expr:
+    return scores if transform is None else e.call(transform, scores)
+
+
+def labelled(e: Emitter, index: Expr, labels: Labels) -> Expr:
+    """The labels at positions: a look-up, unless the labels are the positions."""
+    if labels == tuple(range(len(labels))):
+        return index
+    if isinstance(labels[0], str):
+        keys = tuple(range(len(labels)))
+        return e.call("label_encode", index, keys=keys, values=labels, default="", dtype=dtypes.string)
+    return e.call("take", e.create("asarray", List(tuple(map(lift, labels)))), index)
+
+
+def best(e: Emitter, scores: Expr, labels: Labels) -> Expr:
+    """The label of the highest score of each row."""
+    return labelled(e, e.call("argmax", scores, axis=-1), labels)
+
+
+def positive(e: Emitter, score: Expr, labels: Labels, threshold: float = 0.0) -> Expr:
+    """The second of two labels where the only score of a row is over the threshold, else the first."""
+    over = e.call("cast", Binary(">", score, lift(threshold)), dtypes.int64)
+    return labelled(e, e.method(over, "reshape", (-1,)), labels)
+
+
+def both_sides(e: Emitter, score: Expr, transform: str | None, opposite: bool) -> Expr:
+    """The scores (rows, 2) of two classes that one score decides about: its opposite, or what is missing to 1, and it.
+
+    A sigmoid is of the opposite. Softmax changes nothing here, as in onnxruntime.
+    """
+    turned = transform == "sigmoid" or opposite
+    other = Unary("-", score) if turned else Binary("-", lift(1.0), score)
+    two = e.call("concat", List((other, score)), axis=-1)
+    return transformed(e, two, transform if transform in ("sigmoid", "probit") else None)
+
+
+def class_types(node: Node[Any], labels: Labels, columns: Dim) -> tuple[TensorType, TensorType]:
+    """The types of a classifier's labels and scores."""
+    rows = rows_of(node)
+    return TensorType(labels_dtype(labels), (rows,)), TensorType(dtypes.float32, (rows, columns))

@@ -70,7 +70,7 @@ def result_dtype(e: Emitter, i: int) -> DType | None:
 class QuantizeLinear(Node[QuantizeConfig]):
     """x / scale + zero point, rounded and cut to the range of the zero point's dtype."""
 
-    since, static = (10, 13, 19, 21, 23, 24, 25), (1, 2)
+    since, static = (10, 13, 19, 21, 23, 24, 25, 28), (1, 2)
 
     @classmethod
     def read(cls, a: Attributes) -> QuantizeConfig:
@@ -101,7 +101,7 @@ class QuantizeLinear(Node[QuantizeConfig]):
 class DequantizeLinear(Node[QuantizeConfig]):
     """(x - zero point) * scale."""
 
-    since, static = (10, 13, 19, 21, 23, 24, 25), (1, 2)
+    since, static = (10, 13, 19, 21, 23, 24, 25, 28), (1, 2)
 
     @classmethod
     def read(cls, a: Attributes) -> QuantizeConfig:

@@ -167,14 +167,14 @@ class ReduceL2(Reduction):
 
 
 class ReduceLogSum(Reduction):
-    since = (1, 11, 13, 18)
+    since = (1, 11, 13, 18, 28)
 
     def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
         return e.call("log", total(e, "sum", x, axis, self))
 
 
 class ReduceLogSumExp(Reduction):
-    since = (1, 11, 13, 18)
+    since = (1, 11, 13, 18, 28)
 
     def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
         return e.call("logsumexp", x, **axis_argument(axis), **self.keep())

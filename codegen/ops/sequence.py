@@ -196,7 +196,7 @@ class OptionalConfig:
 class Optional(Node[OptionalConfig]):
     """The input, or None where there is none."""
 
-    since = (15,)
+    since = (15, 28)
 
     @classmethod
     def read(cls, a: Attributes) -> OptionalConfig:
@@ -217,7 +217,7 @@ class Optional(Node[OptionalConfig]):
 class OptionalGetElement(Plain):
     """The value of an optional, which is not None; from opset 18 on also of what is no optional."""
 
-    since = (15, 18)
+    since = (15, 18, 28)
 
     def infer(self) -> tuple[Type, ...]:
         t = self.type(0)
@@ -228,7 +228,7 @@ class OptionalGetElement(Plain):
 
 
 class OptionalHasElement(Plain):
-    since = (15, 18)
+    since = (15, 18, 28)
 
     def infer(self) -> tuple[Type, ...]:
         return (ScalarType(dtypes.bool),)

@@ -23,7 +23,7 @@ class UniqueConfig:
 class Unique(Node[UniqueConfig]):
     """The different elements (or slices along an axis), where each first stands, the inverse map, and counts."""
 
-    since = (11,)
+    since = (11, 28)
 
     @classmethod
     def read(cls, a: Attributes) -> UniqueConfig:
@@ -52,7 +52,7 @@ class EinsumConfig:
 class Einsum(Node[EinsumConfig]):
     """Any sum of products of axes, by its equation."""
 
-    since = (12,)
+    since = (12, 28)
 
     @classmethod
     def read(cls, a: Attributes) -> EinsumConfig:

@@ -16,7 +16,7 @@ from emberlet.dtypes import DType
 from onnx import GraphProto, TensorProto, TypeProto, ValueInfoProto
 
 from ..ir.problem import Problem, quoted
-from ..ir.types import AbsentType, Dim, OptionalType, SequenceType, TensorType, Type, refine
+from ..ir.types import AbsentType, Dim, MapType, OptionalType, SequenceType, TensorType, Type, refine
 from ..ir.value import Buffer, Inline, Source, Stored, Text, Value
 from ..ops.attributes import DTYPES
 
@@ -61,6 +61,11 @@ class Values:
             return SequenceType(self.type(proto.sequence_type.elem_type))
         if kind == "optional_type":
             return OptionalType(self.type(proto.optional_type.elem_type))
+        if kind == "map_type":
+            value = self.type(proto.map_type.value_type)
+            if not isinstance(value, TensorType):
+                raise Problem("a map whose values are no tensors is not supported")
+            return MapType(dtype_of(proto.map_type.key_type), value.dtype)
         if kind is None:
             return AbsentType()
         raise Problem(f"values of kind {kind} are not supported")

@@ -4,6 +4,7 @@ import math
 
 from ..errors import ShapeError
 from .operands import floating
+from .scores import probit_of
 
 _INF = float("inf")  # math.inf is missing on some ports
 
@@ -23,7 +24,17 @@ _MEMBER = 6
 
 
 def tree_ensemble(
-    x, splits, nodes, leaf_weights, leaf_targets, roots, n_targets, aggregate="sum", post_transform=None, members=None
+    x,
+    splits,
+    nodes,
+    leaf_weights,
+    leaf_targets,
+    roots,
+    n_targets,
+    aggregate="sum",
+    post_transform=None,
+    members=None,
+    leaf_starts=None,
 ):
     """Sum, average, smallest or largest of the leaves that the trees reach: x (rows, features) -> (rows, n_targets).
 
@@ -31,7 +42,8 @@ def tree_ensemble(
     4 ==, 5 !=, 6 member), node or leaf for true and for false, whether that is a leaf, whether NaN counts as true;
     leaf_weights and leaf_targets: one entry a leaf; roots: first node of each tree; members: the sets of the mode-6
     nodes in the order in which the trees are walked, each ended by a NaN. post_transform: None, "softmax", "logistic",
-    "softmax_zero" or "probit".
+    "softmax_zero" or "probit". leaf_starts (leaves + 1,): leaf i has the entries from leaf_starts[i] to
+    leaf_starts[i + 1], several, one or none, instead of entry i.
     """
     x = floating(x)
     if x.ndim != 2:
@@ -40,19 +52,21 @@ def tree_ensemble(
     weights, targets, roots = leaf_weights.tolist(), leaf_targets.tolist(), roots.tolist()
     if members is not None:
         _give_sets(table, splits, roots, members.tolist())
+    starts = None if leaf_starts is None else leaf_starts.tolist()
     out = []
     for row in x.tolist():
         start = _INF if aggregate == "min" else -_INF if aggregate == "max" else 0.0
         scores = [start] * n_targets
         for root in roots:
             leaf = _leaf(table, splits, root, row)
-            target, weight = targets[leaf], weights[leaf]
-            if aggregate == "min":
-                scores[target] = min(scores[target], weight)
-            elif aggregate == "max":
-                scores[target] = max(scores[target], weight)
-            else:
-                scores[target] += weight
+            for entry in (leaf,) if starts is None else range(starts[leaf], starts[leaf + 1]):
+                target, weight = targets[entry], weights[entry]
+                if aggregate == "min":
+                    scores[target] = min(scores[target], weight)
+                elif aggregate == "max":
+                    scores[target] = max(scores[target], weight)
+                else:
+                    scores[target] += weight
         if aggregate == "average":
             scores = [s / len(roots) for s in scores]
         out += _transformed([0.0 if s in (_INF, -_INF) else s for s in scores], post_transform)
@@ -112,19 +126,5 @@ def _transformed(scores, kind):
     if kind == "logistic":
         return [1 / (1 + math.exp(-s)) if s >= 0 else math.exp(s) / (1 + math.exp(s)) for s in scores]
     if kind == "probit":
-        return [_probit(s) for s in scores]
+        return [probit_of(s) for s in scores]
     return scores
-
-
-def _probit(p):
-    """The inverse of the normal distribution function, by bisection of erf."""
-    if not 0 < p < 1:
-        return -_INF if p == 0 else _INF if p == 1 else float("nan")
-    low, high = -40.0, 40.0
-    for _ in range(100):
-        middle = (low + high) / 2
-        if 0.5 * (1 + math.erf(middle / math.sqrt(2))) < p:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2

@@ -1,0 +1,335 @@
+"""Operators of ai.onnx.ml: the generated code against onnxruntime, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from emberlet.codegen import load
+from emberlet.codegen.onnx_backend import to_array, to_tensor
+from emberlet.errors import IndexingError, ModelError
+from onnx import helper
+from support.onnx_models import assert_same, expected, source
+
+RANDOM = np.random.default_rng(3)
+X = RANDOM.normal(size=(12, 4)).astype(np.float32)
+TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO")
+Array = np.ndarray[Any, Any]
+
+
+def one_node(op: str, inputs: list[Array], outputs: int = 1, version: int = 3, **attributes: Any) -> onnx.ModelProto:
+    names, results = [f"x{i}" for i in range(len(inputs))], [f"y{i}" for i in range(outputs)]
+    node = helper.make_node(op, names, results, domain="ai.onnx.ml", **attributes)
+    types = [8 if x.dtype.kind in "OU" else helper.np_dtype_to_tensor_dtype(x.dtype) for x in inputs]
+    infos = [helper.make_tensor_value_info(n, t, x.shape) for n, t, x in zip(names, types, inputs, strict=True)]
+    graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info(r) for r in results])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", version)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def run(model: onnx.ModelProto, *inputs: Any, backend: str = "numpy") -> list[Any]:
+    out = load(model, backend)(*(to_tensor(x, backend) for x in inputs))
+    return [to_array(o) for o in (out if isinstance(out, tuple) else (out,))]
+
+
+def check(op: str, *inputs: Array, outputs: int = 1, atol: float = 1e-5, **attributes: Any) -> None:
+    model = one_node(op, list(inputs), outputs, **attributes)
+    want = expected(model, {f"x{i}": x for i, x in enumerate(inputs)})
+    for backend in ("numpy", "python"):
+        for got, right in zip(run(model, *inputs, backend=backend), want, strict=True):
+            if right.dtype == object:
+                assert got.tolist() == right.tolist()
+            else:
+                assert_same([got], [right], atol)
+
+
+# -- features ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32])
+def test_scaler(dtype: type) -> None:
+    x: Array = (X * 3).astype(dtype)
+    check("Scaler", x, offset=[0.5], scale=[2.0])
+    check("Scaler", x, offset=[0.5, 1.0, -2.0, 0.0], scale=[2.0, 0.5, 1.5, 1.0])
+    check("Scaler", x[0], offset=[0.5, 1.0, -2.0, 0.0], scale=[2.0, 0.5, 1.5, 1.0])
+
+
+@pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])
+def test_normalizer(norm: str) -> None:
+    x = X.copy()
+    x[2] = 0
+    for given in (x, x[1], np.rint(x * 5).astype(np.int64)):
+        check("Normalizer", given, norm=norm)
+
+
+def test_imputer() -> None:
+    x = X.copy()
+    x[1, 2] = x[3, 0] = np.nan
+    check("Imputer", x, imputed_value_floats=[7.0], replaced_value_float=float("nan"))
+    check("Imputer", x, imputed_value_floats=[7.0, 8.0, 9.0, 1.0], replaced_value_float=float("nan"))
+    check("Imputer", np.rint(X).astype(np.int64), imputed_value_int64s=[7, 8, 9, 10], replaced_value_int64=-1)
+
+
+def test_features_side_by_side() -> None:
+    check("FeatureVectorizer", X, X[:, :2] * 2, inputdimensions=[4, 2])
+    check("FeatureVectorizer", np.rint(X).astype(np.int64), inputdimensions=[4])
+    cut = run(one_node("FeatureVectorizer", [X, X], inputdimensions=[2, 6]), X, X)[0]
+    assert_same([cut], [np.concatenate([X[:, :2], X, np.zeros((12, 2), np.float32)], 1)])
+
+
+def test_one_hot_encoder() -> None:
+    check("OneHotEncoder", np.array([[1, 5], [2, 1]]), cats_int64s=[1, 2, 3])
+    check("OneHotEncoder", np.array([1.0, 2.5, 9.0], np.float32), cats_int64s=[1, 2, 3])
+    check("OneHotEncoder", np.array(["a", "c"], object), cats_strings=["a", "b"])
+    strict = load(one_node("OneHotEncoder", [np.array([1, 9])], cats_int64s=[1, 2], zeros=0), "numpy")
+    assert strict(to_tensor(np.array([2, 1]), "numpy")).tolist() == [[0, 1], [1, 0]]
+    with pytest.raises(IndexingError, match="9 is none of its 2 categories"):
+        strict(to_tensor(np.array([1, 9]), "numpy"))
+
+
+def test_category_mapper_both_ways() -> None:
+    tables: dict[str, Any] = {"cats_int64s": [3, 5], "cats_strings": ["three", "five"]}
+    check("CategoryMapper", np.array(["five", "six", "three"], object), default_int64=-7, **tables)
+    check("CategoryMapper", np.array([5, 3, 9]), default_string="none", **tables)
+
+
+def with_maps(op: str, key: int, value: int, to: int, **attributes: Any) -> onnx.ModelProto:
+    node = helper.make_node(op, ["x"], ["y"], domain="ai.onnx.ml", **attributes)
+    kind = helper.make_map_type_proto(key, helper.make_tensor_type_proto(value, []))
+    graph = helper.make_graph(
+        [node], "g", [helper.make_value_info("x", kind)], [helper.make_tensor_value_info("y", to, None)]
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def test_dictionaries_become_rows() -> None:
+    cases: list[tuple[onnx.ModelProto, dict[Any, Any]]] = [
+        (with_maps("DictVectorizer", 8, 1, 1, string_vocabulary=["a", "b", "c"]), {"b": 2.5, "a": 1.0}),
+        (with_maps("DictVectorizer", 7, 1, 1, int64_vocabulary=[4, 2]), {2: 0.5, 9: 1.0}),
+        (with_maps("CastMap", 7, 1, 1), {3: 1.5, 1: 2.5}),
+        (with_maps("CastMap", 7, 1, 7, cast_to="TO_INT64"), {3: 1.5, 1: 2.5}),
+        (with_maps("CastMap", 7, 1, 1, map_form="SPARSE", max_map=4), {3: 1.5, 1: 2.5}),
+    ]
+    for model, given in cases:  # onnxruntime's Python API knows only dicts of floats
+        assert_same(run(model, given), expected(model, {"x": given}))  # type: ignore[dict-item]
+    words = {3: "1.5", 1: "2"}
+    assert_same(run(with_maps("CastMap", 7, 8, 1), words), [np.array([[2, 1.5]], np.float32)])
+    assert run(with_maps("CastMap", 7, 1, 8, cast_to="TO_STRING"), {3: 1.5, 1: 2.0})[0].tolist() == [["2.0", "1.5"]]
+    assert run(with_maps("DictVectorizer", 8, 7, 7, string_vocabulary=["a", "b"]), {"b": 3})[0].tolist() == [[0, 3]]
+    with pytest.raises(IndexingError, match="the key 9 is outside"):
+        run(with_maps("CastMap", 7, 1, 1, map_form="SPARSE", max_map=4), {9: 1.5})
+
+
+def test_a_map_for_each_row() -> None:
+    for labels in ({"classlabels_int64s": [4, 5, 6, 7]}, {"classlabels_strings": ["a", "b", "c", "d"]}):
+        model = one_node("ZipMap", [X], **labels)
+        (got,), (want,) = run(model, X), expected(model, {"x0": X})
+        assert [list(m) for m in got] == [list(m) for m in want]
+        np.testing.assert_allclose([list(m.values()) for m in got], [list(m.values()) for m in want])
+
+
+# -- models -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_linear_models(transform: str) -> None:
+    weights = RANDOM.normal(size=12).tolist()
+    three: dict[str, Any] = {"coefficients": weights, "intercepts": [0.1, -0.2, 0.3], "post_transform": transform}
+    if transform != "LOGISTIC":  # onnxruntime makes two columns of a single target there
+        check("LinearRegressor", X, coefficients=weights[:4], intercepts=[0.5], post_transform=transform)
+    check("LinearRegressor", X, targets=3, **three)
+    check("LinearClassifier", X, outputs=2, classlabels_ints=[5, 0, 9], **three)
+    check("LinearClassifier", X, outputs=2, classlabels_ints=[0, 1, 2], **three)
+    check("LinearClassifier", X, outputs=2, classlabels_strings=["a", "b", "c"], **three)
+    check("LinearClassifier", np.rint(X * 3).astype(np.int64), outputs=2, classlabels_ints=[0, 1, 2], **three)
+    two: dict[str, Any] = {"coefficients": weights[:4], "intercepts": [0.1], "post_transform": transform}
+    check("LinearClassifier", X, outputs=2, classlabels_ints=[5, 7], **two)
+    check("LinearClassifier", X, outputs=2, classlabels_strings=["no", "yes"], **two)
+
+
+def test_probit_is_the_inverse_of_the_normal_distribution() -> None:
+    """onnxruntime approximates it to two digits."""
+    from statistics import NormalDist
+
+    model = one_node("LinearRegressor", [X[:, :1]], coefficients=[1.0], post_transform="PROBIT")
+    chances = np.array([[0.02], [0.5], [0.9]], np.float32)
+    want = np.array([[NormalDist().inv_cdf(float(p))] for p in chances[:, 0]], np.float32)
+    assert_same(run(model, chances), [want])
+
+
+def test_a_linear_classifier_reads_as_one() -> None:
+    model = one_node("LinearClassifier", [X], 2, coefficients=[1.0] * 12, intercepts=[0.0, 1.0, 2.0],
+                     classlabels_strings=["a", "b", "c"], post_transform="SOFTMAX")  # fmt: skip
+    text = source(model)
+    assert "scores = self.linear1(x0)" in text
+    assert "F.softmax(scores)" in text
+
+
+def svm(kernel: str, classes: int, proba: bool = False, **attributes: Any) -> dict[str, Any]:
+    counts = [2, 3, 2, 4][:classes]
+    vectors, pairs = sum(counts), classes * (classes - 1) // 2
+    random = np.random.default_rng(classes)
+    out: dict[str, Any] = {
+        "kernel_type": kernel,
+        "kernel_params": [0.4, 0.7, 2.0],
+        "coefficients": random.normal(size=(classes - 1) * vectors).tolist(),
+        "support_vectors": random.normal(size=vectors * 4).tolist(),
+        "vectors_per_class": counts,
+        "rho": random.normal(size=pairs, scale=0.2).tolist(),
+        "classlabels_ints": list(range(classes)),
+    }
+    if proba:
+        out.update(prob_a=(-1 - random.random(pairs)).tolist(), prob_b=random.normal(size=pairs, scale=0.1).tolist())
+    return {**out, **attributes}
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+@pytest.mark.parametrize("classes", [2, 3, 4])
+@pytest.mark.parametrize("proba", [False, True], ids=["decisions", "probabilities"])
+def test_support_vectors_that_classify(kernel: str, classes: int, proba: bool) -> None:
+    check("SVMClassifier", X, outputs=2, atol=1e-4, **svm(kernel, classes, proba))
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_transforms_of_decisions(transform: str) -> None:
+    for classes in (2, 3):
+        check("SVMClassifier", X, outputs=2, atol=1e-4, **svm("RBF", classes, post_transform=transform))
+
+
+def test_support_vectors_with_labels_that_are_words_and_without_vectors() -> None:
+    words = svm("RBF", 3)
+    words["classlabels_strings"] = ["a", "b", "c"]
+    del words["classlabels_ints"]
+    check("SVMClassifier", X, outputs=2, **words)
+    check("SVMClassifier", X, outputs=2, coefficients=RANDOM.normal(size=12).tolist(), rho=[0.25], kernel_type="LINEAR",
+          kernel_params=[0.0, 0.0, 0.0], classlabels_ints=[4, 2, 7])  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+def test_support_vectors_that_regress(kernel: str) -> None:
+    given: dict[str, Any] = {"kernel_type": kernel, "kernel_params": [0.4, 0.7, 3.0], "rho": [0.3]}
+    given.update(coefficients=RANDOM.normal(size=5).tolist(), support_vectors=RANDOM.normal(size=20).tolist())
+    check("SVMRegressor", X, n_supports=5, **given)
+    check("SVMRegressor", X, n_supports=5, one_class=1, **given)
+    check(
+        "SVMRegressor",
+        X,
+        coefficients=RANDOM.normal(size=4).tolist(),
+        rho=[0.1],
+        kernel_type="LINEAR",
+        kernel_params=[0.0, 0.0, 0.0],
+    )
+
+
+# -- trees ------------------------------------------------------------------------------------------------------------
+
+
+def forest(what: str, targets: list[int], positive: bool, entries: int = 1, trees: int = 3) -> dict[str, Any]:
+    """Complete trees of depth 2 with every mode, and one tree of a leaf alone."""
+    random = np.random.default_rng(len(targets))
+    modes = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+    out: dict[str, Any] = {f"nodes_{k}": [] for k in ("treeids", "nodeids", "featureids", "modes", "values")}
+    out.update({f"nodes_{k}": [] for k in ("truenodeids", "falsenodeids", "missing_value_tracks_true")})
+    out.update({f"{what}_{k}": [] for k in ("treeids", "nodeids", "ids", "weights")})
+    for tree in range(trees + 1):
+        for node in range(7 if tree < trees else 1):
+            leaf = node > 2 or tree == trees
+            row = [tree, node, int(random.integers(4)), "LEAF" if leaf else modes[(tree * 3 + node) % 6]]
+            row += [0.0 if leaf else float(random.normal()), 0 if leaf else 2 * node + 1, 0 if leaf else 2 * node + 2]
+            for key, value in zip(list(out)[:7], [*row], strict=True):
+                out[key].append(value)
+            # To onnxruntime NaN differs from everything, whatever this flag says.
+            out["nodes_missing_value_tracks_true"].append(int(row[3] == "BRANCH_NEQ" or random.integers(2)))
+            for target in random.permutation(targets)[:entries].tolist() if leaf else ():
+                weight = float(random.random() / trees if positive else random.normal())
+                for key, value in zip(
+                    ("treeids", "nodeids", "ids", "weights"), (tree, node, target, weight), strict=True
+                ):
+                    out[f"{what}_{key}"].append(value)
+    return out
+
+
+GAPS = np.where(RANDOM.random(X.shape) < 0.2, np.nan, X).astype(np.float32)
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+def test_forests_that_regress(aggregate: str) -> None:
+    check("TreeEnsembleRegressor", GAPS, n_targets=1, aggregate_function=aggregate, **forest("target", [0], False))
+    for entries in (1, 2):
+        given = forest("target", [0, 1], False, entries)
+        check("TreeEnsembleRegressor", X, n_targets=2, aggregate_function=aggregate, **given)
+    if aggregate == "SUM":
+        check("TreeEnsembleRegressor", X, n_targets=2, base_values=[0.5, -1.0], **forest("target", [0, 1], False, 2))
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("positive", [True, False])
+def test_forests_that_classify(transform: str, positive: bool) -> None:
+    labels: dict[str, Any] = {"classlabels_int64s": [5, 7, 9], "post_transform": transform}
+    check("TreeEnsembleClassifier", GAPS, outputs=2, **forest("class", [0, 1, 2], positive, 3), **labels)
+    two: dict[str, Any] = {"classlabels_int64s": [5, 7], "post_transform": transform}
+    check("TreeEnsembleClassifier", X, outputs=2, **forest("class", [0], positive), **two)
+    check("TreeEnsembleClassifier", X, outputs=2, base_values=[0.2], **forest("class", [0], positive), **two)
+    words: dict[str, Any] = {"classlabels_strings": ["no", "yes"], "post_transform": transform}
+    check("TreeEnsembleClassifier", X, outputs=2, **forest("class", [0], positive), **words)
+
+
+def test_two_classes_with_leaves_for_both_have_the_label_of_the_higher() -> None:
+    """onnxruntime returns 0 and 1 there whatever the labels are; ONNX's reference does as here."""
+    from onnx.reference import ReferenceEvaluator
+
+    model = one_node("TreeEnsembleClassifier", [X], 2, **forest("class", [0, 1], True, 2), classlabels_int64s=[5, 7])
+    want: Any = ReferenceEvaluator(model).run(None, {"x0": X})
+    assert_same(run(model, X), want)
+
+
+def test_a_forest_of_doubles_and_tensors() -> None:
+    given = forest("target", [0, 1], False)
+    for key in ("nodes_values", "target_weights"):
+        given[key + "_as_tensor"] = helper.make_tensor(key, 11, [len(given[key])], given.pop(key))
+    check("TreeEnsembleRegressor", X.astype(np.float64), n_targets=2, **given)
+
+
+# -- what cannot be ---------------------------------------------------------------------------------------------------
+
+
+def test_trees_that_go_round_or_nowhere_are_refused() -> None:
+    given = forest("target", [0], False)
+    ring = {**given, "nodes_truenodeids": [0, *given["nodes_truenodeids"][1:]]}
+    with pytest.raises(ModelError, match="a tree goes round in circles"):
+        load(one_node("TreeEnsembleRegressor", [X], n_targets=1, **ring))
+    nowhere = {**given, "nodes_truenodeids": [99, *given["nodes_truenodeids"][1:]]}
+    with pytest.raises(ModelError, match="tree 0 refers to node 99, which does not exist"):
+        load(one_node("TreeEnsembleRegressor", [X], n_targets=1, **nowhere))
+    newer: dict[str, Any] = {
+        "nodes_splits": helper.make_tensor("s", 1, [1], [0.5]),
+        "nodes_modes": helper.make_tensor("m", 2, [1], [0]),
+        "leaf_weights": helper.make_tensor("w", 1, [1], [1.0]),
+        **{f"nodes_{k}": [0] for k in ("featureids", "truenodeids", "falsenodeids", "trueleafs")},
+        **{"nodes_falseleafs": [1], "leaf_targetids": [0], "tree_roots": [0], "n_targets": 1},
+    }
+    with pytest.raises(ModelError, match="a tree goes round in circles"):
+        load(one_node("TreeEnsemble", [X], version=5, **newer))
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "problem"),
+    [
+        ("Scaler", {"offset": [1.0, 2.0], "scale": [1.0]}, "offset has 2 numbers for 4 features"),
+        ("Imputer", {}, "has 0 values of float32"),
+        ("LinearRegressor", {"coefficients": [1.0] * 3}, "its input has 4 features, its coefficients are for 3"),
+        ("LinearClassifier", {"coefficients": [1.0] * 8}, "has neither classlabels_ints nor classlabels_strings"),
+        ("LinearClassifier", {"coefficients": [1.0] * 4, "classlabels_ints": [3]}, "the only label is 3"),
+        ("SVMRegressor", {"coefficients": [1.0], "rho": [1.0, 2.0]}, "2 rho"),
+        ("OneHotEncoder", {"cats_strings": ["a"]}, "its categories are no values of a tensor of float32"),
+        ("ZipMap", {"classlabels_int64s": [1]}, "1 labels for 4 columns"),
+        ("DictVectorizer", {"int64_vocabulary": [1]}, "its input is no map"),
+    ],
+)
+def test_what_does_not_fit_is_refused(op: str, attributes: dict[str, Any], problem: str) -> None:
+    outputs = 2 if op.endswith("Classifier") else 1
+    with pytest.raises(ModelError, match=problem):
+        load(one_node(op, [X], outputs, **attributes))
