@@ -1,98 +1,30 @@
 """The GPU: matrix products and whole models beside tinygrad's WebGPU, dispatches, and the host's cost of a call.
 
-Both run on the same adapter in the same minutes, in turns, the best of many calls counts, and every call ends with the
-result on the host. Writes benches/results/gpu.md. `--peer` is what the tinygrad process itself runs.
+All run on the same adapter in the same minutes, in turns, the best of many calls counts, and every call ends with the
+result on the host. Writes benches/results/gpu.md; on a real GPU gpu-NAME.md, with large products as a share of what the
+device's arithmetic reaches and large models, beside tinygrad and torch (where this Python, or --torch's, has it).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
+import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _gpu_models import large_models, matrices, model_input, models
+from _gpu_peers import Peer, best, tinygrad_peer
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benches" / "results" / "gpu.md"
+RESULTS = ROOT / "benches" / "results"
 SIZES = (256, 512, 1024)
+LARGE_SIZES = (1024, 2048, 4096, 8192)
 ROUNDS = 3
-
-
-def models() -> dict[str, Path]:
-    """The models there are, by name: SqueezeNet, and mnist.onnx where the shared folder is."""
-    found = {"squeezenet": squeezenet()}
-    shared = ROOT.parent / "shared" / "models" / "mnist.onnx"
-    if shared.is_file():
-        found = {"mnist": shared, **found}
-    return found
-
-
-def squeezenet() -> Path:
-    """onnx's light SqueezeNet, which has constants for weights (a compiler may fold those away), with random ones."""
-    path = ROOT / ".cache" / "bench" / "squeezenet.onnx"
-    if path.is_file():
-        return path
-    import onnx
-
-    light = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
-    model = onnx.load(light)
-    random = np.random.default_rng(0)
-    shapes = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
-    kept = []
-    for node in model.graph.node:
-        if node.op_type != "ConstantOfShape":
-            kept.append(node)
-            continue
-        shape = [int(d) for d in shapes[node.input[0]]]
-        scale = (2 / max(1, int(np.prod(shape[1:])))) ** 0.5
-        weights = (random.standard_normal(shape) * scale).astype(np.float32)
-        model.graph.initializer.append(onnx.numpy_helper.from_array(weights, node.output[0]))
-    held = [t for t in model.graph.initializer if not t.name.endswith("__SHAPE")]
-    given = [i for i in model.graph.input if not i.name.endswith("__SHAPE")]
-    del model.graph.input[:]
-    model.graph.input.extend(given)
-    del model.graph.initializer[:]
-    model.graph.initializer.extend(held)
-    del model.graph.node[:]
-    model.graph.node.extend(kept)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    onnx.save(model, path)
-    return path
-
-
-def model_input(path: Path) -> tuple[str, Any]:
-    """The name of a model's one input, and a value for it."""
-    import onnx
-
-    graph = onnx.load(path, load_external_data=False).graph
-    held = {i.name for i in graph.initializer}
-    given = next(i for i in graph.input if i.name not in held)
-    shape = [d.dim_value or 1 for d in given.type.tensor_type.shape.dim]
-    return given.name, np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-
-
-def best(call: Callable[[], Any], seconds: float = 1.5, at_least: int = 4) -> float:
-    """The shortest of as many calls as fit into `seconds`."""
-    shortest = float("inf")
-    end = time.perf_counter() + seconds
-    count = 0
-    while count < at_least or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        shortest = min(shortest, time.perf_counter() - start)
-        count += 1
-    return shortest
-
-
-def matrices(n: int) -> tuple[Any, Any]:
-    random = np.random.default_rng(n)
-    return random.standard_normal((n, n)).astype(np.float32), random.standard_normal((n, n)).astype(np.float32)
+DISPATCHES = (8, 32, 100)
 
 
 # -- emberlet ---------------------------------------------------------------------------------------------------------
@@ -180,152 +112,167 @@ def host_cost(dispatches: int) -> tuple[float, float]:
         return result
 
     own = hand = float("inf")
-    for _ in range(4 * ROUNDS):
-        own = min(own, best(lambda: compiled(x), 0.25))
-        hand = min(hand, best(by_hand, 0.25))
+    for _ in range(500 * ROUNDS):  # one call each in turns: what else the machine does meets both
+        own = min(own, best(lambda: compiled(x), 0.0, 1))
+        hand = min(hand, best(by_hand, 0.0, 1))
     return own, hand
 
 
-# -- tinygrad ---------------------------------------------------------------------------------------------------------
+# -- beside others ----------------------------------------------------------------------------------------------------
 
 
-def serve_peer() -> None:
-    """In a process of its own: for every name read from standard input, the best time of that work in seconds."""
-    from tinygrad import Tensor, TinyJit  # type: ignore[attr-defined]
-    from tinygrad.nn.onnx import OnnxRunner
-
-    calls: dict[str, Callable[[], Any]] = {}
-    for n in SIZES:
-        a, b = (Tensor(x).realize() for x in matrices(n))
-        product = TinyJit(lambda a, b: (a @ b).realize())
-        calls[f"matmul {n}"] = lambda f=product, a=a, b=b: f(a, b).numpy()  # type: ignore[misc]
-
-    def prepare(path: Path) -> Callable[[], Any]:
-        label, value = model_input(path)
-        runner = OnnxRunner(str(path))
-        forward = TinyJit(lambda x: next(iter(runner({label: x}).values())).realize())
-        x = Tensor(value).realize()
-        return lambda: forward(x).numpy()
-
-    print(json.dumps("ready"), flush=True)
-    for line in sys.stdin:
-        name = line.strip()
-        try:
-            if name not in calls:
-                calls[name] = prepare(models()[name])
-            print(json.dumps(best(calls[name])), flush=True)
-        except Exception as error:
-            print(json.dumps(f"{type(error).__name__}: {error}"[:200]), flush=True)
-
-
-class Peer:
-    """tinygrad with DEV=WEBGPU, in a process of its own."""
-
-    def __init__(self) -> None:
-        import importlib.metadata
-
-        import pydawn  # type: ignore[import-untyped]
-
-        libraries = sorted((Path(pydawn.__file__).parent / "lib").glob(f"libwebgpu_dawn_{os.uname().machine}.so"))
-        environment = {**os.environ, "DEV": "WEBGPU", "WEBGPU_PATH": str(libraries[0])}
-        self.name = f"tinygrad {importlib.metadata.version('tinygrad')}"
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, "--peer"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
-        )  # fmt: skip
-        self._read()
-
-    def _read(self) -> Any:
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the {self.name} process ended with status {self.process.wait()}")
-        return json.loads(line)
-
-    def time(self, work: str) -> float | str:
-        assert self.process.stdin
-        self.process.stdin.write(work + "\n")
-        self.process.stdin.flush()
-        found: float | str = self._read()
-        return found
-
-    def close(self) -> None:
-        self.process.terminate()
-        self.process.wait()
-
-
-# -- the table --------------------------------------------------------------------------------------------------------
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peer", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--alone", action="store_true", help="without tinygrad")
-    options = parser.parse_args(argv)
-    if options.peer:
-        serve_peer()
-        return 0
-    calls, plans, adapter = own_calls()
-    peer = None if options.alone else Peer()
-    own: dict[str, float] = dict.fromkeys(calls, float("inf"))
-    other: dict[str, float | str] = dict.fromkeys(calls, float("inf"))
+def in_turns(
+    calls: dict[str, Callable[[], float]], peers: list[Peer], asked: Callable[[str], str]
+) -> dict[str, list[float | str]]:
+    """Per work the best seconds of emberlet, then of every peer (or what went wrong there). asked: a work's name to a
+    peer."""
+    found: dict[str, list[float | str]] = {work: [float("inf")] * (1 + len(peers)) for work in calls}
     for turn in range(ROUNDS):
         for work, call in calls.items():
-            own[work] = min(own[work], best(call))
-            theirs = other[work]
-            if peer and not isinstance(theirs, str):
-                found = peer.time(work)
-                other[work] = found if isinstance(found, str) else min(theirs, found)
-            print(f"turn {turn + 1}: {work}: {own[work] * 1e3:.2f} ms, {other[work]}", flush=True)
-    if peer:
-        peer.close()
-    costs = {n: host_cost(n) for n in (8, 32)}
-    write(adapter, peer.name if peer else "", own, other, plans, costs)
-    print(RESULTS.read_text())
-    return 0
+            for i, before in enumerate(found[work]):
+                if isinstance(before, float):
+                    now = peers[i - 1].time(asked(work)) if i else call()
+                    found[work][i] = min(before, now) if isinstance(now, float) else now
+            print(f"turn {turn + 1}: {work}: {', '.join(_milliseconds(t) for t in found[work])}", flush=True)
+    return found
 
 
-def write(
-    adapter: str,
-    peer: str,
-    own: dict[str, float],
-    other: dict[str, float | str],
-    plans: dict[str, dict[str, int]],
-    costs: dict[int, tuple[float, float]],
-) -> None:
+def _milliseconds(time: float | str) -> str:
+    return time if isinstance(time, str) else f"{time * 1e3:.3g}" if time < 1e-3 else f"{time * 1e3:.2f}"
+
+
+def _ratio(own: float | str, other: float | str) -> str:
+    return f"{other / own:.1f}" if isinstance(own, float) and isinstance(other, float) else ""
+
+
+def _row(*cells: Any) -> str:
+    return f"| {' | '.join(str(c) for c in cells)} |"
+
+
+def _header(*cells: str) -> list[str]:
+    return [_row(*cells), "|---|" + "---:|" * (len(cells) - 1)]
+
+
+def standard(peers: list[Peer]) -> list[str]:
+    """The lines about what is measured on every device."""
+    calls, plans, adapter = own_calls()
+    paths = models()
+    print(f"{adapter}; peers: {', '.join(f'{p.name} on {p.device}' for p in peers)}", flush=True)
+    found = in_turns(
+        {work: lambda c=call: best(c) for work, call in calls.items()},  # type: ignore[misc]
+        peers,
+        lambda work: str(paths.get(work, work)),
+    )
     lines = [
-        "# The GPU",
-        "",
         f"Adapter: {adapter}; {os.cpu_count()} cores.",
         "Milliseconds a call, result on the host, best of many; written by `python3 dev.py bench gpu`.",
         "",
-        f"| work | emberlet | {peer or 'peer'} | ratio | emberlet GFLOP/s |",
-        "|---|---:|---:|---:|---:|",
+        *_header("work", "emberlet", *[c for p in peers for c in (p.name, "ratio")], "emberlet GFLOP/s"),
     ]
-    for work, seconds in own.items():
-        theirs = other[work]
-        if isinstance(theirs, str) or theirs == float("inf"):
-            cells = [theirs if isinstance(theirs, str) else "", ""]
-        else:
-            cells = [f"{theirs * 1e3:.2f}", f"{theirs / seconds:.1f}"]
-        rate = f"{2 * int(work.split()[1]) ** 3 / seconds / 1e9:.1f}" if work.startswith("matmul") else ""
-        lines.append(f"| {work} | {seconds * 1e3:.2f} | {cells[0]} | {cells[1]} | {rate} |")
-    lines += ["", "| model | dispatches | kernels | bytes of temporaries |", "|---|---:|---:|---:|"]
-    for name, summary in plans.items():
-        lines.append(f"| {name} | {summary['dispatches']} | {summary['kernels']} | {summary['temporary_bytes']} |")
+    for work, (own, *others) in found.items():
+        beside = [c for other in others for c in (_milliseconds(other), _ratio(own, other))]
+        rate = f"{2 * int(work.split()[1]) ** 3 / own / 1e9:.1f}" if work.startswith("matmul") else ""  # type: ignore[operator]
+        lines.append(_row(work, _milliseconds(own), *beside, rate))
+    lines += ["", *_header("model", "dispatches", "kernels", "bytes of temporaries")]
+    lines += [_row(name, s["dispatches"], s["kernels"], s["temporary_bytes"]) for name, s in plans.items()]
     lines += [
         "",
         "The host's cost of a call: a chain of tiny kernels, compiled, and hand-written wgpu-py code that submits the",
         "same dispatches.",
         "",
-        "| dispatches | emberlet | by hand | ratio |",
-        "|---:|---:|---:|---:|",
+        *_header("dispatches", "emberlet", "by hand", "ratio"),
     ]
-    for n, (mine, hand) in costs.items():
-        lines.append(f"| {n} | {mine * 1e3:.3f} | {hand * 1e3:.3f} | {mine / hand:.2f} |")
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text("\n".join(lines) + "\n")
+    for n in DISPATCHES:
+        own, hand = host_cost(n)
+        lines.append(_row(n, f"{own * 1e3:.3f}", f"{hand * 1e3:.3f}", f"{own / hand:.2f}"))
+    return lines
+
+
+def on_real_gpu(backend: Any, peers: list[Peer], sizes: tuple[int, ...], small: bool) -> list[str]:
+    """The lines about what is measured on a real GPU. small: models that a device in software can finish."""
+    from _gpu_device import DTYPES, model, peak, product
+
+    peaks = {dtype: peak(backend, dtype) for dtype in DTYPES}
+    if peaks["float16"] is not None:
+        peaks["float16"] = max(p for p in peaks.values() if p)  # which its products could use
+    lines = [
+        "",
+        "Products whose operands and result stay on the device, many in a row: TFLOP/s. The peak is what a kernel of",
+    ]
+    lines += ["nothing but multiply-adds in registers reaches here; float16 is stored as such and computed in float32."]
+    lines += ["", *_header("product", "emberlet", "share of the peak", "peak", *[p.name for p in peers])]
+    for dtype in DTYPES:
+        limit = peaks[dtype]
+        if limit is None:
+            lines.append(_row(dtype, "this device has no float16", "", "", *["" for _ in peers]))
+            continue
+        for n in sizes:
+            own = product(backend, dtype, n, not small)
+            others = [p.time(f"product {dtype} {n}") for p in peers]
+            rates = [2 * n**3 / t if isinstance(t, float) else t for t in (own, *others)]
+            cells = [r if isinstance(r, str) else f"{r / 1e12:.3g}" for r in rates]
+            lines.append(
+                _row(f"{dtype} {n}", cells[0], f"{2 * n**3 / own / limit:.0%}", f"{limit / 1e12:.3g}", *cells[1:])
+            )
+            print(lines[-1], flush=True)
+    paths = large_models(small)
+    calls = {name: model(backend, path, not small) for name, path in paths.items()}
+    found = in_turns({name: c for name, (c, _) in calls.items()}, peers, lambda name: str(paths[name]))
+    lines += ["", "Milliseconds a call, float32, the result on the host, best of many.", ""]
+    lines += _header("model", "emberlet", "dispatches", *[c for p in peers for c in (p.name, "ratio")])
+    for name, (own_time, *theirs) in found.items():
+        beside = [c for t in theirs for c in (_milliseconds(t), _ratio(own_time, t))]
+        lines.append(_row(name, _milliseconds(own_time), calls[name][1]["dispatches"], *beside))
+    return lines
+
+
+def results_file(backend: Any, real: bool) -> Path:
+    """gpu.md, which is of a device in software; a real GPU has a file of its own."""
+    if not real:
+        return RESULTS / "gpu.md"
+    info = backend.device.raw.adapter_info
+    return RESULTS / f"gpu-{re.sub('[^a-z0-9]+', '-', (info['device'] or info['description']).lower()).strip('-')}.md"
+
+
+def started(make: Callable[[], Peer]) -> list[Peer]:
+    """A peer in a list, or none, told why."""
+    try:
+        return [make()]
+    except (RuntimeError, OSError, ImportError, IndexError) as error:
+        print(f"without a peer: {error}", flush=True)
+        return []
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--alone", action="store_true", help="without tinygrad and torch")
+    parser.add_argument("--tinygrad", default="WEBGPU", metavar="DEV", help="tinygrad's device (default: WEBGPU)")
+    parser.add_argument("--torch", default=sys.executable, metavar="PYTHON", help="a Python that has torch and onnx")
+    parser.add_argument("--as-real", action="store_true", help="measure what is for real GPUs, with small models")
+    parser.add_argument("--sizes", default="", metavar="N,N,…", help="of the large products (default: 1024 … 8192)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead of benches/results/gpu….md")
+    options = parser.parse_args(argv)
+    from emberlet.backend import get_backend
+
+    backend: Any = get_backend("wgpu")
+    real = not backend.options.software
+    peers = [] if options.alone else started(lambda: tinygrad_peer(options.tinygrad))
+    lines = ["# The GPU", "", *standard(peers)]
+    if real or options.as_real:
+        if not options.alone:
+            peers += started(lambda: Peer("torch", options.torch, {}))
+        lines[0] = f"# {backend.device.raw.adapter_info['device']}"
+        lines += ["", f"Peers: {'; '.join(f'{p.name} on {p.device}' for p in peers) or 'none'}."]
+        sizes = tuple(int(n) for n in options.sizes.split(",")) if options.sizes else LARGE_SIZES
+        lines += on_real_gpu(backend, peers, sizes, not real)
+    for peer in peers:
+        peer.close()
+    file = options.out or results_file(backend, real)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(lines) + "\n")
+    print(file.read_text())
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""What is measured on a real GPU: what its arithmetic reaches at most, large products, large models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from _gpu_models import matrices, model_input
+from _gpu_peers import best, in_a_row
+
+DTYPES = ("float32", "float16")
+# Chains of multiply-adds that do not wait for one another: enough to hide the latency of each.
+CHAINS = 16
+MULTIPLY_ADD = """{{ bindings }}
+
+@compute @workgroup_size({{ workgroup }})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let i = {{ flat }};
+    let factor = vec4<{{ type }}>({{ type }}(in0[0]));
+{{ start }}
+    for (var step = 0u; step < {{ steps }}u; step++) {
+{{ body }}
+    }
+    if (i < {{ count }}u) {
+        out[i] = f32(dot({{ total }}, factor));
+    }
+}
+"""
+
+
+def seconds_on_device(backend: Any, planned: Any, inputs: list[Any]) -> float:
+    """Seconds of the dispatches of a compiled function, of many runs in one submission; inputs are written once."""
+    raw = backend.device.raw
+    program = planned.program
+    program.prepare()
+    for (number, _), words in zip(program.inputs, planned.words(inputs), strict=True):
+        program.device.write(program.allocations[number], words)
+    output = program.allocations[program.results[0][0]].pages[0].gpu
+
+    def times(n: int) -> None:
+        encoder = raw.create_command_encoder()
+        run = encoder.begin_compute_pass()
+        for _ in range(n):
+            for pipeline, group, x, y, z in program.steps:
+                run.set_pipeline(pipeline)
+                run.set_bind_group(0, group)
+                run.dispatch_workgroups(x, y, z)
+        run.end()
+        raw.queue.submit([encoder.finish()])
+        raw.queue.read_buffer(output, 0, 4)  # waits
+
+    return in_a_row(times)
+
+
+def peak(backend: Any, dtype: str) -> float | None:
+    """FLOP/s of a kernel of nothing but multiply-adds in registers; None where the device has no such type."""
+    from emberlet import dtypes
+    from emberlet.wgpu_backend.compiled import compile
+
+    if dtype == "float16" and not backend.half:
+        return None
+    software = backend.options.software
+    invocations, steps = (1 << 10, 1 << 8) if software else (1 << 20, 1 << 9)
+    names = [f"a{c}" for c in range(CHAINS)]
+    type = "f16" if dtype == "float16" else "f32"
+    values = {
+        "type": type,
+        "steps": steps,
+        "start": "\n".join(f"    var {a} = factor * {type}({c}.125) + {type}(lane);" for c, a in enumerate(names)),
+        "body": "\n".join(f"        {a} = fma({a}, factor, factor);" for a in names),
+        "total": " + ".join(names),
+    }
+
+    def work(x: Any) -> Any:
+        groups = (invocations, 64)
+        return backend.launch("multiply_add", MULTIPLY_ADD, [x], dtypes.float32, (invocations,), groups, values)
+
+    x = backend.from_list([0.5] * 4, dtypes.float32, (4,))
+    planned = compile(work, x, backend=backend).planned()
+    return invocations * steps * CHAINS * 4 * 2 / seconds_on_device(backend, planned, [x])
+
+
+def product(backend: Any, dtype: str, n: int, tune: bool) -> float:
+    """Seconds of a product of two n * n matrices that stay on the device."""
+    from emberlet import dtypes
+    from emberlet.wgpu_backend.compiled import compile
+
+    host = backend.host
+    a, b = (host.from_bytes(x.tobytes(), dtypes.BY_NAME[dtype], x.shape) for x in matrices(n, dtype))
+    compiled = compile(lambda a, b: a @ b, a, b, backend=backend, tune=tune)
+    planned = compiled.planned()
+    try:
+        return seconds_on_device(backend, planned, [a, b])
+    finally:
+        planned.program.release()
+
+
+def model(backend: Any, path: Path, tune: bool) -> tuple[Callable[[], float], dict[str, int]]:
+    """(what measures a model's call with its result on the host, the summary of its plan)."""
+    import onnx
+    from emberlet import dtypes
+    from emberlet.codegen import load
+    from emberlet.wgpu_backend.compiled import compile
+
+    value = model_input(path)[1]
+    x = backend.host.from_bytes(value.tobytes(), dtypes.float32, value.shape)
+    compiled = compile(load(onnx.load(path), backend, name=path.stem), x, backend=backend, tune=tune)
+    compiled(x)
+    return lambda: best(lambda: compiled(x)), compiled.plan().summary()
