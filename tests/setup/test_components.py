@@ -30,6 +30,14 @@ def test_missing_component_fails_in_ci(sextant: Component, monkeypatch: pytest.M
         components.require("sextant")
 
 
+def test_a_component_is_missing_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    component = Component("sextant", "a sextant", lambda: "/a/sextant", "buy one", package="astrolabe_package")
+    monkeypatch.setitem(COMPONENTS, "sextant", component)
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="of no use without the package astrolabe_package"):
+        components.require("sextant")
+
+
 def test_what_belongs_to_no_checkout_skips_in_ci_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     monkeypatch.setattr(components, "SHARED", Path("/nowhere"))

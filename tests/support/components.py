@@ -7,6 +7,7 @@ Locally a test whose component is missing is skipped and says what to install; w
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import json
 import os
 import re
@@ -41,6 +42,7 @@ class Component:
             (fetched, not installed) or "" (nobody).
         apt: The system packages that hold it.
         essential: Whether CI fails without it.
+        package: The Python package that it is of no use without.
     """
 
     name: str
@@ -50,13 +52,16 @@ class Component:
     source: str = ""
     apt: tuple[str, ...] = ()
     essential: bool = True
+    package: str = ""
 
     def found(self) -> str:
         """Where it lies.
 
         Raises:
-            Missing: It is not installed.
+            Missing: It is not installed, or its package is not.
         """
+        if self.package and importlib.util.find_spec(self.package) is None:
+            raise Missing(f"{self.what} is of no use without the package {self.package}: pip install {self.package}")
         where = self.find()
         if where is None:
             raise Missing(f"{self.what} is missing: {self.remedy}")
@@ -190,6 +195,7 @@ COMPONENTS = {
             f"on Debian or Ubuntu `{apt_command(['mesa-vulkan-drivers', 'libvulkan1'])}`, elsewhere install one",
             source="apt",
             apt=("mesa-vulkan-drivers", "libvulkan1"),
+            package="wgpu",  # wgpu-py
         ),
         Component(
             "chromium",
