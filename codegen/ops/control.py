@@ -216,8 +216,6 @@ class Scan(Node[ScanConfig]):
         if batched:
             reverse = tuple(bool(d) for d in a.ints("directions", (0,) * n))
             axes, out_axes, out_reverse = (1,) * n, (1,) * scans, (False,) * scans
-            if a.inputs and a.inputs[0].present:
-                raise Problem("Scan of opset 8 with sequence lengths is not supported")
         else:
             axes = a.ints("scan_input_axes", (0,) * n)
             reverse = tuple(bool(d) for d in a.ints("scan_input_directions", (0,) * n))
@@ -308,14 +306,26 @@ class Scan(Node[ScanConfig]):
             emit(Assign((name,), e.call("flip", whole, axis=axis) if c.output_reverse[i] else whole))
 
     def each_of_batch(self, e: Emitter, targets: tuple[Expr, ...], names: list[str], states: int) -> Emission:
-        """Opset 8: the same for each element of the batch, and the results stacked."""
+        """Opset 8: the same for each element of the batch, up to its length, and the results stacked."""
         c, n = self.config, len(self.inputs) - 1
         rows = [e.fresh("rows") for _ in names]
         e.push(*(Assign((r,), List(())) for r in rows))
         element = e.fresh("b")
         inner: list[Statement] = []
         inputs = [e.index(e.x(i + 1), Name(element)) for i in range(n)]
+        if self.has(0):
+            length = e.index(e.assign("lengths", e.ints(0)), Name(element))
+            inputs[states:] = [e.method(x, "narrow", 0, 0, length) for x in inputs[states:]]
         self.rounds(e, names, states, inputs, (0,) * c.num_scan_inputs, (0,) * len(c.output_axes), inner)
+        if self.has(0):  # what a shorter element has nothing for is 0
+            whole = e.index(e.shape_of(e.x(states + 1)), 1)
+            for name, o in zip(names[states:], c.body.outputs[states:], strict=True):
+                rank = as_tensor(o.type).rank
+                if rank is None:
+                    raise Problem("the rank of a scan output is not known, and sequence lengths need it")
+                fill = Binary("-", whole, e.index(e.shape_of(Name(name)), 0))
+                pads = Tuple((Tuple((lift(0), fill)), *(lift((0, 0)) for _ in range(rank))))
+                inner.append(Assign((name,), e.call("pad", Name(name), pads)))
         inner += [Do(Call(_attribute(r, "append"), (Name(m),))) for r, m in zip(rows, names, strict=True)]
         count = e.index(e.shape_of(e.x(1)), 0)
         e.push(For(element, e.builtin("range", count), inner))

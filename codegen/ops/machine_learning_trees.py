@@ -255,7 +255,7 @@ class TreeEnsembleRegressorConfig:
 class TreeEnsembleRegressor(Node[TreeEnsembleRegressorConfig]):
     """The older form of TreeEnsemble. Of a single target only probit is a transform, as in onnxruntime."""
 
-    domain, since = DOMAIN, (1, 3, 5)
+    domain, since = DOMAIN, (1, 3)
 
     @classmethod
     def read(cls, a: Attributes) -> TreeEnsembleRegressorConfig:
@@ -296,7 +296,7 @@ class TreeEnsembleClassifier(Node[TreeEnsembleClassifierConfig]):
     is a probability), else over 0.
     """
 
-    domain, since = DOMAIN, (1, 3, 5)
+    domain, since = DOMAIN, (1, 3)
 
     @classmethod
     def read(cls, a: Attributes) -> TreeEnsembleClassifierConfig:
