@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
+import shlex
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +23,8 @@ from support.microcontrollers.serial_board import mpremote, serial_board
 from support.micropython import Port
 from support.paths import ROOT
 
-EXAMPLE = ROOT / "examples" / "micro_digits"
+EXAMPLES = ROOT / "examples"
+EXAMPLE = EXAMPLES / "micro_digits"
 
 
 @pytest.fixture
@@ -75,6 +79,32 @@ def test_weights_are_written_into_a_flash_partition(partition: Partition, serial
         "['digits.mpy',",
         "'digits_kernels.mpy']",
     ]
+
+
+def test_a_newcomer_follows_the_page_to_a_running_board(
+    serial: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every command of docs/microcontrollers.md from the built model on, and what it says that they print."""
+    page = (ROOT / "docs" / "microcontrollers.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(DIGITS / "digits.onnx", "model.onnx")
+    shutil.copy(EXAMPLE / "calibration.npz", "samples.npz")
+    steps = [shlex.split(line) for line in page.splitlines() if re.match(" {8}(emberlet|mpremote) ", line)]
+    build, bring = (step[2:] for step in steps if step[:2] == ["emberlet", "micro"])
+    assert main(build) == 0
+    said = " ".join(page.split())
+    for line in capsys.readouterr().out.splitlines()[:-1]:
+        assert " ".join(line.split()).partition(" (root mean square)")[0] in said
+    assert main(["unix" if word == "rp2" else word for word in build]) == 0
+    assert main([*bring, "--port", serial]) == 0
+    (run,) = (step[1:] for step in steps if step[0] == "mpremote")
+    assert mpremote(serial, *run).startswith("[")
+    wake_word = EXAMPLES / "micro_wake_word"
+    samples = str(wake_word / "calibration.npz")
+    capsys.readouterr()
+    assert main(["build", str(wake_word / "wake_word.onnx"), "--calibration", samples, "--board", "esp8266"]) == 1
+    (missing,) = (line.strip() for line in page.splitlines() if line.startswith("    esp8266"))
+    assert missing.removesuffix(" …") in capsys.readouterr().out
 
 
 def test_an_example_runs_after_its_commands(serial: str, tmp_path: Path) -> None:
