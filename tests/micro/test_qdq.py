@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.build import Options, build
+from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.reference import dequantise, quantise
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
@@ -68,6 +69,13 @@ def test_outputs_are_those_of_onnxruntime_within_a_step_or_two(
     off = np.stack(steps)
     assert off.max() <= 3.01
     assert off.mean() < 0.6
+
+
+def test_the_command_line_builds_int8_without_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, _ = quantised("convolutions", tmp_path, QuantType.QInt8, True)
+    assert main(["build", str(path), "--board", "rp2", "--out", str(tmp_path / "dist")]) == 0
+    assert capsys.readouterr().out.startswith("quantised: int8, ")
+    assert (tmp_path / "dist" / "armv6m" / "quantised_kernels.mpy").exists()
 
 
 def test_a_model_quantised_in_part_asks_for_samples(tmp_path: Path) -> None:
