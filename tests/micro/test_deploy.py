@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from emberlet.micro.builder.boards import BOARDS
 from emberlet.micro.builder.build import Options, write
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.deploy import commands, deploy
@@ -89,16 +90,14 @@ def test_a_newcomer_follows_the_page_to_a_running_board(
     monkeypatch.chdir(tmp_path)
     shutil.copy(DIGITS / "digits.onnx", "model.onnx")
     shutil.copy(EXAMPLE / "calibration.npz", "samples.npz")
-    steps = [shlex.split(line) for line in page.splitlines() if re.match(" {8}(emberlet|mpremote) ", line)]
-    build, bring = (step[2:] for step in steps if step[:2] == ["emberlet", "micro"])
-    assert main(build) == 0
+    build, bring, run = commands_in(page, 8)
+    assert main(["rp2" if word == "unix" else word for word in build[2:]]) == 0
     said = " ".join(page.split())
     for line in capsys.readouterr().out.splitlines()[:-1]:
         assert " ".join(line.split()).partition(" (root mean square)")[0] in said
-    assert main(["unix" if word == "rp2" else word for word in build]) == 0
-    assert main([*bring, "--port", serial]) == 0
-    (run,) = (step[1:] for step in steps if step[0] == "mpremote")
-    assert mpremote(serial, *run).startswith("[")
+    assert main(build[2:]) == 0
+    assert main([*bring[2:], "--port", serial]) == 0
+    assert mpremote(serial, *run[1:]).startswith("[")
     wake_word = EXAMPLES / "micro_wake_word"
     samples = str(wake_word / "calibration.npz")
     capsys.readouterr()
@@ -107,27 +106,37 @@ def test_a_newcomer_follows_the_page_to_a_running_board(
     assert missing.removesuffix(" …") in capsys.readouterr().out
 
 
-def test_an_example_runs_after_its_commands(serial: str, tmp_path: Path) -> None:
-    samples = str(EXAMPLE / "calibration.npz")
-    model = str(DIGITS / "digits.onnx")
-    assert main(["build", model, "--calibration", samples, "--board", "unix", "--out", str(tmp_path)]) == 0
-    assert main(["deploy", str(tmp_path), "--port", serial, "--helper", "stream"]) == 0
-    assert mpremote(serial, "exec", "from emberlet.micro.stream import Rows; print(Rows.__name__)") == "Rows\n"
-    files = [str(EXAMPLE / name) for name in ("main.py", "digits_to_read.py")]
-    mpremote(serial, "cp", *files, ":", "+", "reset")
-    printed = listen(serial, "a 9, in")
-    assert all(f"a {n}, in" in printed for n in range(10))
+def commands_in(text: str, indent: int) -> list[list[str]]:
+    """The commands of a page, word by word, for MicroPython on this machine instead of the page's board."""
+    lines = [line for line in text.splitlines() if re.match(f" {{{indent}}}(emberlet|mpremote) ", line)]
+    return [["unix" if word in BOARDS else word for word in shlex.split(line)] for line in lines]
 
 
-def listen(serial: str, end: str, seconds: float = 20) -> str:
-    """What a board prints until `end` is in it."""
+@pytest.mark.parametrize(
+    ("name", "lines"), [("micro_sine", 33), ("micro_digits", 100), ("micro_wake_word", 8), ("micro_accelerometer", 10)]
+)
+def test_an_example_runs_after_the_commands_of_its_page(
+    name: str, lines: int, serial: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(EXAMPLES / name)
+    out = str(tmp_path / "dist")
+    build, bring, copy = commands_in((EXAMPLES / name / "README.md").read_text(), 4)[:3]
+    assert main([out if word == "dist" else word for word in build[2:]]) == 0
+    assert main([out if word == "dist" else word for word in bring[2:]] + ["--port", serial]) == 0
+    mpremote(serial, *copy[1:])
+    printed = listen(serial, lines)
+    assert len(printed) >= lines and "Traceback" not in "".join(printed)
+
+
+def listen(serial: str, lines: int, seconds: float = 30) -> list[str]:
+    """What a board prints, until there are so many lines."""
     line = os.open(serial, os.O_RDWR | os.O_NOCTTY)
     text, due = "", time.monotonic() + seconds
-    while end not in text and time.monotonic() < due:
+    while text.count("\n") < lines and time.monotonic() < due:
         if select.select([line], [], [], 0.2)[0]:
             text += os.read(line, 4096).decode()
     os.close(line)
-    return text
+    return text.splitlines()
 
 
 def test_mip_installs_a_model_and_the_helpers(serial: str, tmp_path: Path) -> None:
