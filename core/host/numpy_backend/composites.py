@@ -36,8 +36,12 @@ def _operand(value: Any, x: Tensor) -> Array:
 
 
 def relu(backend: NumpyBackend, x: Tensor) -> Tensor:
-    array = x.data
-    return _back(backend, np.maximum(_wide(x), array.dtype.type(0) if x.dtype not in WIDE else np.float32(0)), x)
+    array = _wide(x)
+    zero = array.dtype.type(0)
+    if array.dtype.kind == "f":
+        # NumPy's maximum with a scalar takes one element at a time, its clip a vector of them.
+        return _back(backend, array.clip(zero, array.dtype.type(np.inf)), x)
+    return _back(backend, np.maximum(array, zero), x)
 
 
 def sigmoid(backend: NumpyBackend, x: Tensor) -> Tensor:

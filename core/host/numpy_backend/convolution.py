@@ -29,23 +29,19 @@ def conv(
 ) -> Array:
     """`Backend.conv` on arrays of one dtype."""
     x = padded(x, padding, 0)
-    batch = x.shape[0]
-    kernel = weight.shape[2:]
-    spatial = tuple(
-        (n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)
-    )
-    columns = _columns(x, kernel, spatial, stride, dilation)
-    outputs = weight.shape[0]
-    count = math.prod(spatial)
-    taps = weight.reshape(groups, outputs // groups, math.prod(weight.shape[1:]))
-    if math.prod(columns.shape[1:]) > BLOCK and math.prod(kernel) > 1:
+    batch, (outputs, inputs, *kernel) = x.shape[0], weight.shape
+    columns = _columns(x, kernel, stride, dilation)
+    spatial = columns.shape[-len(kernel) :]
+    count, rows = math.prod(spatial), inputs * math.prod(kernel)
+    taps = weight.reshape(groups, outputs // groups, rows)
+    if groups * rows * count > BLOCK and columns.ndim > x.ndim:
         out = _by_lines(columns, taps, len(kernel))
     elif groups == 1:
-        out = taps[0] @ columns.reshape(batch, taps.shape[2], count)
+        out = taps[0] @ columns.reshape(batch, rows, count)
     else:
-        out = taps @ columns.reshape(batch, groups, taps.shape[2], count)
-    out = out.reshape(batch, outputs, count)
+        out = taps @ columns.reshape(batch, groups, rows, count)
     if bias is not None:
+        out = out.reshape(batch, outputs, count)
         out += bias[:, None]
     return out.reshape(batch, outputs, *spatial)
 
@@ -64,19 +60,14 @@ def _by_lines(columns: Array, taps: Array, rank: int) -> Array:
     return out
 
 
-def _columns(
-    x: Array, kernel: tuple[int, ...], spatial: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
-) -> Array:
-    """(n, c, *kernel, *spatial): for each tap of the kernel, the elements it sees."""
-    lead, steps = x.strides[:2], x.strides[2:]
-    windows = np.lib.stride_tricks.as_strided(
-        x,
-        (*x.shape[:2], *kernel, *spatial),
-        (
-            *lead,
-            *(b * d for b, d in zip(steps, dilation, strict=True)),
-            *(b * s for b, s in zip(steps, stride, strict=True)),
-        ),
-        writeable=False,
+def _columns(x: Array, kernel: list[int], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Array:
+    """(n, c, *kernel, *spatial): for each tap of the kernel, the elements it sees; (n, c, *spatial) for a single tap."""
+    if max(kernel) == 1:
+        return x if max(stride) == 1 else x[(..., *[slice(None, None, s) for s in stride])]
+    sizes, steps = x.shape[2:], x.strides[2:]
+    spatial = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(sizes, kernel, stride, dilation, strict=True)]
+    between_taps = [b * d for b, d in zip(steps, dilation, strict=True)]
+    between_positions = [b * s for b, s in zip(steps, stride, strict=True)]
+    return np.lib.stride_tricks.as_strided(
+        x, (*x.shape[:2], *kernel, *spatial), (*x.strides[:2], *between_taps, *between_positions), writeable=False
     )
-    return windows
