@@ -14,6 +14,7 @@ from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.kernels.recurrent_float import GruFloat, LstmFloat
 from emberlet.micro.builder.reference import dequantise, quantise
+from emberlet.micro.builder.romfs import romfs_image
 from support.microcontrollers.models import (
     build_digits,
     deployed,
@@ -211,6 +212,19 @@ def test_80_KB_of_weights_in_mapped_flash_leave_a_heap_of_192_KB_free(
     (folder / "inputs").write_bytes(as_bytes(built, samples).tobytes())
     result = port.run(script, heap="192K", micropypath=[], timeout=300).check()
     assert json.loads(result.stdout.splitlines()[-1]) == expected(built, samples)
+
+
+@pytest.mark.parametrize("port_name", PORTS)
+def test_the_bytes_of_a_module_stay_in_a_romfs(port_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    port: Port = request.getfixturevalue(port_name)
+    built = build_digits("module", boards=desktop_boards())
+    folder = deployed(built, options_for("module"), tmp_path, port.name)
+    image = folder / "digits.romfs"
+    image.write_bytes(romfs_image({file.name: file.read_bytes() for file in folder.glob("*.mpy")}))
+    script = MAP + MOUNT.format(image=image, size=image.stat().st_size)
+    script += "import digits, gc\ngc.collect()\nprint(gc.mem_alloc(), digits.W is digits._w)\n"
+    taken, same = port.run(script, heap="192K", micropypath=[]).check().stdout.split()
+    assert int(taken) < len(built.program.weight_bytes) and same == "True"
 
 
 IN_PLACE = """
