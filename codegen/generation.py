@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from errno import EISDIR
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -87,9 +88,31 @@ def generate(
         (draft / module.name).write_text(text, encoding="utf-8", newline="\n")
         if not embed:
             weights.save(draft / pack.name, written.record, half, metadata)
-            os.replace(draft / pack.name, pack)
-        os.replace(draft / module.name, module)
+        _put([draft / module.name] if embed else [draft / pack.name, draft / module.name], out)
     return Generated(module, None if embed else pack, written.class_name, notes)
+
+
+def _put(drafts: list[Path], folder: Path) -> None:
+    """Move all files into the folder, or none: those that were there come back where one cannot be moved."""
+    for draft in drafts:
+        if (folder / draft.name).is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR), str(folder / draft.name))
+    done: list[Path] = []
+    try:
+        for draft in drafts:
+            target, before = folder / draft.name, draft.with_name(draft.name + ".before")
+            done.append(draft)
+            if target.exists():
+                os.replace(target, before)
+            os.replace(draft, target)
+    except BaseException:
+        for draft in done:
+            target, before = folder / draft.name, draft.with_name(draft.name + ".before")
+            if before.exists():
+                os.replace(before, target)
+            elif not draft.exists():
+                target.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

@@ -32,8 +32,8 @@ def _source(value: Value, half: bool) -> burnpack_writer.Source:
         if not narrow:
             return value.raw()
         x = value.tensor()
-        stored = x.backend.cast(x, dtypes.float16)
-        return bytes(x.backend.to_bytes(stored))
+        stored: Buffer = x.backend.to_bytes(x.backend.cast(x, dtypes.float16))
+        return stored
 
     return burnpack_writer.Source(dtypes.float16 if narrow else value.dtype, value.shape, read)
 

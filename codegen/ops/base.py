@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, Shape
-from ..ir.value import Fill, Stored, Value
+from ..ir.value import Buffer, Fill, Stored, Value
 from .attributes import Attributes
 
 
@@ -55,10 +55,10 @@ def transposed(value: Value) -> Value:
     if isinstance(value.source, Fill):
         return Value(value.dtype, (columns, rows), value.source)
 
-    def load() -> bytes:
+    def load() -> Buffer:
         x = value.tensor()
-        turned = x.backend.permute(x, (1, 0))
-        return bytes(x.backend.to_bytes(turned))
+        turned: Buffer = x.backend.to_bytes(x.backend.permute(x, (1, 0)))
+        return turned
 
     return Value(value.dtype, (columns, rows), Stored(load, ("transposed", value.key())))
 

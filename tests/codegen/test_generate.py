@@ -215,6 +215,51 @@ def test_weights_that_cannot_be_read_leave_nothing_behind(tmp_path: Path, embed:
     assert [p.name for p in tmp_path.iterdir()] == ["in"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes are set as Linux does")
+@pytest.mark.parametrize("embed", [False, True], ids=["file", "embedded"])
+@pytest.mark.parametrize("limit", [1000, 20_000])
+def test_a_disk_that_fills_up_leaves_nothing_behind(tmp_path: Path, embed: bool, limit: int) -> None:
+    code = f"""
+import resource, signal, sys
+from emberlet.codegen import generate
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+generate(sys.argv[1], sys.argv[2], embed={embed})
+"""
+    command = [sys.executable, "-B", "-c", code, str(DIGITS), str(tmp_path / "out" / "deep")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1 and "OSError: [Errno 27] File too large" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["replaced", "new"])
+def test_a_module_that_cannot_be_put_in_place_takes_its_burnpack_back(tmp_path: Path, before: bool) -> None:
+    if before:
+        generate(SINE, tmp_path)
+        (tmp_path / "sine.bpk").write_bytes(b"older")
+    files = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    real = os.replace
+
+    def refuses(source: Any, target: Any) -> None:
+        if Path(target) == tmp_path / "sine.py" and not str(source).endswith(".before"):
+            raise PermissionError("not there")
+        real(source, target)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(PermissionError, match="not there"):
+        patch.setattr(os, "replace", refuses)
+        generate(SINE, tmp_path)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == files
+
+
+@pytest.mark.parametrize("name", ["sine.py", "sine.bpk"])
+def test_a_folder_where_a_file_should_be_is_kept(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "precious").touch()
+    with pytest.raises(IsADirectoryError, match=name):
+        generate(SINE, tmp_path)
+    assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")] == [name, name + "/precious"]
+
+
 def test_what_was_there_stays_when_a_model_is_refused(tmp_path: Path) -> None:
     made = generate(SINE, tmp_path)
     assert made.weights is not None
