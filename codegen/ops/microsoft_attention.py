@@ -216,6 +216,10 @@ class GroupQueryAttention(Contrib[GroupQueryConfig]):
         for i, what in ((12, "k_scale"), (13, "v_scale")):
             if self.has(i):
                 raise Problem(f"input {i}, {what}, is not supported")
+        if self.config.rotary and not (self.has(7) and self.has(8)):
+            raise Problem(
+                "attribute 'do_rotary' is 1, and there are no cosines and sines (inputs 7 and 8) to rotate by"
+            )
         if self.has(14) != self.has(15):
             raise Problem("the weights of the norms of queries and keys (inputs 14 and 15) come together")
         q, c = self.tensor(0), self.config

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
-from emberlet.codegen import inspect
+import onnx
+from emberlet.burnpack import Burnpack
+from emberlet.codegen import generate, inspect
 from emberlet.codegen.ops import OPERATORS
 from onnx import numpy_helper
-from support.onnx_models import parse
+from support.onnx_models import check, parse
 
 
 def test_a_convolution_is_printed_with_its_arguments_types_and_config() -> None:
@@ -116,6 +121,84 @@ def test_scalars_shapes_sequences_and_subgraphs_have_types_of_their_own() -> Non
     assert "type: Sequence {" in text
     assert "then_branch: Graph {" in text
     assert text.splitlines()[-1] == "6 nodes: 2 elementwise, 1 constant, 1 control, 1 indexing, 1 sequence"
+
+
+def arguments(text: str) -> dict[str, tuple[str, str, str]]:
+    """name -> (rank, shape, value_source) of every tensor argument, the last mention counts."""
+    held = r"dtype: \w+,\s+rank: (\w+),\s+shape: (.*),\s+static_shape: .*"
+    pattern = r"name: '(\w+)',\s+type: Tensor {\s+" + held + r"\s+},\s+value_source: (\w+)"
+    return {name: (rank, shape, source) for name, rank, shape, source in re.findall(pattern, text)}
+
+
+def test_arguments_say_whether_they_are_dynamic_constant_or_static() -> None:
+    """A weight and an axis are absorbed by their nodes; what is added is a constant the code names."""
+    model = parse(
+        """g (float[2, 3] x) => (float[2, 4] y, float[a] z) <float[3, 4] w, float[4] c, int64[1] axes = {0}> {
+            p = MatMul(x, w)  y = Mul(p, c)  z = ReduceSum<keepdims = 0>(y, axes)
+        }"""
+    )
+    del model.graph.value_info[:]  # where the notation puts what has no value
+    for name, shape in (("w", (3, 4)), ("c", (4,))):
+        model.graph.initializer.append(numpy_helper.from_array(np.ones(shape, np.float32), name))
+    found = arguments(inspect(model))
+    sources = {"w": "Static", "c": "Constant", "axes": "Static"}
+    assert {k: v[2] for k, v in found.items()} == {**dict.fromkeys("xpyz", "Dynamic"), **sources}
+
+
+def test_the_rank_is_known_where_the_shape_is_not() -> None:
+    found = arguments(
+        inspect(
+            parse(
+                """g (float[N, 4] x, int64[3] s, float[a, b, c] v) => (float[p, q, r] y, float[t, u, w] z) {
+                    y0 = Reshape(x, s)  z0 = Transpose(v)  keep = NonZero(x)
+                    y = Neg(y0)  z = Neg(z0)  k = Cast<to = 1>(keep)
+                }"""
+            )
+        )
+    )
+    assert found["y0"][:2] == ("3", "(?, ?, ?)") and found["z0"][:2] == ("3", "(c, b, a)")
+    assert found["keep"][:2] == ("2", "(2, ?)")
+
+
+def test_branches_in_loops_in_branches_are_printed_each_with_its_own_names() -> None:
+    text = inspect(nested())
+    assert text.count("then_branch: Graph {") == 2 and text.count("body: Graph {") == 1
+    assert {"w", "w_2", "w_3"} <= set(arguments(text))
+
+
+def nested() -> onnx.ModelProto:
+    """An If whose then has a Loop whose body has an If; four weights called w in four graphs."""
+    model = parse(
+        """g (float[40] x, bool c, int64 n) => (float[40] y) {
+            y = If (c) <
+                then_branch = t () => (float[40] p) {
+                    v = Add(x, w)
+                    p = Loop (n, , v) <body = l (int64 i, bool k, float[40] s) => (bool k2, float[40] r) {
+                        k2 = Identity(k)
+                        m = Mul(s, w)
+                        r = If (k) <then_branch = tt () => (float[40] q) { q = Add(m, w) },
+                                    else_branch = ff () => (float[40] q2) { q2 = Neg(m) }>
+                    }>
+                },
+                else_branch = f () => (float[40] p2) { p2 = Sub(x, w) }>
+        }"""
+    )
+    then, otherwise = (a.g for a in model.graph.node[0].attribute)
+    body = then.node[1].attribute[0].g
+    inner = body.node[2].attribute[0].g
+    for i, graph in enumerate((then, body, inner, otherwise)):
+        graph.initializer.append(numpy_helper.from_array(np.arange(40, dtype=np.float32) / 40 + i, "w"))
+    return model
+
+
+def test_weights_of_branches_are_fields_numbered_alike_in_the_code_and_the_burnpack(tmp_path: Path) -> None:
+    made = generate(nested(), tmp_path, name="deep")
+    assert made.weights is not None
+    text, pack = made.module.read_text(), Burnpack.from_file(made.weights)
+    fields = re.findall(r"self\.(w\w*) = nn\.Param\.zeros", text)
+    assert fields == ["w", "w_2", "w_3", "w_4"] and sorted(pack.tensors) == fields
+    for x, c, n in ((0.5, True, 2), (0.25, False, 3)):
+        check(nested(), np.full(40, x, np.float32), np.array(c), np.array(n))
 
 
 def test_names_cannot_break_out_of_the_text() -> None:
