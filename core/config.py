@@ -116,7 +116,7 @@ class Config:
         """The config that `to_json` wrote. Raises FormatError."""
         try:
             values = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RuntimeError) as error:  # nested too deep
             raise FormatError("{}: not JSON: {}".format(where or cls.__name__, error))
         return cls.from_dict(values, where)
 

@@ -59,7 +59,11 @@ class Loaded:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments that say which model runs where, on what."""
     parser.add_argument(
-        "--input", action="append", default=[], metavar="NAME=FILE", help="an input from an .npy file; repeat for more"
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="an input from an .npy file, or all from an .npz; repeat for more",
     )
     parser.add_argument("--backend", help="python, numpy, wgpu or wgpu:N (default: numpy, else python)")
 
@@ -127,21 +131,23 @@ def _described(text: str, parameter: str) -> tuple[dtypes.DType | None, Dims | N
 
 
 def read_inputs(loaded: Loaded, given: list[str], backend: str | None) -> dict[str, Tensor]:
-    """The tensors of NAME=FILE pairs, by the inputs' names.
+    """The tensors of NAME=FILE.npy pairs and of .npz files, which name theirs, by the inputs' names.
 
     Raises EmberletError for a name that is not one, and where a file's dtype or shape is not what the model takes.
     """
     found: dict[str, Tensor] = {}
-    for pair in given:
-        name, equals, path = pair.partition("=")
-        if not equals:
-            raise EmberletError(f"--input {pair}: expected NAME=FILE.npy")
-        match = [i for i in loaded.inputs if name in (i.name, i.parameter)]
-        if not match:
-            raise EmberletError(f"there is no input {name!r}; the model has {list_inputs(loaded)}")
-        if match[0].name in found:
-            raise EmberletError(f"--input {name}: given twice")
-        found[match[0].name] = _fitting(npy.load(path, backend), match[0], path)
+    for word in given:
+        name, equals, path = word.partition("=")
+        if not equals and not word.endswith(".npz"):
+            raise EmberletError(f"--input {word}: expected NAME=FILE.npy or FILE.npz")
+        named = {name: npy.load(path, backend)} if equals else npy.load_archive(word, backend)
+        for name, x in named.items():
+            match = [i for i in loaded.inputs if name in (i.name, i.parameter)]
+            if not match:
+                raise EmberletError(f"there is no input {name!r}; the model has {list_inputs(loaded)}")
+            if match[0].name in found:
+                raise EmberletError(f"--input {name}: given twice")
+            found[match[0].name] = _fitting(x, match[0], path or word)
     return found
 
 

@@ -11,6 +11,7 @@ import os
 import re
 import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import IO
 
@@ -44,7 +45,7 @@ def load_archive(path: str | os.PathLike[str], backend: str | Backend | None = N
                 if member.endswith(".npy"):
                     name = member.removesuffix(".npy")
                     found[name] = _read(archive.read(member), f"{os.fspath(path)}: {member}", get_backend(backend))
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise FormatError(f"{os.fspath(path)}: not an .npz file: {error}") from None
     return found
 
@@ -89,23 +90,27 @@ def _read(data: bytes, where: str, backend: Backend) -> Tensor:
     file = io.BytesIO(data)
     descr, fortran, shape = _read_header(file, where)
     rest = memoryview(data)[file.tell() :]
-    order = tuple(reversed(shape)) if fortran else shape
-    texts = re.fullmatch(r"<U(\d+)", descr)
+    try:
+        x = _elements(rest, descr, tuple(reversed(shape)) if fortran else shape, where, backend)
+    except (ValueError, OverflowError, IndexError) as error:  # texts that are none; NumPy's limits of axes and sizes
+        raise FormatError(f"{where}: {descr!r} of shape {shape}: {error}") from None
+    return backend.permute(x, tuple(range(len(shape)))[::-1]) if fortran and len(shape) > 1 else x
+
+
+def _elements(data: memoryview, descr: str, shape: tuple[int, ...], where: str, backend: Backend) -> Tensor:
     count = 1
     for n in shape:
         count *= n
-    if texts:
+    if texts := re.fullmatch(r"<U(\d+)", descr):
         width = 4 * int(texts[1])
-        _check_size(len(rest), count * width, where)
-        words = [str(rest[i * width : (i + 1) * width], "utf-32-le").rstrip("\0") for i in range(count)]
-        x = backend.from_list(words, dtypes.string, order)
-    elif descr in _DESCR:
-        dtype = _DESCR[descr]
-        _check_size(len(rest), dtype.nbytes(count), where)
-        x = backend.from_bytes(rest, dtype, order)
-    else:
+        _check_size(len(data), count * width, where)
+        words = [str(data[i * width : (i + 1) * width], "utf-32-le").rstrip("\0") for i in range(count)]
+        return backend.from_list(words, dtypes.string, shape)
+    if descr not in _DESCR:
         raise DTypeError(f"{where}: arrays of {descr!r} are not read; there are {', '.join(sorted(_DESCR))} and <U")
-    return backend.permute(x, tuple(range(len(shape)))[::-1]) if fortran and len(shape) > 1 else x
+    dtype = _DESCR[descr]
+    _check_size(len(data), dtype.nbytes(count), where)
+    return backend.from_bytes(data, dtype, shape)
 
 
 def _check_size(found: int, expected: int, where: str) -> None:

@@ -52,7 +52,7 @@ def test_json_can_be_read_by_a_program(emberlet, digits, images):
     [
         (["--input", "image=missing.npy"], "missing.npy: No such file or directory"),
         (["--input", "picture=IMAGES"], "there is no input 'picture'; the model has image: float32 (batch, 1, 8, 8)"),
-        (["--input", "image"], "--input image: expected NAME=FILE.npy"),
+        (["--input", "image"], "--input image: expected NAME=FILE.npy or FILE.npz"),
         ([], "the model also wants --input NAME=FILE for image: float32 (batch, 1, 8, 8)"),
         (["--input", "image=IMAGES", "--backend", "gpu"], "there is no backend 'gpu'"),
         (["--input", "image=IMAGES", "--input", "image=IMAGES"], "--input image: given twice"),
@@ -119,3 +119,12 @@ def test_a_folder_that_is_not_there_is_named(emberlet, digits, images, tmp_path)
     out = tmp_path / "no" / "o.npz"
     said = emberlet("run", digits, "--input", f"image={images}", "--out", out)
     assert (said.status, said.err) == (2, f"emberlet: {out}: No such file or directory\n")
+
+
+def test_an_archive_names_its_inputs(emberlet, digits, images, tmp_path):
+    np.savez(tmp_path / "inputs.npz", image=np.load(images))
+    from_archive = emberlet("run", digits, "--input", tmp_path / "inputs.npz")
+    assert from_archive.status == 0
+    assert from_archive.out == emberlet("run", digits, "--input", f"image={images}").out
+    np.savez(tmp_path / "other.npz", picture=np.load(images))
+    assert "there is no input 'picture'" in emberlet("run", digits, "--input", tmp_path / "other.npz").err

@@ -36,7 +36,7 @@ def test_seeds_draw_different_inputs(emberlet, digits):
     [
         (["--dim", "batch"], "--dim batch: expected NAME=NUMBER"),
         (["--dim", "btch=2"], "--dim btch=2: no input has a dimension 'btch'; there are batch"),
-        (["--input", "x"], "--input x: expected NAME=FILE.npy"),
+        (["--input", "x"], "--input x: expected NAME=FILE.npy or FILE.npz"),
         (["--seed", "-1"], "--seed is -1, expected 0 or more"),
         (["--atol", "nan"], "--atol is nan, expected 0 or more"),
         (["--rtol=-0.001"], "--rtol is -0.001, expected 0 or more"),
