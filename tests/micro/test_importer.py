@@ -84,6 +84,16 @@ def test_states_that_are_inputs_are_remembered() -> None:
     assert [layer.remembers for layer in read.layers if layer.state] == [True]
 
 
+def test_a_factor_scales_the_weights_that_came_quantised() -> None:
+    m = Maker()
+    m.constant("q", m.rng.integers(-127, 128, (5, 7)), "int8")
+    m.constant("scale", np.linspace(0.01, 0.05, 5), "float32")
+    m("DequantizeLinear", "q scale", "w", axis=0)
+    m("Gemm", "x w", "y", transB=1, alpha=-2.0)
+    (scales,) = read_graph(m.model([1, 7]).SerializeToString(), "m").weight_scales.values()
+    np.testing.assert_allclose(scales, 2 * np.linspace(0.01, 0.05, 5), rtol=1e-6)
+
+
 def test_every_operator_that_is_not_done_is_listed() -> None:
     m = Maker()
     m("CumSum", "x ax", "a")

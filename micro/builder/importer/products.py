@@ -102,8 +102,8 @@ def _spread(t: Importer, held: Held, stride: tuple[int, ...]) -> Held:
     return Held(name, (*held.dims[:2], *wide[:-1]), held.order)
 
 
-def _dense(t: Importer, node: Node[Any], matrix: Array, bias: Array, axis: int) -> None:
-    """matrix: (out, in); axis: of the constant's outputs, for the scales of quantised weights."""
+def _dense(t: Importer, node: Node[Any], matrix: Array, bias: Array, axis: int, factor: float = 1.0) -> None:
+    """matrix: (out, in), the constant times `factor`; axis: of the constant's outputs, for the scales it came with."""
     held = t.of(node.inputs[0], flat=True)
     rank, n = len(held.dims), len(matrix)
     plain = tuple(range(rank))
@@ -116,8 +116,8 @@ def _dense(t: Importer, node: Node[Any], matrix: Array, bias: Array, axis: int) 
         shape = t.shapes[held.name]
     out = t.define(node.outputs[0], tuple(range(len(dims_of(node.outputs[0])))))
     known = t.scales_of(node.inputs[1], axis, n)
-    if known is not None:
-        t.weight_scales[node.name] = known
+    if known is not None and factor:
+        t.weight_scales[node.name] = known * abs(factor)
     weight = matrix.reshape(n, 1, 1, -1)
     t.add(DotFloat(node.name, (held.name,), out.name, shape or (1,), Window((1, 1)), 1, weight, bias))
 
@@ -136,7 +136,7 @@ def gemm(t: Importer, node: Gemm) -> None:
         bias = np.broadcast_to(given.reshape(-1) * np.float32(c.beta), (len(matrix),))
     else:
         bias = np.zeros(len(matrix), np.float32)
-    _dense(t, node, matrix, bias, 0 if c.trans_b else 1)
+    _dense(t, node, matrix, bias, 0 if c.trans_b else 1, c.alpha)
 
 
 @translates(MatMul)
