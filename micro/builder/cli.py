@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -105,6 +106,6 @@ def _deploy(a: argparse.Namespace) -> int:
     steps = [*helper_commands(a.helper, a.port), *commands(a.out, a.board, a.port, a.to)]
     if a.dry_run:
         for step in steps:
-            print("mpremote", *step)
+            print(shlex.join(["mpremote", *step]))
         return 0
     return deploy(steps)
