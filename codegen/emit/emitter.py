@@ -55,7 +55,7 @@ class Emitter:
         """Input i, of one element, as a Python number."""
         a = self._argument(i)
         if a.value is not None:
-            return lift(a.value.item())
+            return lift(shortest(a.value))
         if isinstance(a.type, ScalarType):
             return self.block.held(a)
         if isinstance(a.type, ShapeType) and len(a.type.dims) == 1:

@@ -25,7 +25,9 @@ _UNINFORMATIVE = frozenset(
     "getitem reshape flatten relu sigmoid tanh gelu silu softmax matmul gemm pool maxpool dropout identity convolution "
     "to type contiguous t mean pow sqrt exp log neg sum max min where eq ne lt le gt ge index gather scatter split "
     "chunk constant shape cast plus times activation batchnorm batch norm layer native sym size arange full zeros "
-    "ones concat max_pool avg_pool batch_norm layer_norm scaled_dot_product_attention split_with_sizes".split()
+    "ones concat max_pool avg_pool batch_norm layer_norm scaled_dot_product_attention split_with_sizes split_split "
+    "group_norm instance_norm embedding unsafe_view masked_fill bitwise_not logical_not leaky_relu upsample_bilinear "
+    "upsample_nearest upsample_bicubic hardtanh hardswish hardsigmoid index_select".split()
 )
 
 

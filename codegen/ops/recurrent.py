@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..emit.emitter import Default, Emission, Emitter, default
-from ..emit.expression import Index, Liftable, SliceKey, lift
+from ..emit.expression import Expr, Index, Liftable, SliceKey, lift
+from ..emit.names import informative, owner_of
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
@@ -92,12 +93,21 @@ class Recurrent(Node[RecurrentConfig], ABC):
         return given
 
     def emit(self, e: Emitter) -> Emission:
-        bias = [e.x(3)] if self.has(3) else []
-        out = e.call(self.function, e.x(0), e.x(1), e.x(2), *bias, **self.options(e))
+        weights = [
+            self.weight(e, i, role) for i, role in ((1, "weight"), (2, "recurrence"), (3, "bias")) if self.has(i)
+        ]
+        out = e.call(self.function, e.x(0), *weights, **self.options(e))
         asked = len(self.outputs)
         if asked == 1:
             return e.index(out, 0)
         return out if asked > self.states else Index(out, SliceKey(None, lift(asked)))
+
+    def weight(self, e: Emitter, i: int, role: str) -> Expr:
+        """Input i; a constant whose name says nothing (exporters fold them) is called after what it is for."""
+        value, name = self.value(i), self.inputs[i].name
+        if value is None or owner_of(name) or informative(name, self.op()):
+            return e.x(i)
+        return e.parameter(f"{self.function}_{role}", value)
 
 
 class RNN(Recurrent):
