@@ -207,27 +207,66 @@ class Device:
                     label=name, layout="auto", compute={"module": module, "entry_point": "main"}
                 )
             except Exception as error:
-                raise self.failure("compiling kernel {}".format(name), _Faulty(error, source))
+                raise self._refused(name, source, error)
             found = self.pipelines[source] = (pipeline, pipeline.get_bind_group_layout(0))
         return found
 
+    def pipelines_of(self, kernels):
+        """`pipeline` for each (name, source); a browser compiles them side by side, and says here what is wrong."""
+        if sys.platform != "emscripten":
+            return [self.pipeline(name, source) for name, source in kernels]
+        faulty = None
+        for name, source, promise in self._start(kernels):
+            try:
+                self._keep(source, promise.sync_wait())
+            except Exception as error:
+                faulty = faulty or (name, source, error)
+        if faulty:
+            try:
+                self.queue.on_submitted_work_done_sync()
+            except Exception as error:
+                faulty = faulty[:2] + (error,)
+            raise self._refused(*faulty)
+        return [self.pipelines[source] for _, source in kernels]
+
     async def pipelines_async(self, kernels):
-        """(pipeline, bind group layout) for each (name, source): started together, then awaited."""
+        """`pipelines_of`, awaited."""
+        faulty = None
+        for name, source, promise in self._start(kernels):
+            try:
+                self._keep(source, await promise)
+            except Exception as error:
+                faulty = faulty or (name, source, error)
+        if faulty:
+            try:
+                # A browser tells what the compiler said apart from the pipeline's failure; taken here, it does not
+                # meet whoever waits for the device next.
+                await self.queue.on_submitted_work_done_async()
+            except Exception as error:
+                faulty = faulty[:2] + (error,)
+            raise self._refused(*faulty)
+        return [self.pipelines[source] for _, source in kernels]
+
+    def _start(self, kernels):
+        """(name, source, promise of the pipeline) for each kernel that is not compiled yet."""
         started = {}
         for name, source in kernels:
             if source not in self.pipelines and source not in started:
-                module = self.raw.create_shader_module(label=name, code=source)
-                started[source] = self.raw.create_compute_pipeline_async(
-                    label=name, layout="auto", compute={"module": module, "entry_point": "main"}
-                )
-        for name, source in kernels:
-            if source in started and source not in self.pipelines:
                 try:
-                    pipeline = await started[source]
+                    module = self.raw.create_shader_module(label=name, code=source)
+                    promise = self.raw.create_compute_pipeline_async(
+                        label=name, layout="auto", compute={"module": module, "entry_point": "main"}
+                    )
                 except Exception as error:
-                    raise self.failure("compiling kernel {}".format(name), _Faulty(error, source))
-                self.pipelines[source] = (pipeline, pipeline.get_bind_group_layout(0))
-        return [self.pipelines[source] for _, source in kernels]
+                    raise self._refused(name, source, error)
+                started[source] = (name, source, promise)
+        return list(started.values())
+
+    def _refused(self, name, source, error):
+        return self.failure("compiling kernel {}".format(name), _Faulty(error, source))
+
+    def _keep(self, source, pipeline):
+        self.pipelines[source] = (pipeline, pipeline.get_bind_group_layout(0))
 
     def bind(self, layout, allocations, pages):
         """A bind group over the first pages[i] pages of each of the allocations, in binding order."""

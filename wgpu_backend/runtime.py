@@ -19,6 +19,7 @@ def run_once(device, plan, externals):
         encoder = device.raw.create_command_encoder()
         run = encoder.begin_compute_pass()
         for step in plan.steps:
+            # One by one: where Python cannot be suspended there is no waiting for a pipeline.
             pipeline, layout = device.pipeline(plan.kernels[step.kernel][0], plan.kernels[step.kernel][1])
             run.set_pipeline(pipeline)
             run.set_bind_group(0, device.bind(layout, [allocations[b] for b in step.buffers], step.pages))
@@ -70,7 +71,7 @@ class Program:
     def prepare(self):
         """Compile the kernels and bind the buffers. Done by the first run; earlier where it is called."""
         if self.steps is None:
-            self._bind([self.device.pipeline(name, source) for name, source in self.plan.kernels])
+            self._bind(self.device.pipelines_of(self.plan.kernels))
 
     async def prepare_async(self):
         """`prepare`, awaited: the kernels compile side by side."""
