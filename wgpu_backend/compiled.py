@@ -158,7 +158,7 @@ class Planned:
         out = []
         for node in self.arguments:
             x = arguments[node.arg]
-            words = storage.widen(x.backend.to_bytes(x), x.dtype, x.size, node.word == "f16")
+            words = storage.widen(x.backend.to_bytes(x), x.dtype, x.size, node.word)
             if words is None:
                 raise BackendError(
                     "input {} holds 64-bit integers beyond 32 bits, which a plan does not take".format(node.arg)

@@ -10,11 +10,12 @@ One pass from the sources to the roots decides, for every node, between three st
 A second pass, from the roots to the sources, stores inline nodes that several kernels would otherwise compute again.
 """
 
-from .node import ELEMENTWISE, Node, is_inline, is_leaf, topological
+from .node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, topological
 from .row_fusion import find_regions
 
 MAX_INPUTS = 6  # distinct buffers an item reads, below WebGPU's 8 storage buffers a stage with the output and slack
 MAX_MEMBERS = 48  # inlined nodes of one item: bounds the recursion of lowering and the length of a shader
+MAX_DIAMOND = 24  # elementwise nodes between an epilogue's node that several read and where they come together
 CHEAP = 3  # a node that costs no more may be computed several times instead of being stored
 
 _COSTLY = (
@@ -25,6 +26,13 @@ _HEAVY = ("matmul", "conv", "attention")
 # Kernels that take an epilogue along.
 _OPENING = ("reduce", "argreduce", "matmul", "conv", "pool", "cumulative", "attention")
 _REREADS = ("attention", "matmul", "conv", "pool", "scatter", "sort_runs", "merge_runs")
+
+
+def _is_simple(node):
+    """Whether a node is a leaf, a constant, or a view of one."""
+    while node.op in ("reshape", "permute", "expand", "slice"):
+        node = node.srcs[0]
+    return is_leaf(node) or node.op in CONSTANTS
 
 
 class Item:
@@ -88,6 +96,10 @@ class Fusion:
         self.stored = {}
         self.regions = {}
         self.aliases = []
+        self.inside = {}  # nodes of an epilogue that have several readers, all of them in it too
+        self.place = {}
+        for at in range(len(self.order)):
+            self.place[id(self.order[at])] = at
         self.rows = find_regions(self.order, self.consumers, self.roots)
         for node in self.order:
             self.states[id(node)] = self._visit(node)
@@ -124,11 +136,16 @@ class Fusion:
         return self._end(node, state)
 
     def _end(self, node, state):
-        """Roots are stored; so is an open tail that several read."""
+        """Roots are stored; so is an open tail that several read, unless what they make of it comes together again."""
         if (
             id(node) in self.roots
             or state.kind == "stored"
-            or (state.kind == "open" and len(self.consumers.get(id(node), ())) != 1)
+            or (
+                state.kind == "open"
+                and len(self.consumers.get(id(node), ())) != 1
+                and id(node) not in self.inside
+                and not self._comes_together(node, state)
+            )
         ):
             self.stored[id(node)] = node
             state.kind = "stored"
@@ -185,7 +202,7 @@ class Fusion:
         for s in node.srcs:
             if s is not best:
                 other = self.states[id(s)]
-                if other.kind == "open":
+                if other.kind == "open" and other.anchor is not state.anchor:
                     other = self._store(s)
                 leaves.update(other.leaves)
                 members.update(other.members)
@@ -193,6 +210,36 @@ class Fusion:
             return None
         members[id(node)] = _cost(node)
         return _State("open", leaves, members, state.anchor, tuple(state.chain) + (node,))
+
+    def _comes_together(self, node, state):
+        """Whether everything that is made of `node` one to one comes together again in one node, as in x * sigmoid(x):
+        then all of it can be one epilogue. What lies between is noted in `inside`."""
+        leaves = {}
+        members = {}
+        waiting = list(self.consumers.get(id(node), ()))
+        while waiting:
+            # The earliest first, so that whoever is last alone has everything before it.
+            at = min(waiting, key=lambda n: self.place[id(n)])
+            waiting.remove(at)
+            if at.op not in ELEMENTWISE or at.shape != node.shape or id(at) in self.rows:
+                return False
+            for s in at.srcs:
+                if s is not node and id(s) not in members:
+                    if not _is_simple(s):
+                        return False
+                    leaves[id(s)] = 1
+            if len(members) >= MAX_DIAMOND or len(state.leaves) + len(leaves) > self.max_inputs:
+                return False
+            if not waiting and members:
+                if len(state.members) + len(members) + len(leaves) + 1 >= MAX_MEMBERS:
+                    return False
+                self.inside.update(members)
+                return True
+            members[id(at)] = at
+            if id(at) in self.roots or not self.consumers.get(id(at)):
+                return False
+            waiting.extend([c for c in self.consumers[id(at)] if c not in waiting])
+        return False
 
     def _inline(self, node):
         for s in node.srcs:
@@ -307,7 +354,8 @@ class Fusion:
             state = self.states[key]
             if node.op == "reshape" and state.anchor is None:
                 source = node.srcs[0]
-                if is_leaf(source) or id(source) in self.stored:
+                # What is packed is read by elements, so that its reshape is another buffer.
+                if source.word == node.word and (is_leaf(source) or id(source) in self.stored):
                     self.aliases.append((node, source))
                     items.append(None)
                     continue

@@ -14,13 +14,13 @@ def evaluate(nodes, host):
         srcs = [values[id(s)] for s in node.srcs]
         values[id(node)] = _EVALUATE[node.op](host, node, srcs) if node.op in _EVALUATE else _leaf(host, node)
     for n in nodes:
-        n.arg = storage.widen(host.to_bytes(values[id(n)]), n.dtype, n.count, n.word == "f16")
+        n.arg = storage.widen(host.to_bytes(values[id(n)]), n.dtype, n.count, n.word)
         n.op = "data"
         n.srcs = ()
 
 
 def _leaf(host, node):
-    data = storage.narrow(node.arg, node.dtype, node.count, node.word == "f16")
+    data = storage.narrow(node.arg, node.dtype, node.count, node.word)
     return host.from_bytes(data, node.dtype, node.shape)
 
 

@@ -5,6 +5,7 @@ from emberlet.shapes import size
 
 from . import wgsl
 from .loop_kernel import Kernel, flat, spread
+from .node import unpacked
 from .template import read, render
 
 
@@ -28,7 +29,7 @@ def prepared(name, source, inputs, word, shape, groups, values):
         given["name"] = name
         given["count"] = size(shape)
         given["bindings"] = wgsl.bindings(
-            [x.data.word for x in inputs],
+            [unpacked(x.data).word for x in inputs],
             word,
             "".join([_read(i) for i in range(len(inputs))]),
         )[0]

@@ -1,6 +1,6 @@
 """Lays weights out for the kernels that read them: done once, when a plan is made."""
 
-from .node import Node, topological
+from .node import Node, topological, unpacked
 
 
 def lay_out(roots, compute, memo):
@@ -22,11 +22,12 @@ def lay_out(roots, compute, memo):
         if id(weight) not in memo:
             order = tuple(range(1, rank)) + (0,)
             shape = tuple([weight.shape[a] for a in order])
-            stored = Node("permute", (weight,), order, weight.dtype, shape, weight.word)
+            word = unpacked(weight).word
+            stored = Node("permute", (weight,), order, weight.dtype, shape, word)
             memo[id(weight)] = (weight, stored)
             wanted.append(stored)
         stored = memo[id(weight)][1]
         back = (rank - 1,) + tuple(range(rank - 1))
-        node.srcs = (node.srcs[0], Node("permute", (stored,), back, weight.dtype, weight.shape, weight.word))
+        node.srcs = (node.srcs[0], Node("permute", (stored,), back, weight.dtype, weight.shape, stored.word))
     if wanted:
         compute(wanted)

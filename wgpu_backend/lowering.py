@@ -151,7 +151,8 @@ class Lowering:
                 whole, starts = item.region
                 store = ix.flatten([ix.add(indices[i], ix.const(starts[i])) for i in range(len(starts))], whole.shape)
             cells.append((self.value(node, indices), store))
-        loop = Loop(name, node.count // len(cells), cells, node.word, self.reduction, self.inputs, self.types)
+        word = node.word if item.region is None else item.region[0].word
+        loop = Loop(name, node.count // len(cells), cells, word, self.reduction, self.inputs, self.types)
         if wide:
             self._widen_loads()
             loop.vector_out = ix.consecutive([store for _, store in cells])

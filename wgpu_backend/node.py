@@ -19,9 +19,10 @@ class Node:
     op and arg: "data" words as bytes, not uploaded yet; "buffer" realised; "input" a placeholder while a plan is
     traced (arg its name); "host" a tensor that does not live on the GPU (arg the host backend's Tensor); otherwise an
     operation over `srcs`, whose `arg` are its parameters (backend.py records them, lowering.py reads them).
-    buffer: the Allocation holding the elements, row-major, one `word` each ("f32", "i32", "u32", or "f16" for float16
-    where the device has it); None until realised. holder: a weak reference to the Tensor made with the node, None where
-    there is none (also on a port without weak references).
+    buffer: the Allocation holding the elements, row-major; None until realised. word: their type there, "f32", "i32",
+    "u32", "f16" for float16 where the device has it, or "i8" and "u8" for narrow data, four to a word (storage.py).
+    holder: a weak reference to the Tensor made with the node, None where there is none (also on a port without weak
+    references).
     """
 
     __slots__ = ("arg", "buffer", "count", "dtype", "holder", "op", "shape", "srcs", "word")
@@ -40,7 +41,7 @@ class Node:
     @property
     def nbytes(self):
         """Bytes of the elements in a buffer, a multiple of 4."""
-        return (self.count * (2 if self.word == "f16" else 4) + 3) // 4 * 4
+        return storage.nbytes(self.word, self.count)
 
     def become_buffer(self, buffer):
         """The node is realised: it forgets how it was computed, so that what it came from can be freed."""
@@ -83,6 +84,13 @@ def topological(roots):
                 state[key] = 2
                 order.append(node)
     return order
+
+
+def unpacked(node):
+    """`node`, or where its elements are packed its copy of one word each."""
+    if node.word not in ("i8", "u8"):
+        return node
+    return Node("permute", (node,), tuple(range(len(node.shape))), node.dtype, node.shape)
 
 
 def held(order, roots):

@@ -3,7 +3,7 @@
 `load` is what a target needs: with runtime.py, device.py and storage.py it runs under CPython, Pyodide and MicroPython.
 `save` traces a model on the host, without a GPU (plan_writer.py).
 
-The metadata entry "emberlet.plan" is JSON: {"version": 1, "inputs" and "outputs": [[name, dtype, shape, buffer]],
+The metadata entry "emberlet.plan" is JSON: {"version": 2, "inputs" and "outputs": [[name, dtype, shape, buffer]],
 "buffers": [[kind, bytes]], "constants": [[buffer, tensor]], "kernels": [[name, WGSL]], "steps": {CLASS: [[kernel,
 [x, y, z], [buffer, …]]]}}, where CLASS is a class of device: "gpu", or "software" for one that computes in software.
 """
@@ -16,7 +16,7 @@ from emberlet.errors import FormatError
 from . import storage
 from .plan_data import Buffer, Plan, Step
 
-VERSION = 1
+VERSION = 2
 KEY = "emberlet.plan"
 _MAX_BYTES = 1 << 31
 
@@ -55,6 +55,11 @@ class Port:
         for d in shape:
             self.count *= d
 
+    @property
+    def given(self):
+        """Bytes of an input: narrow elements stay packed, four to a word."""
+        return storage.nbytes(storage.packed(self.dtype), self.count)
+
     def __repr__(self):
         return "{}: {} {}".format(self.name, self.dtype, self.shape)
 
@@ -71,8 +76,8 @@ class SavedPlan:
             self._bad("is of version {!r}; this release reads {}".format(content.get("version"), VERSION))
         try:
             self.plan = _plan(content, "gpu" if device.device_class == "gpu" else "software")
-            self.inputs = [_port(p, self.plan) for p in content["inputs"]]
-            self.outputs = [_port(p, self.plan) for p in content["outputs"]]
+            self.inputs = [_port(p, self.plan, True) for p in content["inputs"]]
+            self.outputs = [_port(p, self.plan, False) for p in content["outputs"]]
             constants = [(int(number), str(name)) for number, name in content["constants"]]
         except (KeyError, ValueError, TypeError, IndexError) as error:
             self._bad("does not hold together: {!r}".format(error))
@@ -87,7 +92,7 @@ class SavedPlan:
             device,
             self.plan,
             allocations,
-            [(p.buffer, p.count * 4) for p in self.inputs],
+            [(p.buffer, p.given) for p in self.inputs],
             [(p.buffer, p.count * 4) for p in self.outputs],
         )
 
@@ -100,7 +105,7 @@ class SavedPlan:
             self._bad("has no metadata {!r}; it may be a plain burnpack".format(key))
         try:
             found = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RuntimeError) as error:  # nested too deep
             self._bad("has metadata {!r} that is not JSON: {}".format(key, error))
         if not isinstance(found, dict):
             self._bad("has metadata {!r} that is not an object".format(key))
@@ -122,7 +127,7 @@ class SavedPlan:
                 data = data.tobytes()
             if len(memoryview(data)) != port.dtype.nbytes(port.count):
                 self._bad("takes {} bytes for {}".format(port.dtype.nbytes(port.count), port))
-            words = storage.widen(data, port.dtype, port.count)
+            words = storage.widen(data, port.dtype, port.count, storage.packed(port.dtype))
             if words is None:
                 self._bad("takes no integers beyond 32 bits for {}".format(port))
             out.append(words)
@@ -156,20 +161,27 @@ def _plan(content, device_class):
     kernels = [(str(name), str(source)) for name, source in content["kernels"]]
     used = {}
     for kernel, groups, buffers in content["steps"][device_class]:
-        x, y, z = groups
+        x, y, z = [int(n) for n in groups]
         bound = [int(b) for b in buffers]
         if not 0 <= kernel < len(kernels) or min(bound) < 0 or max(bound) >= len(plan.buffers):
             raise ValueError("dispatch {} names what is not there".format(len(plan.steps)))
+        if not 0 <= min(x, y, z) <= max(x, y, z) < 1 << 32:
+            raise ValueError("dispatch {} is of {} workgroups".format(len(plan.steps), groups))
         if kernel not in used:
             used[kernel] = len(plan.kernels)
             plan.kernels.append(kernels[kernel])
-        plan.steps.append(Step(used[kernel], bound, (int(x), int(y), int(z))))
+        plan.steps.append(Step(used[kernel], bound, (x, y, z)))
     return plan
 
 
-def _port(found, plan):
+def _port(found, plan, is_input):
     name, dtype, shape, buffer = found
     port = Port(str(name), dtypes.BY_NAME[dtype], tuple([int(d) for d in shape]), int(buffer))
-    if not 0 <= port.buffer < len(plan.buffers) or port.count * 4 > plan.buffers[port.buffer].nbytes:
+    if [d for d in port.shape if d < 0]:
+        raise ValueError("{} has an axis of negative length".format(port))
+    if (
+        not 0 <= port.buffer < len(plan.buffers)
+        or (port.given if is_input else port.count * 4) > plan.buffers[port.buffer].nbytes
+    ):
         raise ValueError("{} does not fit its buffer".format(port))
     return port

@@ -14,7 +14,7 @@ from emberlet.tensor import Tensor
 from .host_evaluation import evaluate
 from .kernels import Options
 from .layout import lay_out
-from .node import ValueNeeded
+from .node import ValueNeeded, unpacked
 from .plan import make_plan
 from .plan_data import Plan
 from .plan_file import KEY, VERSION
@@ -22,7 +22,13 @@ from .tracing import constants, trace
 
 # SwiftShader stands for devices in software: it is the one that browsers bring.
 CLASSES = {"gpu": "gpu", "software": "swiftshader"}
-_WORDS = {"f32": dtypes.float32, "i32": dtypes.int32, "u32": dtypes.uint32}
+_WORDS = {
+    "f32": dtypes.float32,
+    "i32": dtypes.int32,
+    "u32": dtypes.uint32,
+    "i8": dtypes.int8,
+    "u8": dtypes.uint8,
+}
 
 
 def save(
@@ -56,6 +62,8 @@ def save(
         structure = (tuple, [structure])
     if structure[0] not in (tuple, list) or any(part[0] != "tensor" for part in structure[1]):
         raise ModelError("a model that is saved as a plan returns a tensor or a tuple of tensors that live on the GPU")
+    # Results are written one word an element, also one that is an input.
+    traced.roots = [unpacked(r) for r in traced.roots]
     host = get_backend("numpy")
     evaluate(constants(traced.roots), host)
     lay_out(traced.roots, lambda nodes: evaluate(nodes, host), {})
@@ -73,7 +81,9 @@ def save(
             continue
         name = f"constant{len(fixed)}"
         fixed.append([number, name])
-        tensors[name] = burnpack_writer.Source(_WORDS[node.word], (node.count,), lambda node=node: node.arg)
+        tensors[name] = burnpack_writer.Source(
+            _WORDS[node.word], (node.nbytes // (_WORDS[node.word].bits // 8),), lambda node=node: node.arg
+        )
     names = list(inputs or _argument_names(model, len(examples)))
     ports = []
     for node in traced.inputs:

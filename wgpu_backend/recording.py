@@ -8,7 +8,7 @@ from emberlet.tensor import Tensor
 from . import storage
 from .device import lock
 from .kernels import Options
-from .node import Node, held, is_leaf, refuse_values, signature, topological
+from .node import Node, held, is_leaf, refuse_values, signature, topological, unpacked
 from .plan import make_plan
 
 try:
@@ -91,13 +91,18 @@ class Recording(Backend):
             return "f16"
         return storage.word(dtype)
 
+    def given(self, dtype):
+        """The stored type of data from the host: as `word`, packed where the dtype is narrow."""
+        return storage.packed(dtype) or self.word(dtype)
+
     # -- recording ------------------------------------------------------------------------------------------------
 
     def _tensor(self, op, srcs, arg, dtype, shape):
         if dtype is dtypes.float64 and not self._warned:
             self._warned = True
             _warn("the GPU computes float64 in float32: {!r} gives about 7 digits, not 16".format(self))
-        node = Node(op, srcs, arg, dtype, tuple(shape), self.word(dtype))
+        word = self.given(dtype) if op == "data" else self.word(dtype)
+        node = Node(op, srcs, arg, dtype, tuple(shape), word)
         out = Tensor(node, dtype, tuple(shape), self)
         if _ref is not None:
             node.holder = _ref(out)
@@ -150,7 +155,7 @@ class Recording(Backend):
         from .launch import prepared
 
         arg = (name,) + prepared(name, source, inputs, self.word(dtype), shape, groups, values)
-        return self._tensor("kernel", tuple([x.data for x in inputs]), arg, dtype, shape)
+        return self._tensor("kernel", tuple([unpacked(x.data) for x in inputs]), arg, dtype, shape)
 
     def _to_host(self, x):
         if isinstance(x, (list, tuple)) and x and isinstance(x[0], Tensor):
@@ -163,7 +168,7 @@ class Recording(Backend):
 
     def _from_host(self, x):
         if storage.word(x.dtype) is not None:
-            words = storage.widen(self.host.to_bytes(x), x.dtype, x.size, self.word(x.dtype) == "f16")
+            words = storage.widen(self.host.to_bytes(x), x.dtype, x.size, self.given(x.dtype))
             if words is not None:
                 return self._tensor("data", (), words, x.dtype, x.shape)
         return self._tensor("host", (), x, x.dtype, x.shape)
@@ -172,14 +177,14 @@ class Recording(Backend):
 
     def from_bytes(self, data, dtype, shape):
         if storage.word(dtype) is not None:
-            words = storage.widen(data, dtype, shapes.size(shape), self.word(dtype) == "f16")
+            words = storage.widen(data, dtype, shapes.size(shape), self.given(dtype))
             if words is not None:
                 return self._tensor("data", (), words, dtype, shape)
         return self._tensor("host", (), self.host.from_bytes(data, dtype, shape), dtype, shape)
 
     def from_list(self, values, dtype, shape):
         if storage.word(dtype) is not None:
-            words = storage.from_list(values, dtype, self.word(dtype) == "f16")
+            words = storage.from_list(values, dtype, self.given(dtype))
             if words is not None:
                 return self._tensor("data", (), words, dtype, shape)
         return self._tensor("host", (), self.host.from_list(values, dtype, shape), dtype, shape)
@@ -198,7 +203,7 @@ class Recording(Backend):
     def to_bytes(self, x):
         if x.data.op == "host":
             return self.host.to_bytes(x.data.arg)
-        return storage.narrow(self._words(x), x.dtype, x.size, x.data.word == "f16")
+        return storage.narrow(self._words(x), x.dtype, x.size, x.data.word)
 
     async def to_data_async(self, x):
         """The elements as a TensorData, awaited where the GPU can only be awaited."""
@@ -208,12 +213,12 @@ class Recording(Backend):
             return TensorData(self.to_bytes(x), x.shape, x.dtype)
         self.realize(x)
         words = await self.device.read_async(x.data.buffer, x.data.nbytes)
-        return TensorData(storage.narrow(words, x.dtype, x.size, x.data.word == "f16"), x.shape, x.dtype)
+        return TensorData(storage.narrow(words, x.dtype, x.size, x.data.word), x.shape, x.dtype)
 
     def to_list(self, x):
         if x.data.op == "host":
             return self.host.to_list(x.data.arg)
-        return storage.to_list(self._words(x), x.dtype, x.size, x.data.word == "f16")
+        return storage.to_list(self._words(x), x.dtype, x.size, x.data.word)
 
     def realize(self, *tensors):
         """Compute what is recorded: one plan, one submission. Tensors on the way that somebody holds are kept too."""

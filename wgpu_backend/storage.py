@@ -1,7 +1,8 @@
 """How each dtype is held on the GPU, and the packing and widening at the border.
 
-WGSL computes with 32-bit words, so every element takes one: floats as f32, signed integers as i32, unsigned ones and
-bool as u32. float16 is stored as f16 where the device has shader-f16, and computed in f32 all the same. 64-bit integers
+WGSL computes with 32-bit words, so every result takes one: floats as f32, signed integers as i32, unsigned ones and
+bool as u32. int8, uint8 and bool that are given to the GPU (inputs, weights) stay as they are, four to a word ("i8",
+"u8"). float16 is stored as f16 where the device has shader-f16, and computed in f32 all the same. 64-bit integers
 are held as 32-bit ones when their values fit; `widen` says so when they do not, and the tensor then lives on the host.
 Narrow floats are rounded to the dtype, narrow integers wrapped to it, after every operation.
 """
@@ -10,6 +11,7 @@ import struct
 
 from emberlet.errors import DTypeError
 
+_BYTES = {"i8": 1, "u8": 1, "f16": 2}
 _FLOAT_ROUNDING = {"float16": "round_f16", "bfloat16": "round_bf16"}
 
 
@@ -22,6 +24,20 @@ def word(dtype):
     if dtype.kind == "uint" or dtype.kind == "bool":
         return "u32"
     return None
+
+
+def packed(dtype):
+    """The storage type of elements that stay four to a word: "i8" or "u8"; None for other dtypes."""
+    if dtype.is_bool:
+        return "u8"
+    if dtype.bits == 8 and dtype.is_integer:
+        return "i8" if dtype.kind == "int" else "u8"
+    return None
+
+
+def nbytes(word, count):
+    """Bytes of `count` elements of a storage type, a multiple of 4."""
+    return (count * _BYTES.get(word, 4) + 3) // 4 * 4
 
 
 def register(dtype):
@@ -47,16 +63,18 @@ def _numpy():
         return None
 
 
-def widen(data, dtype, count, half=False):
-    """Row-major bytes of dtype as bytes of 32-bit words (with `half`, float16 stays as it is, padded to a multiple of
-    4 bytes); None where a 64-bit integer does not fit.
+def widen(data, dtype, count, stored=None):
+    """Row-major bytes of dtype as bytes of 32-bit words; None where a 64-bit integer does not fit.
+
+    stored: the storage type; "f16", "i8" and "u8" are what the bytes are already, padded to a multiple of 4.
 
     Raises DTypeError for a dtype that does not live on the GPU.
     """
     if dtype.bits == 32:
         return data
-    if half:
-        return data if count % 2 == 0 else bytes(data) + b"\0\0"
+    if stored in _BYTES:
+        missing = nbytes(stored, count) - count * _BYTES[stored]
+        return bytes(data) + bytes(missing) if missing else data
     np = _numpy()
     if np is not None and dtype.bits >= 8:
         return _widen_numpy(np, data, dtype)
@@ -84,12 +102,12 @@ def _widen_numpy(np, data, dtype):
         return a.astype(target).tobytes()
 
 
-def narrow(data, dtype, count, half=False):
+def narrow(data, dtype, count, stored=None):
     """The reverse of `widen`: bytes of words as row-major bytes of dtype."""
     if dtype.bits == 32:
         return data
-    if half:
-        return data[: 2 * count]
+    if stored in _BYTES:
+        return data[: _BYTES[stored] * count]
     np = _numpy()
     if np is not None and dtype.bits >= 8:
         a = np.frombuffer(data, {"f32": np.float32, "i32": np.int32, "u32": np.uint32}[word(dtype)])
@@ -100,10 +118,11 @@ def narrow(data, dtype, count, half=False):
     return _pack(_unpack_code(data, {"f32": "f", "i32": "i", "u32": "I"}[word(dtype)], count), dtype)
 
 
-def from_list(values, dtype, half=False):
+def from_list(values, dtype, stored=None):
     """Python numbers as bytes of words; None where a 64-bit integer does not fit."""
-    if half:
-        return widen(_pack([float(v) for v in values], dtype), dtype, len(values), True)
+    if stored in _BYTES:
+        values = [float(v) for v in values] if stored == "f16" else [int(v) for v in values]
+        return widen(_pack(values, dtype), dtype, len(values), stored)
     kind = word(dtype)
     if kind is None:
         raise DTypeError("dtype {} is not held on the GPU".format(dtype))
@@ -118,10 +137,11 @@ def from_list(values, dtype, half=False):
     return _pack_code([int(v) for v in values], code)
 
 
-def to_list(data, dtype, count, half=False):
+def to_list(data, dtype, count, stored=None):
     """Bytes of words as Python numbers (bools for dtype bool)."""
-    if half:
-        return list(_unpack(data[: 2 * count], dtype, count))
+    if stored in _BYTES:
+        values = _unpack(data[: _BYTES[stored] * count], dtype, count)
+        return [v != 0 for v in values] if dtype.is_bool else list(values)
     values = _unpack_code(data, {"f32": "f", "i32": "i", "u32": "I"}[word(dtype)], count)
     if dtype.is_bool:
         return [v != 0 for v in values]

@@ -25,7 +25,7 @@ def trace(function, arguments, backend):
     for i in range(len(arguments)):
         x = arguments[i]
         if isinstance(x, Tensor):
-            node = Node("input", (), i, x.dtype, x.shape, backend.word(x.dtype))
+            node = Node("input", (), i, x.dtype, x.shape, backend.given(x.dtype))
             inputs.append(node)
             x = Tensor(node, x.dtype, x.shape, backend)
         given.append(x)

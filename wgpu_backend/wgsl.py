@@ -196,6 +196,8 @@ class Renderer:
         op = value.op
         if op == "load":
             slot, index = value.attr
+            if "8" in self.types[slot] and not (self.types[slot][:4] == "vec4" and ix.fours(index)):
+                return self._byte(slot, index, value.type)
             if self.types[slot][:4] != "vec4":
                 text = "in{}[{}]".format(slot, self.index(index))
             elif ix.fours(index):
@@ -234,8 +236,19 @@ class Renderer:
         text = self._whole(slot, at)
         return "{}.{}".format(self.temporary("vec " + text, text), "xyzw"[c])
 
+    def _byte(self, slot, index, type):
+        """One of the four elements of a word."""
+        at = self.index(index)
+        word = "in{}[{} / 4u]".format(slot, at)
+        if "i8" in self.types[slot]:
+            word = "bitcast<i32>({})".format(word)
+        text = "extractBits({}, {} % 4u * 8u, 8u)".format(word, at)
+        return text + " != 0u" if type == "bool" else text
+
     def _whole(self, slot, at):
         text = "in{}[{}]".format(slot, at)
+        if "8" in self.types[slot]:
+            return "unpack_{}({})".format("i8" if "i8" in self.types[slot] else "u8", text)
         return "vec4<f32>({})".format(text) if "f16" in self.types[slot] else text
 
     def _guard(self, value):
@@ -299,7 +312,8 @@ def bindings(types, out_type, body, vector_out=False):
     slots = [slot for slot in range(len(types)) if "in{}[".format(slot) in body]
     line = "@group(0) @binding({}) var<storage, {}> {}: array<{}>;"
     for i in range(len(slots)):
-        lines.append(line.format(i, "read", "in{}".format(slots[i]), types[slots[i]]))
+        element = "u32" if "8" in types[slots[i]] else types[slots[i]]
+        lines.append(line.format(i, "read", "in{}".format(slots[i]), element))
     lines.append(line.format(len(slots), "read_write", "out", "vec4<{}>".format(out_type) if vector_out else out_type))
     return "\n".join(lines), slots
 

@@ -417,6 +417,15 @@ fn shift_right_u32(a: u32, b: u32) -> u32 {
 }
 
 // Narrow integers live in 32-bit words; every result is brought back to `bits` bits.
+fn unpack_i8(word: u32) -> vec4<i32> {
+    let w = bitcast<i32>(word);
+    return vec4<i32>(w << 24u, w << 16u, w << 8u, w) >> vec4<u32>(24u);
+}
+
+fn unpack_u8(word: u32) -> vec4<u32> {
+    return (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u);
+}
+
 fn wrap_i(x: i32, bits: u32) -> i32 {
     let s = 32u - bits;
     return (x << s) >> s;
