@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,17 @@ def run(model: onnx.ModelProto, *inputs: Any, backend: str = "numpy") -> list[An
     return [to_array(o) for o in (out if isinstance(out, tuple) else (out,))]
 
 
-def check(op: str, *inputs: Array, outputs: int = 1, atol: float = 1e-5, **attributes: Any) -> None:
+def check(
+    op: str,
+    *inputs: Array,
+    outputs: int = 1,
+    atol: float = 1e-5,
+    backends: Sequence[str] = ("numpy", "python"),
+    **attributes: Any,
+) -> None:
     model = one_node(op, list(inputs), outputs, **attributes)
     want = expected(model, {f"x{i}": x for i, x in enumerate(inputs)})
-    for backend in ("numpy", "python"):
+    for backend in backends:
         for got, right in zip(run(model, *inputs, backend=backend), want, strict=True):
             if right.dtype == object:
                 assert got.tolist() == right.tolist()
@@ -291,6 +299,22 @@ def test_a_forest_of_doubles_and_tensors() -> None:
     for key in ("nodes_values", "target_weights"):
         given[key + "_as_tensor"] = helper.make_tensor(key, 11, [len(given[key])], given.pop(key))
     check("TreeEnsembleRegressor", X.astype(np.float64), n_targets=2, **given)
+
+
+@pytest.mark.needs("gpu-driver")
+def test_all_of_it_on_a_gpu() -> None:
+    gpu = {"backends": ("wgpu",), "atol": 1e-4}
+    check("Scaler", X, offset=[0.5], scale=[2.0], **gpu)
+    check("Normalizer", X, norm="L2", **gpu)
+    check("Imputer", GAPS, imputed_value_floats=[7.0, 8.0, 9.0, 1.0], replaced_value_float=float("nan"), **gpu)
+    check("OneHotEncoder", np.array([[1, 5], [2, 1]]), cats_int64s=[1, 2, 3], **gpu)
+    two: dict[str, Any] = {"coefficients": [0.3, -0.2, 0.5, 0.1], "intercepts": [0.1], "outputs": 2}
+    check("LinearClassifier", X, classlabels_strings=["no", "yes"], **two, **gpu)
+    check("SVMClassifier", X, outputs=2, **svm("RBF", 3, True), **gpu)
+    check("SVMRegressor", X, coefficients=[0.5, 1.0], support_vectors=[0.5] * 8, n_supports=2, rho=[0.1],
+          kernel_type="POLY", kernel_params=[0.4, 0.7, 3.0], **gpu)  # fmt: skip
+    given = forest("class", [0, 1, 2], True, 3)
+    check("TreeEnsembleClassifier", GAPS, outputs=2, classlabels_int64s=[5, 7, 9], **given, **gpu)
 
 
 # -- what cannot be ---------------------------------------------------------------------------------------------------
