@@ -36,6 +36,9 @@ POST_TRANSFORM = (None, "softmax", "logistic", "softmax_zero", "probit")
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 
 
+MAX_TARGETS = 1 << 20
+
+
 @dataclass(frozen=True)
 class Trees:
     """The tables that `F.tree_ensemble` takes."""
@@ -47,6 +50,13 @@ class Trees:
     roots: Value
     members: Value | None
     leaf_starts: Value | None
+
+    def check_width(self, node: Node[Any]) -> None:
+        """Raise Problem where the node's input is known to lack a feature that a tree asks for."""
+        found = one_channel_or(node.shape(0), -1)
+        needed = max(self.nodes.ints()[::7], default=-1) + 1
+        if isinstance(found, int) and found < needed:
+            raise Problem(f"its input has {found} features, a tree reads number {needed - 1}")
 
     def emit(self, e: Emitter, n_targets: int, aggregate: str, post_transform: str | None = None) -> Expr:
         optional = {
@@ -77,6 +87,8 @@ def checked(rows: Sequence[Row], splits: Value, entries: tuple[Value, Sequence[i
             n_targets: int, members: Value | None = None, starts: Sequence[int] | None = None) -> Trees:  # fmt: skip
     """The tables, after making sure that every way through the trees ends at a leaf. Raises Problem."""
     weights, targets = entries
+    if not 1 <= n_targets <= MAX_TARGETS:
+        raise Problem(f"has {n_targets} targets, expected 1 to {MAX_TARGETS}")
     leaves = len(targets) if starts is None else len(starts) - 1
     if splits.size != len(rows) or weights.size != len(targets):
         raise Problem("the tables of a tree ensemble must have one entry a node, and one a leaf")
@@ -157,6 +169,7 @@ class TreeEnsemble(Node[TreeEnsembleConfig]):
         return TreeEnsembleConfig(trees, n_targets, AGGREGATE[aggregate], POST_TRANSFORM[transform])
 
     def infer(self) -> tuple[Type, ...]:
+        self.config.trees.check_width(self)
         x = self.tensor(0)
         return (TensorType(x.dtype, (one_channel_or(x.shape, 0), self.config.n_targets)),)
 
@@ -268,6 +281,7 @@ class TreeEnsembleRegressor(Node[TreeEnsembleRegressorConfig]):
         return TreeEnsembleRegressorConfig(trees, base, n_targets, aggregate, transform_of(a))
 
     def infer(self) -> tuple[Type, ...]:
+        self.config.trees.check_width(self)
         return (TensorType(dtypes.float32, (rows_of(self), self.config.n_targets)),)
 
     def emit(self, e: Emitter) -> Emission:
@@ -315,6 +329,7 @@ class TreeEnsembleClassifier(Node[TreeEnsembleClassifierConfig]):
         return TreeEnsembleClassifierConfig(trees, base, labels, one_sided, gains, transform)
 
     def infer(self) -> tuple[Type, ...]:
+        self.config.trees.check_width(self)
         return class_types(self, self.config.labels, len(self.config.labels))
 
     def emit(self, e: Emitter) -> Emission:

@@ -50,6 +50,8 @@ def tree_ensemble(
         raise ShapeError("tree_ensemble takes (rows, features), found {}".format(x.shape))
     table, splits = nodes.tolist(), splits.tolist()
     weights, targets, roots = leaf_weights.tolist(), leaf_targets.tolist(), roots.tolist()
+    if table and max([node[FEATURE] for node in table]) >= x.shape[1]:
+        raise ShapeError("tree_ensemble: a node reads a feature that {} does not have".format(x.shape))
     if members is not None:
         _give_sets(table, splits, roots, members.tolist())
     starts = None if leaf_starts is None else leaf_starts.tolist()
