@@ -11,6 +11,7 @@ from importlib import import_module
 import emberlet
 import pytest
 from emberlet import lookup
+from emberlet.codegen import generate
 from emberlet.names import all_families
 from support.layout import device_files
 from support.paths import ROOT
@@ -105,3 +106,42 @@ def test_core_imports_only_what_micropython_has(file):
             assert node.col_offset or file.name in ("dots.py"), (
                 f"{file.name}:{node.lineno} imports {module} without a guard"
             )
+
+
+BLOCKED = """
+import builtins
+import sys
+
+allowed = {allowed!r}
+found = builtins.__import__
+
+
+def blocking(name, globals=None, locals=None, fromlist=(), level=0):
+    who = str((globals or {{}}).get("__name__"))
+    may = sys.stdlib_module_names if who.startswith("emberlet.host") else allowed
+    if who.partition(".")[0] == "emberlet" and level == 0 and name.partition(".")[0] not in ("emberlet", *may):
+        raise ImportError("blocked: " + name)
+    return found(name, globals, locals, fromlist, level)
+
+
+builtins.__import__ = blocking
+sys.path[:0] = [{folder!r}]
+import emberlet
+import digits
+import embedded
+
+image = emberlet.asarray([i / 64 for i in range(64)]).reshape((1, 1, 8, 8))
+print(image.backend, digits.Digits.default()(image).tolist() == embedded.Embedded.default()(image).tolist())
+print(emberlet.functional.uniform((2,), seed=1), emberlet.sort(image, axis=-1)[0, 0, 0, 0].item())
+assert "numpy" not in sys.modules
+"""
+
+
+def test_a_model_runs_where_every_other_import_is_blocked(tmp_path):
+    digits = ROOT / "examples" / "digits" / "digits.onnx"
+    generate(digits, tmp_path)
+    generate(digits, tmp_path, name="embedded", embed=True)
+    script = BLOCKED.format(allowed=sorted(ALLOWED | GUARDED), folder=str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("python True\n")
