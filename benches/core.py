@@ -1,8 +1,8 @@
 """The core: plain Python beside hand-written loops, NumPy networks beside onnxruntime and onnx.reference, heaps.
 
-Every pair runs in turns in one process (the heaps in MicroPython's Unix port), the best of many calls counts. Writes
-benches/results/core.md. OPENBLAS_NUM_THREADS chooses NumPy's threads, and onnxruntime gets as many. With one thread
-processor time counts, which other programs on the machine disturb less.
+The best of many calls counts. Plain Python and its loops take turns in one process; each network runs as in cpu.py,
+with one thread and with two, on the kernels that OPENBLAS_CORETYPE demands, where it is set, and on those that OpenBLAS
+itself chooses for the processor; heaps are those of MicroPython's Unix port. Writes benches/results/core.md.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import argparse
 import math
 import os
 import platform
+import runpy
 import sys
-import tempfile
 import time
 from array import array
 from collections.abc import Callable
-from functools import partial
 from operator import add, mul
 from pathlib import Path
 from typing import Any
@@ -27,17 +26,15 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches" / "results" / "core.md"
 
 
-def in_turns(
-    calls: dict[str, Callable[[], Any]], seconds: float, clock: Callable[[], float] = time.perf_counter
-) -> dict[str, float]:
+def in_turns(calls: dict[str, Callable[[], Any]], seconds: float) -> dict[str, float]:
     """The best time of each call in milliseconds, the calls taking turns for about `seconds`."""
     best = dict.fromkeys(calls, math.inf)
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         for name, call in calls.items():
-            start = clock()
+            start = time.perf_counter()
             call()
-            best[name] = min(best[name], clock() - start)
+            best[name] = min(best[name], time.perf_counter() - start)
     return {name: t * 1e3 for name, t in best.items()}
 
 
@@ -163,50 +160,39 @@ def network(name: str) -> Any:
 
 
 def numpy_table(seconds: float, reference: bool) -> list[str]:
-    import emberlet
-    import onnx
-    import onnxruntime
-    from emberlet.codegen import generate
-    from onnx.reference import ReferenceEvaluator
-
-    threads = int(os.environ.get("OPENBLAS_NUM_THREADS") or os.cpu_count() or 1)
+    measure = runpy.run_path(str(ROOT / "benches" / "cpu.py"))["measure"]
+    free = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
+    asked = os.environ.get("OPENBLAS_CORETYPE")
     lines = [
-        f"| NumPy, {threads} thread(s) | emberlet ms | onnxruntime ms | ratio | onnx.reference ms | faster |",
-        "|---|---|---|---|---|---|",
+        "| NumPy | threads | OpenBLAS kernels | emberlet ms | onnxruntime ms | ratio | onnx.reference ms | faster |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name in ("squeezenet", "resnet50"):
-        model = network(name)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.log_severity_level = 3
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-        image = np.random.default_rng(1).standard_normal((1, 3, 224, 224)).astype(np.float32)
-        feed = {model.graph.input[0].name: image}
-        with tempfile.TemporaryDirectory() as folder:
-            onnx.save(model, Path(folder) / "network.onnx")
-            generate(Path(folder) / "network.onnx", Path(folder))
-            sys.path.insert(0, folder)
-            sys.modules.pop("network", None)
-            module = __import__("network")
-            sys.path.remove(folder)
-            ours = module.Network.default(backend="numpy")
-        x = emberlet.asarray(image, backend="numpy")
-        expected = session.run(None, feed)[0]
-        np.testing.assert_allclose(np.asarray(ours(x)), expected, rtol=1e-3, atol=1e-4)
-        calls: dict[str, Callable[[], Any]] = {"ours": partial(ours, x), "ort": partial(session.run, None, feed)}
-        best = in_turns(calls, seconds, time.thread_time if threads == 1 else time.perf_counter)
-        slow = math.nan
-        if reference:
-            evaluator = ReferenceEvaluator(model)
-            start = time.perf_counter()
-            evaluator.run(None, feed)
-            slow = (time.perf_counter() - start) * 1e3
-        lines.append(
-            f"| {name} | {best['ours']:.1f} | {best['ort']:.1f} | {best['ours'] / best['ort']:.2f} "
-            f"| {slow:.0f} | {slow / best['ours']:.0f}× |"
-        )
-        print(lines[-1])
+        slow = reference_time(network(name)) if reference else math.nan
+        for kernels in (asked, None) if asked else (None,):
+            for threads in (1, 2):
+                environment = dict(free, OPENBLAS_NUM_THREADS=str(threads))
+                if kernels:
+                    environment["OPENBLAS_CORETYPE"] = kernels
+                found = measure(name, seconds, 3, environment)
+                ours, theirs = found["emberlet"]["ms"], found["onnxruntime"]["ms"]
+                lines.append(
+                    f"| {name} | {threads} | {kernels or 'its own choice'} | {ours:.1f} | {theirs:.1f} "
+                    f"| {ours / theirs:.2f} | {slow:.0f} | {slow / ours:.0f}× |"
+                )
+                print(lines[-1], flush=True)
     return lines
+
+
+def reference_time(model: Any) -> float:
+    """Milliseconds of one call of onnx.reference."""
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(model)
+    image = np.random.default_rng(1).standard_normal((1, 3, 224, 224)).astype(np.float32)
+    start = time.perf_counter()
+    evaluator.run(None, {model.graph.input[0].name: image})
+    return (time.perf_counter() - start) * 1e3
 
 
 # -- MicroPython
@@ -233,10 +219,10 @@ def heap_table() -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=3.0, help="how long each pair takes turns")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each pair, and of each runtime a round")
     parser.add_argument("--no-reference", action="store_true", help="leave out onnx.reference, which takes a minute")
     options = parser.parse_args()
-    parts = [python_table(options.seconds), numpy_table(4 * options.seconds, not options.no_reference), heap_table()]
+    parts = [python_table(options.seconds), numpy_table(options.seconds, not options.no_reference), heap_table()]
     about = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}."
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text("# The core\n\n" + about + "\n\n" + "\n\n".join("\n".join(p) for p in parts) + "\n")

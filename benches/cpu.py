@@ -94,9 +94,8 @@ def peak_memory() -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measure(name: str, seconds: float, rounds: int) -> dict[str, dict[str, float]]:
-    """The best of all rounds for each runtime."""
-    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
+def measure(name: str, seconds: float, rounds: int, environment: dict[str, str]) -> dict[str, dict[str, float]]:
+    """The best of all rounds for each runtime; the environment says how many threads they have."""
     best: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         generated = prepare(name, Path(folder))
@@ -123,12 +122,13 @@ def main() -> int:
         runtime, name, folder = options.child
         child(runtime, name, Path(folder), options.seconds)
         return 0
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
     lines = [
         "| network | emberlet ms | onnxruntime ms | ratio | generate s | peak MB | onnxruntime's |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for name in options.networks:
-        found = measure(name, options.seconds, options.rounds)
+        found = measure(name, options.seconds, options.rounds, environment)
         ours, theirs = found["emberlet"], found["onnxruntime"]
         times = f"{ours['ms']:.1f} | {theirs['ms']:.1f} | {ours['ms'] / theirs['ms']:.2f} | {ours['generate s']:.2f}"
         lines.append(f"| {name} | {times} | {ours['peak MB']:.0f} | {theirs['peak MB']:.0f} |")

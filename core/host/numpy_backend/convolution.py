@@ -61,9 +61,10 @@ def _by_lines(columns: Array, taps: Array, rank: int) -> Array:
 
 
 def _columns(x: Array, kernel: list[int], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Array:
-    """(n, c, *kernel, *spatial): for each tap of the kernel, the elements it sees; (n, c, *spatial) for a single tap."""
+    """(n, c, *kernel, *spatial): for each tap of the kernel, the elements it sees; (n, c, *spatial) for one tap."""
     if max(kernel) == 1:
-        return x if max(stride) == 1 else x[(..., *[slice(None, None, s) for s in stride])]
+        key: tuple[Any, ...] = (..., *(slice(None, None, s) for s in stride))
+        return x[key]
     sizes, steps = x.shape[2:], x.strides[2:]
     spatial = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(sizes, kernel, stride, dilation, strict=True)]
     between_taps = [b * d for b, d in zip(steps, dilation, strict=True)]
