@@ -65,6 +65,8 @@ def split_rows(values: Sequence[float], rows: int) -> int:
 def rows_of(node: Node[Any]) -> Dim:
     """How many rows input 0 has; a vector is one."""
     shape = node.shape(0)
+    if shape is not None and len(shape) > 2:
+        raise Problem(f"expected rows of features, found rank {len(shape)}")
     return 1 if shape is not None and len(shape) < 2 else one_channel_or(shape, 0)
 
 

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models.index import cases
 from onnx import TensorProto, helper, numpy_helper
+from support import machine_learning
 from support.onnx_models import parse
 from support.onnx_mutations import NAMES, mutated
 
@@ -334,7 +335,8 @@ def pool() -> list[onnx.ModelProto]:
     chosen = random.Random(0).sample(sorted(node_cases()), 500)
     models = [node_cases()[name].model for name in chosen]
     exports = {case.name: case.model for case in cases() if case.model.stat().st_size < 60_000}
-    return [*models, *(onnx.load(file) for _, file in sorted(exports.items())), functions(2, 3)]
+    others = [onnx.load(file) for _, file in sorted(exports.items())]
+    return [*models, *others, *machine_learning.models(), functions(2, 3)]
 
 
 @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

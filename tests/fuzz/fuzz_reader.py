@@ -19,6 +19,7 @@ with atheris.instrument_imports(include=["emberlet.codegen"]):
     from emberlet.errors import EmberletError
 
 from onnx import ModelProto  # noqa: E402
+from support import machine_learning  # noqa: E402
 from support.onnx_mutations import mutated  # noqa: E402
 
 LARGEST = 16384
@@ -46,12 +47,13 @@ def change(data: bytes, largest: int, seed: int) -> bytes:
 
 
 def seeds(folder: pathlib.Path, count: int = 200) -> None:
-    """Cases of ONNX's and the smallest exports, as files."""
+    """Cases of ONNX's, the smallest exports and operators of ai.onnx.ml, as files."""
     from conformance.cases import node_cases
 
     names = random.Random(0).sample(sorted(node_cases()), count)
     files = [f for f in sorted((ROOT / "tests" / "models").rglob("*.onnx")) if f.stat().st_size < LARGEST]
     models = {n: node_cases()[n].model.SerializeToString() for n in names}
+    models.update({m.graph.node[0].op_type: m.SerializeToString() for m in machine_learning.models()})
     for name, data in {**models, **{f.parent.name: f.read_bytes() for f in files}}.items():
         if len(data) < LARGEST:
             (folder / name).write_bytes(data)

@@ -12,22 +12,12 @@ from emberlet.codegen import load
 from emberlet.codegen.onnx_backend import to_array, to_tensor
 from emberlet.errors import IndexingError, ModelError
 from onnx import helper
+from support.machine_learning import Array, forest, one_node, svm, with_maps
 from support.onnx_models import assert_same, expected, source
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal(size=(12, 4)).astype(np.float32)
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO")
-Array = np.ndarray[Any, Any]
-
-
-def one_node(op: str, inputs: list[Array], outputs: int = 1, version: int = 3, **attributes: Any) -> onnx.ModelProto:
-    names, results = [f"x{i}" for i in range(len(inputs))], [f"y{i}" for i in range(outputs)]
-    node = helper.make_node(op, names, results, domain="ai.onnx.ml", **attributes)
-    types = [8 if x.dtype.kind in "OU" else helper.np_dtype_to_tensor_dtype(x.dtype) for x in inputs]
-    infos = [helper.make_tensor_value_info(n, t, x.shape) for n, t, x in zip(names, types, inputs, strict=True)]
-    graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info(r) for r in results])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", version)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
 def run(model: onnx.ModelProto, *inputs: Any, backend: str = "numpy") -> list[Any]:
@@ -103,16 +93,6 @@ def test_category_mapper_both_ways() -> None:
     check("CategoryMapper", np.array([5, 3, 9]), default_string="none", **tables)
 
 
-def with_maps(op: str, key: int, value: int, to: int, **attributes: Any) -> onnx.ModelProto:
-    node = helper.make_node(op, ["x"], ["y"], domain="ai.onnx.ml", **attributes)
-    kind = helper.make_map_type_proto(key, helper.make_tensor_type_proto(value, []))
-    graph = helper.make_graph(
-        [node], "g", [helper.make_value_info("x", kind)], [helper.make_tensor_value_info("y", to, None)]
-    )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
-
-
 def test_dictionaries_become_rows() -> None:
     cases: list[tuple[onnx.ModelProto, dict[Any, Any]]] = [
         (with_maps("DictVectorizer", 8, 1, 1, string_vocabulary=["a", "b", "c"]), {"b": 2.5, "a": 1.0}),
@@ -176,24 +156,6 @@ def test_a_linear_classifier_reads_as_one() -> None:
     assert "F.softmax(scores)" in text
 
 
-def svm(kernel: str, classes: int, proba: bool = False, **attributes: Any) -> dict[str, Any]:
-    counts = [2, 3, 2, 4][:classes]
-    vectors, pairs = sum(counts), classes * (classes - 1) // 2
-    random = np.random.default_rng(classes)
-    out: dict[str, Any] = {
-        "kernel_type": kernel,
-        "kernel_params": [0.4, 0.7, 2.0],
-        "coefficients": random.normal(size=(classes - 1) * vectors).tolist(),
-        "support_vectors": random.normal(size=vectors * 4).tolist(),
-        "vectors_per_class": counts,
-        "rho": random.normal(size=pairs, scale=0.2).tolist(),
-        "classlabels_ints": list(range(classes)),
-    }
-    if proba:
-        out.update(prob_a=(-1 - random.random(pairs)).tolist(), prob_b=random.normal(size=pairs, scale=0.1).tolist())
-    return {**out, **attributes}
-
-
 @pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
 @pytest.mark.parametrize("classes", [2, 3, 4])
 @pytest.mark.parametrize("proba", [False, True], ids=["decisions", "probabilities"])
@@ -233,31 +195,6 @@ def test_support_vectors_that_regress(kernel: str) -> None:
 
 
 # -- trees ------------------------------------------------------------------------------------------------------------
-
-
-def forest(what: str, targets: list[int], positive: bool, entries: int = 1, trees: int = 3) -> dict[str, Any]:
-    """Complete trees of depth 2 with every mode, and one tree of a leaf alone."""
-    random = np.random.default_rng(len(targets))
-    modes = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
-    out: dict[str, Any] = {f"nodes_{k}": [] for k in ("treeids", "nodeids", "featureids", "modes", "values")}
-    out.update({f"nodes_{k}": [] for k in ("truenodeids", "falsenodeids", "missing_value_tracks_true")})
-    out.update({f"{what}_{k}": [] for k in ("treeids", "nodeids", "ids", "weights")})
-    for tree in range(trees + 1):
-        for node in range(7 if tree < trees else 1):
-            leaf = node > 2 or tree == trees
-            row = [tree, node, int(random.integers(4)), "LEAF" if leaf else modes[(tree * 3 + node) % 6]]
-            row += [0.0 if leaf else float(random.normal()), 0 if leaf else 2 * node + 1, 0 if leaf else 2 * node + 2]
-            for key, value in zip(list(out)[:7], [*row], strict=True):
-                out[key].append(value)
-            # To onnxruntime NaN differs from everything, whatever this flag says.
-            out["nodes_missing_value_tracks_true"].append(int(row[3] == "BRANCH_NEQ" or random.integers(2)))
-            for target in random.permutation(targets)[:entries].tolist() if leaf else ():
-                weight = float(random.random() / trees if positive else random.normal())
-                for key, value in zip(
-                    ("treeids", "nodeids", "ids", "weights"), (tree, node, target, weight), strict=True
-                ):
-                    out[f"{what}_{key}"].append(value)
-    return out
 
 
 GAPS = np.where(RANDOM.random(X.shape) < 0.2, np.nan, X).astype(np.float32)
