@@ -138,8 +138,16 @@ class ValueNeeded(BackendError):
     """While a plan is traced, Python asked for a value that depends on the inputs."""
 
 
+def depends_on_input(node):
+    """Whether an input of a plan that is being traced is among what `node` is computed from."""
+    for n in topological([node]):
+        if n.op == "input":
+            return True
+    return False
+
+
 def refuse_values(node):
-    """Raise ValueNeeded where `node` depends on an input of the plan being traced."""
+    """Raise ValueNeeded for a node that depends on an input of the plan being traced."""
     for n in topological([node]):
         if n.op == "input":
             what = node.arg if node.op in ("unary", "binary") else node.op

@@ -8,7 +8,7 @@ from emberlet.tensor import Tensor
 from . import storage
 from .device import lock
 from .kernels import Options
-from .node import Node, held, is_leaf, refuse_values, signature, topological, unpacked
+from .node import Node, depends_on_input, held, is_leaf, refuse_values, signature, topological, unpacked
 from .plan import make_plan
 
 try:
@@ -41,7 +41,6 @@ class Recording(Backend):
         self.strict = strict
         self.fallbacks = {}
         self._warned = False
-        self.tracing = False
         self.planning = planning
         self._options = None
         self._lock = lock()
@@ -195,9 +194,9 @@ class Recording(Backend):
             return node.arg
         if x.size == 0:
             return b""
-        if self.tracing:
-            refuse_values(node)
         self.realize(x)
+        if node.buffer is None:
+            refuse_values(node)
         return self.device.read(node.buffer, node.nbytes)
 
     def to_bytes(self, x):
@@ -212,6 +211,8 @@ class Recording(Backend):
         if x.data.op in ("host", "data") or not x.size:
             return TensorData(self.to_bytes(x), x.shape, x.dtype)
         self.realize(x)
+        if x.data.buffer is None:
+            refuse_values(x.data)
         words = await self.device.read_async(x.data.buffer, x.data.nbytes)
         return TensorData(storage.narrow(words, x.dtype, x.size, x.data.word), x.shape, x.dtype)
 
@@ -221,7 +222,10 @@ class Recording(Backend):
         return storage.to_list(self._words(x), x.dtype, x.size, x.data.word)
 
     def realize(self, *tensors):
-        """Compute what is recorded: one plan, one submission. Tensors on the way that somebody holds are kept too."""
+        """Compute what is recorded: one plan, one submission. Tensors on the way that somebody holds are kept too.
+
+        What depends on an input of a plan that is being traced stays recorded.
+        """
         with self._lock:
             roots = []
             for x in tensors:
@@ -229,11 +233,14 @@ class Recording(Backend):
                     roots.append(x.data)
                 elif x.data.op == "data" and x.data.count:
                     self.upload(x.data)
+            order = topological(roots)
+            if [n for n in order if n.op == "input"]:
+                roots = [r for r in roots if not depends_on_input(r)]
+                order = topological(roots)
             if not roots:
                 return
             from .runtime import run_once
 
-            order = topological(roots)
             roots.extend(held(order, roots))
             plan, externals = self._plan(order, roots)
             outputs = run_once(self.device, plan, [self.upload(n) for n in externals])
@@ -256,9 +263,11 @@ class Recording(Backend):
     def upload(self, node):
         """The Allocation of a leaf, its data uploaded first where it still lies on the host."""
         if node.op == "data":
-            allocation = self.device.allocate(node.nbytes)
-            self.device.write(allocation, node.arg)
-            node.become_buffer(allocation)
+            with self._lock:
+                if node.op == "data":  # still: another thread may have been first
+                    allocation = self.device.allocate(node.nbytes)
+                    self.device.write(allocation, node.arg)
+                    node.become_buffer(allocation)
         if node.buffer.device is not self.device:
             raise BackendError(
                 "a tensor {} {} lies on another GPU device, or on one that was lost; this is {!r}".format(

@@ -29,11 +29,7 @@ def trace(function, arguments, backend):
             inputs.append(node)
             x = Tensor(node, x.dtype, x.shape, backend)
         given.append(x)
-    backend.tracing = True
-    try:
-        result = function(*given)
-    finally:
-        backend.tracing = False
+    result = function(*given)
     roots = []
     return Trace(roots, inputs, _take_apart(result, roots))
 

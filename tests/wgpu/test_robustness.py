@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet import functional as F
-from emberlet.errors import BackendError
+from emberlet.errors import BackendError, UnsupportedError
 from emberlet.wgpu_backend import WgpuBackend
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.device import Device
@@ -41,6 +41,19 @@ def test_an_allocation_the_device_refuses_is_an_error(gpu):
         device = Device(gpu.device.raw)
         device.page_bytes = 1 << 50
         device.allocate(1 << 44)
+
+
+def test_after_a_refused_allocation_the_next_kernel_works(gpu, make, twin, monkeypatch):
+    with monkeypatch.context() as limits, pytest.raises(BackendError):
+        limits.setattr(gpu.device, "page_bytes", 1 << 50)
+        gpu.device.allocate(1 << 44)
+    twin.check(lambda k, x: k.unary("exp", x), make((5,)))
+
+
+def test_a_tensor_beyond_all_bindings_is_refused_by_the_kernels_name(gpu):
+    with pytest.raises(UnsupportedError, match="kernel full needs 1024 bindings"):
+        limit = gpu.options.page_bytes
+        gpu.realize(gpu.full((1024 * limit // 4,), 1.0, dtypes.float32))
 
 
 def test_a_lost_device_is_reported_and_a_new_one_works(own_device, gpu, make, twin):
@@ -106,6 +119,35 @@ def test_memory_comes_back_when_tensors_go(gpu):
     del x
     gc.collect()
     assert gpu.device.live_bytes == live
+
+
+def test_several_threads_compile_models_that_share_weights_or_ask_for_values(gpu, make):
+    x = make((8, 8))
+    failures = []
+    for _ in range(5):
+        weight = gpu.from_bytes(make.cpu.to_bytes(make((8, 8))), dtypes.float32, (8, 8))
+        begin = threading.Barrier(4)
+
+        def work(i, weight=weight, begin=begin):
+            def model(x):
+                y = F.matmul(x, weight)
+                gpu.realize(y)  # while it is traced, this asks for nothing
+                return y if i % 2 else (F.negative(y) if float(F.sum(y)) > 0 else y)
+
+            try:
+                begin.wait()
+                compiled = compile(model, x, backend=gpu)
+                assert (compiled.cut is None) == bool(i % 2)
+                gpu.to_list(compiled(x))
+            except Exception as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not failures
 
 
 def test_several_threads_run_several_models(gpu, make):
