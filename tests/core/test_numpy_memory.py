@@ -1,0 +1,30 @@
+"""The memory of results on the numpy backend."""
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+FAULTS = """
+import resource
+import emberlet
+from emberlet import functional as F
+
+x = emberlet.zeros((64, 111, 111), backend="numpy")
+for _ in range(3):
+    F.relu(x)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    F.relu(x)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="how glibc keeps freed memory")
+def test_a_large_result_takes_the_memory_of_the_last_one():
+    # 3 MB are 770 pages: a fault for each of them, each time, where the memory had gone back to the system.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
+    done = subprocess.run([sys.executable, "-c", FAULTS], env=environment, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 770
