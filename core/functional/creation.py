@@ -10,7 +10,10 @@ from .operands import default_dtype, tensor
 def _shape(shape):
     if isinstance(shape, int):
         shape = (shape,)
-    shape = tuple([d.__index__() if not isinstance(d, int) else d for d in shape])
+    try:
+        shape = tuple([d.__index__() if not isinstance(d, int) else d for d in shape])
+    except AttributeError:
+        raise ShapeError("a shape is made of integers, found {}".format(shape))
     for d in shape:
         if d < 0:
             raise ShapeError("a shape has no negative sizes, found {}".format(shape))
@@ -89,6 +92,7 @@ def linspace(start, stop, num, *, dtype=None, device=None, backend=None, endpoin
     target = get_backend(backend or device)
     dtype = dtypes.dtype(dtype or dtypes.float32)
     wide = dtype if dtype.is_float else dtypes.float64
+    (num,) = _shape(num)
     gaps = num - 1 if endpoint else num
     step = (stop - start) / gaps if gaps > 0 else 0.0
     if num and endpoint and num > 1:
@@ -103,7 +107,7 @@ def linspace(start, stop, num, *, dtype=None, device=None, backend=None, endpoin
 def eye(n_rows, n_cols=None, *, k=0, dtype=None, device=None, backend=None):
     """Ones on diagonal k, zeros elsewhere, (n_rows, n_cols)."""
     target = get_backend(backend or device)
-    n_cols = n_rows if n_cols is None else n_cols
+    n_rows, n_cols = _shape((n_rows, n_rows if n_cols is None else n_cols))
     row = target.reshape(target.arange(k, 1, n_rows, dtypes.int64), (n_rows, 1))
     col = target.reshape(target.arange(0, 1, n_cols, dtypes.int64), (1, n_cols))
     return target.cast(target.binary("eq", row, col), dtypes.dtype(dtype or dtypes.float32))

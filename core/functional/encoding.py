@@ -15,6 +15,8 @@ def one_hot(x, num_classes, axis=-1, off_value=0, on_value=1, *, dtype=None):
     """
     x = tensor(x)
     k = x.backend
+    if num_classes < 0:
+        raise ShapeError("one_hot: a number of classes is not negative, found {}".format(num_classes))
     index = astype(x, dtypes.int64)
     index = k.where(
         k.binary("lt", index, k.full((), 0, index.dtype)),

@@ -8,9 +8,16 @@ from .operands import astype, tensor
 from .promotion import all_together
 
 
+def _some(arrays, name):
+    arrays = list(arrays)
+    if not arrays:
+        raise ShapeError("{} wants at least one tensor, found none".format(name))
+    return all_together(arrays)
+
+
 def concat(arrays, axis=0, *, dtype=None):
     """Tensors joined along axis (None: flattened first); all other sizes must agree. Dtypes are promoted."""
-    arrays = all_together(arrays)
+    arrays = _some(arrays, "concat")
     if axis is None:
         arrays, axis = [reshape(a, (a.size,)) for a in arrays], 0
     first = arrays[0]
@@ -28,7 +35,7 @@ cat = concat
 
 def stack(arrays, axis=0):
     """Tensors of one shape along a new axis."""
-    arrays = all_together(arrays)
+    arrays = _some(arrays, "stack")
     for a in arrays:
         if a.shape != arrays[0].shape:
             raise ShapeError("stack wants equal shapes, found {} and {}".format(arrays[0].shape, a.shape))
@@ -50,6 +57,8 @@ def split(x, sections, axis=0):
     axis = axis_of(axis, x.ndim)
     n = x.shape[axis]
     if isinstance(sections, int):
+        if sections < 1:
+            raise ShapeError("the number of parts is at least 1, found {}".format(sections))
         each = -(-n // sections)
         sections = [max(0, min(each, n - i * each)) for i in range(sections)]
     elif sum(sections) != n:

@@ -90,6 +90,7 @@ def broadcast_to(x, shape):
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if x.shape == shape:
         return x
+    _not_negative(shape, "a shape")
     if broadcast(x.shape, shape) != shape:
         raise ShapeError("shape {} does not broadcast to {}".format(x.shape, shape))
     return x.backend.expand(x, shape)
@@ -170,6 +171,7 @@ def tile(x, repetitions):
     """x laid side by side repetitions[i] times along axis i; missing axes are added in front on either side."""
     x = tensor(x)
     repetitions = [repetitions] if isinstance(repetitions, int) else [int(r) for r in repetitions]
+    _not_negative(repetitions, "tile")
     repetitions = [1] * (x.ndim - len(repetitions)) + repetitions
     if len(repetitions) > x.ndim:
         x = reshape(x, (1,) * (len(repetitions) - x.ndim) + x.shape)
@@ -197,6 +199,7 @@ def repeat(x, repeats, *, axis=None):
         repeats = repeats.tolist()
     if isinstance(repeats, (list, tuple)) and len(repeats) == 1:
         repeats = repeats[0]
+    _not_negative([repeats] if isinstance(repeats, int) else repeats, "repeat")
     if isinstance(repeats, int):
         lead, tail = x.shape[: axis + 1], x.shape[axis + 1 :]
         wide = broadcast_to(reshape(x, lead + (1,) + tail), lead + (repeats,) + tail)
@@ -291,6 +294,12 @@ def space_to_depth(x, block_size):
         raise ShapeError("{}×{} does not divide into blocks of {}×{}".format(h, w, b, b))
     x = permute_dims(reshape(x, (n, c, h // b, b, w // b, b)), (0, 3, 5, 1, 2, 4))
     return reshape(x, (n, c * b * b, h // b, w // b))
+
+
+def _not_negative(sizes, what):
+    for n in sizes:
+        if n < 0:
+            raise ShapeError("{} has no negative sizes, found {}".format(what, tuple(sizes)))
 
 
 def check_same_shape(a, b):

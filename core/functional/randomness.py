@@ -36,6 +36,9 @@ def _entropy():
 def random_bits(shape, *, seed=None, backend=None):
     """uint32 of `shape`: Philox output, 32 fair bits an element."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    for n in shape:
+        if n < 0:
+            raise ShapeError("a shape has no negative sizes, found {}".format(shape))
     key, counter = seed, 0
     if seed is None:
         if _state[0] is None:

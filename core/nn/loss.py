@@ -1,9 +1,11 @@
 """Losses, forward. Each takes predictions and targets and gives their mean (a tensor without axes), the sum or, with
 reduction "none", every element's own."""
 
-from ..errors import ShapeError
+from ..errors import IndexingError, ShapeError
 from ..functional.activations import log_softmax, softplus
+from ..functional.comparison import where
 from ..functional.creation import arange
+from ..functional.indexing import take_along_axis
 from ..module import Module
 
 
@@ -70,6 +72,7 @@ class CrossEntropyLoss(Module):
         if self.weights is not None and len(self.weights) != classes:
             raise ShapeError("CrossEntropyLoss has {} weights for {} classes".format(len(self.weights), classes))
         logs = log_softmax(x, 1) if self.logits else x.log()
+        self._check(logs, targets)
         column = targets.reshape((-1, 1))
         chosen = (arange(classes, backend=x.backend).reshape((1, classes)) == column).astype(logs.dtype)
         wanted = chosen
@@ -87,6 +90,17 @@ class CrossEntropyLoss(Module):
         if reduction in ("mean", "auto"):
             return loss.sum() / share.sum()
         return _reduced(loss, reduction)
+
+    def _check(self, logs, targets):
+        """Look every target up, as an index: backends that compute at once refuse one outside; on a GPU, where nobody
+        asks for the result, nothing is computed."""
+        for token in self.pad_tokens:
+            targets = where(targets == token, 0, targets)
+        outside = where(targets < 0, logs.shape[1], targets)  # -1 is not the last class
+        try:
+            take_along_axis(logs, outside.reshape((-1, 1)), axis=1)
+        except IndexingError:
+            raise IndexingError("CrossEntropyLoss: targets are outside the {} classes".format(logs.shape[1]))
 
 
 class BinaryCrossEntropyLoss(Module):

@@ -203,3 +203,29 @@ def test_lists_take_the_widest_kind(backend):
     assert emberlet.asarray([[1, 2.5]]).dtype.name == "float32"
     assert emberlet.asarray([]).dtype.name == "float32"
     assert emberlet.asarray([emberlet.ones((2,), dtype="int8"), [1, 2]]).tolist() == [[1, 1], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda x: emberlet.broadcast_to(x[:1], (-2, 3)), r"no negative sizes, found \(-2, 3\)"),
+        (lambda x: x[:1].expand(-2, 3), r"no negative sizes, found \(-2, 3\)"),
+        (lambda x: emberlet.tile(x, (-1, 2)), r"tile has no negative sizes, found \(-1, 2\)"),
+        (lambda x: emberlet.repeat(x, -1), r"repeat has no negative sizes, found \(-1,\)"),
+        (
+            lambda x: emberlet.repeat(x, emberlet.asarray([1, -1]), axis=0),
+            r"repeat has no negative sizes, found \(1, -1\)",
+        ),
+        (lambda x: emberlet.linspace(0, 1, -1), r"no negative sizes, found \(-1,\)"),
+        (lambda x: emberlet.eye(-1), r"no negative sizes, found \(-1, -1\)"),
+        (lambda x: emberlet.zeros((1.5, 2)), r"a shape is made of integers, found \(1.5, 2\)"),
+        (lambda x: emberlet.functional.uniform((-1,)), r"no negative sizes, found \(-1,\)"),
+        (lambda x: emberlet.asarray([1]).one_hot(-1), "a number of classes is not negative, found -1"),
+        (lambda x: x.chunk(0, 1), "the number of parts is at least 1, found 0"),
+        (lambda x: emberlet.concat([]), "concat wants at least one tensor, found none"),
+        (lambda x: emberlet.stack([]), "stack wants at least one tensor, found none"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(backend, call, says):
+    with pytest.raises(ShapeError, match=says):
+        call(emberlet.ones((2, 3)))

@@ -4,7 +4,7 @@ import emberlet as el
 import numpy as np
 import pytest
 from emberlet import nn
-from emberlet.errors import EmberletError, ShapeError
+from emberlet.errors import EmberletError, IndexingError, ShapeError
 
 BACKENDS = ["numpy", "python"]
 
@@ -377,3 +377,13 @@ def test_impossible_settings_are_refused(call):
 def test_unknown_words_are_refused_with_those_there_are(call):
     with pytest.raises(ValueError, match="found"):
         call()
+
+
+@pytest.mark.parametrize("target", [3, 7, -1])
+def test_a_target_outside_the_classes_is_refused_and_a_padded_one_is_not(backend, target):
+    x = el.asarray([[0.5, 1.0, -1.0], [2.0, 0.0, 1.0]], backend=backend)
+    targets = el.asarray([1, target], backend=backend)
+    with pytest.raises(IndexingError, match="CrossEntropyLoss: targets are outside the 3 classes"):
+        nn.CrossEntropyLoss()(x, targets)
+    padded = nn.CrossEntropyLoss(pad_tokens=[target])(x, targets, "none")
+    assert padded.tolist() == [nn.CrossEntropyLoss()(x[:1], targets[:1]).item(), 0.0]
