@@ -6,6 +6,7 @@ that package asking for one raises UnsupportedError. Strings are object arrays.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 # glibc gives large freed blocks back to the system at once, and every page of the next one then costs a fault: more
 # than most operations on it. Its limits follow the largest block freed so far: this one, which is never touched and so
-# takes no memory, makes it keep up to 32 MB for reuse. (Elsewhere it does nothing.)
-np.empty(1 << 24, np.uint8)
+# takes no memory, makes it keep up to 32 MB for reuse.
+if sys.platform == "linux":
+    np.empty(1 << 24, np.uint8)
 
 NARROW = (
     "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
