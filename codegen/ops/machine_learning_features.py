@@ -101,8 +101,8 @@ class NormalizerConfig:
 
 
 class Normalizer(Node[NormalizerConfig]):
-    """Rows divided by their largest element (not the largest magnitude), or by their L1 or L2 norm; by 1 where that
-    is 0."""
+    """Rows divided by their largest element, or by their L1 or L2 norm; by 1 where that is 0. As in the standard and
+    onnxruntime the largest element is not the largest magnitude, which ONNX's reference takes."""
 
     domain = DOMAIN
 
@@ -169,7 +169,8 @@ class FeatureVectorizerConfig:
 
 
 class FeatureVectorizer(Node[FeatureVectorizerConfig]):
-    """Features side by side, each input cut or filled up with zeros to the columns it is said to have."""
+    """Features side by side, each input cut or filled up with zeros to the columns it is said to have; a vector is one
+    row, as the standard says (ONNX's reference makes a column of it)."""
 
     domain = DOMAIN
 
