@@ -307,8 +307,8 @@ class TreeEnsembleClassifier(Node[TreeEnsembleClassifierConfig]):
     """Trees that add to the scores of classes, and the label of the highest. NaN goes where the node's flag says.
 
     Where the leaves speak of one of two classes, its score decides: over 0.5 where no leaf takes away from it (the sum
-    is a probability), else over 0. Of two classes with leaves for both the label is that of the higher score, as in ONNX's
-    reference; onnxruntime says 0 or 1 whatever the labels are.
+    is a probability), else over 0. Of two classes with leaves for both the label is that of the higher score, as in
+    ONNX's reference; onnxruntime says 0 or 1 whatever the labels are.
     """
 
     domain, since = DOMAIN, (1, 3)
