@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from emberlet.codegen import generate
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*/README.md"))]
@@ -26,6 +27,14 @@ def test_an_example_runs(page: str, number: int, code: str, tmp_path: Path) -> N
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md"])
+def test_the_generated_model_is_shown_as_it_is(page: str, tmp_path: Path) -> None:
+    generated = generate(ROOT / "examples" / "digits" / "digits.onnx", tmp_path).module.read_text().splitlines()
+    (shown,) = re.findall(r"^```python\n(class Digits.*?)^```", (ROOT / page).read_text(), re.S | re.M)
+    for line in shown.splitlines():
+        assert line in generated or line.strip() in ("...", ""), f"{page} shows {line!r}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
