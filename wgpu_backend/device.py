@@ -35,13 +35,14 @@ class Allocation:
     gpu: the buffer; pages: [self], or, where it is larger than one binding may be, an Allocation per page (gpu: None).
     """
 
-    __slots__ = ("_parts", "device", "gpu", "nbytes")
+    __slots__ = ("_failures", "_parts", "device", "gpu", "nbytes")
 
     def __init__(self, device, gpu, nbytes, parts=None):
         self.device = device
         self.gpu = gpu
         self.nbytes = nbytes
         self._parts = parts
+        self._failures = device.failures
 
     @property
     def pages(self):
@@ -50,7 +51,7 @@ class Allocation:
     def free(self):
         """Give the memory back to the pool now."""
         if self.gpu is not None:
-            self.device.recycle(self.gpu, self.nbytes)
+            self.device.recycle(self.gpu, self.nbytes, self._failures == self.device.failures)
             self.gpu = None
         for part in self._parts or ():
             part.free()
@@ -91,6 +92,7 @@ class Device:
         self.raw = raw
         self.queue = raw.queue
         self.device_class = device_class(raw.adapter_info)
+        self.subgroups = "subgroups" in raw.features
         self.page_bytes = page_size(raw.limits)
         self.workgroup_bytes = raw.limits["max-compute-workgroup-storage-size"]
         self.max_bindings = min(16, raw.limits["max-storage-buffers-per-shader-stage"])
@@ -100,6 +102,7 @@ class Device:
         self.live_bytes = 0
         self.pipelines = {}
         self.created_buffers = 0
+        self.failures = 0
         self.lost = False
 
     def measured_tiles(self):
@@ -112,6 +115,13 @@ class Device:
 
     def failure(self, what, error):
         """The BackendError for something the device refused; notes where it is lost."""
+        # A browser tells late that a buffer could not be had: none made before is used again.
+        self.failures += 1
+        for size in self.free:
+            for gpu in self.free[size]:
+                gpu.destroy()
+        self.free = {}
+        self.free_bytes = 0
         text = str(error)
         if "is lost" in text or "was lost" in text or "Device lost" in text:
             self.lost = True
@@ -150,10 +160,10 @@ class Device:
             self.lent[id(gpu)] = gpu
         return Allocation(self, gpu, size)
 
-    def recycle(self, gpu, nbytes):
+    def recycle(self, gpu, nbytes, sound=True):
         self.lent.pop(id(gpu), None)
         self.live_bytes -= nbytes
-        if self.free_bytes + nbytes <= _POOL_BYTES:
+        if sound and self.free_bytes + nbytes <= _POOL_BYTES:
             self.free.setdefault(nbytes, []).append(gpu)
             self.free_bytes += nbytes
         else:
@@ -371,7 +381,7 @@ def adapters(wgpu):
 
 
 def _features(adapter):
-    return [f for f in ("shader-f16", "timestamp-query") if f in adapter.features]
+    return [f for f in ("shader-f16", "subgroups", "timestamp-query") if f in adapter.features]
 
 
 def _limits(adapter):

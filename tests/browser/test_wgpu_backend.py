@@ -107,6 +107,28 @@ def test_a_faulty_kernel_is_named_with_its_lines_and_the_next_model_works():
 
 
 @in_pyodide
+def test_running_out_of_memory_is_told_and_the_next_operation_works():
+    import emberlet
+    from emberlet.errors import BackendError
+    from emberlet.wgpu_backend import WgpuBackend
+    from emberlet.wgpu_backend.device import Device
+
+    gpu = WgpuBackend(device=Device(emberlet.get_backend("wgpu").device.raw.adapter.request_device_sync()))
+    limit, gpu.device.page_bytes = gpu.device.page_bytes, 1 << 50
+    try:
+        # Asked for only: a browser may well promise memory that it has not, up to a point.
+        gpu.device.read(gpu.device.allocate(1 << 46), 4)
+    except BackendError as error:
+        assert "failed" in str(error), str(error)
+    else:
+        raise AssertionError("nothing was raised")
+    gpu.device.page_bytes = limit
+    assert not gpu.device.lost and not gpu.device.free_bytes
+    y = gpu.from_list([1.0, 2.0], emberlet.float32, (2,))
+    assert gpu.to_list(gpu.binary("add", y, y)) == [2.0, 4.0]
+
+
+@in_pyodide
 def test_a_lost_device_is_told_and_the_next_operation_opens_another():
     import emberlet
     from emberlet.errors import BackendError

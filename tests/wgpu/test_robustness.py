@@ -50,6 +50,18 @@ def test_after_a_refused_allocation_the_next_kernel_works(gpu, make, twin, monke
     twin.check(lambda k, x: k.unary("exp", x), make((5,)))
 
 
+def test_buffers_from_before_a_failure_are_not_used_again(own_device):
+    pooled, lent = own_device.allocate(1 << 12), own_device.allocate(1 << 12)
+    pooled.free()
+    assert own_device.free_bytes == 1 << 12
+    own_device.failure("testing", RuntimeError("out of memory"))
+    lent.free()
+    assert own_device.free_bytes == 0
+    assert own_device.live_bytes == 0
+    own_device.allocate(1 << 12).free()
+    assert own_device.free_bytes == 1 << 12
+
+
 def test_a_tensor_beyond_all_bindings_is_refused_by_the_kernels_name(gpu):
     with pytest.raises(UnsupportedError, match="kernel full needs 1024 bindings"):
         limit = gpu.options.page_bytes
