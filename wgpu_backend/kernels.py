@@ -11,15 +11,17 @@ class Options:
     """What kernels are made for; the defaults are WebGPU's baseline.
 
     device_class: "gpu", or "swiftshader" or "cpu" for a device in software; max_bindings: storage buffers of a kernel;
-    page_bytes: the most bytes of one of them; workgroup_bytes: memory a workgroup may share; tiles: problem key ->
-    tiles.Tile, as measured; tile: one for every contraction, or None.
+    page_bytes: the most bytes of one of them; workgroup_bytes: memory a workgroup may share; subgroups: whether kernels
+    may use WGSL's subgroup operations; tiles: problem key -> tiles.Tile, as measured; tile: one for every contraction,
+    or None.
     """
 
-    def __init__(self, device_class="gpu", max_bindings=8, page_bytes=1 << 27, workgroup_bytes=16384):
+    def __init__(self, device_class="gpu", max_bindings=8, page_bytes=1 << 27, workgroup_bytes=16384, subgroups=False):
         self.device_class = device_class
         self.max_bindings = max_bindings
         self.page_bytes = page_bytes
         self.workgroup_bytes = workgroup_bytes
+        self.subgroups = subgroups
         self.tiles = {}
         self.tile = None
 
@@ -32,6 +34,7 @@ class Options:
     def of(device):
         """The Options for a Device."""
         options = Options(device.device_class, device.max_bindings, device.page_bytes, device.workgroup_bytes)
+        options.subgroups = device.subgroups
         options.tiles = device.measured_tiles()
         return options
 
@@ -100,7 +103,7 @@ def _merge(item, stored, options):
 
 
 def _contraction(item, stored, options):
-    from . import matmul_kernel
+    from . import matmul_kernel, panel_kernel
     from .contraction import problem
     from .tile_kernel import contraction
     from .tiles import choose, problem_key
@@ -108,6 +111,8 @@ def _contraction(item, stored, options):
     what = problem(item.anchor)
     if what.depth() == 0 or what.depth() > loop_kernel.MAX_ITERATIONS:
         return None
+    if options.tile is None and panel_kernel.serves(what, item, options):
+        return panel_kernel.panels(item, stored, describe(item), options)
     tile = options.tile or options.tiles.get(problem_key(item.anchor))
     if tile is None:
         if loop_kernel.wants_group(what.cells(), what.depth(), options.software):

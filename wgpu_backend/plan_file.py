@@ -5,7 +5,8 @@
 
 The metadata entry "emberlet.plan" is JSON: {"version": 2, "inputs" and "outputs": [[name, dtype, shape, buffer]],
 "buffers": [[kind, bytes]], "constants": [[buffer, tensor]], "kernels": [[name, WGSL]], "steps": {CLASS: [[kernel,
-[x, y, z], [buffer, …]]]}}, where CLASS is a class of device: "gpu", or "software" for one that computes in software.
+[x, y, z], [buffer, …]]]}}, where CLASS is a class of device: "gpu", "software" for one that computes in software, or
+(it may be left out) "subgroups" for SwiftShader with WGSL's subgroup operations.
 """
 
 import json
@@ -75,7 +76,7 @@ class SavedPlan:
         if content.get("version") != VERSION:
             self._bad("is of version {!r}; this release reads {}".format(content.get("version"), VERSION))
         try:
-            self.plan = _plan(content, "gpu" if device.device_class == "gpu" else "software")
+            self.plan = _plan(content, _steps(content, device))
             self.inputs = [_port(p, self.plan, True) for p in content["inputs"]]
             self.outputs = [_port(p, self.plan, False) for p in content["outputs"]]
             constants = [(int(number), str(name)) for number, name in content["constants"]]
@@ -150,6 +151,15 @@ class SavedPlan:
     async def run_async(self, *inputs):
         """`run`, awaited: the only way under MicroPython. One call at a time."""
         return self._results(await self.program.run_async(self._words(inputs)))
+
+
+def _steps(content, device):
+    """The class whose steps serve the device."""
+    if device.device_class == "gpu":
+        return "gpu"
+    if device.device_class == "swiftshader" and device.subgroups and "subgroups" in content["steps"]:
+        return "subgroups"
+    return "software"
 
 
 def _plan(content, device_class):

@@ -21,7 +21,11 @@ from .plan_file import KEY, VERSION
 from .tracing import constants, trace
 
 # SwiftShader stands for devices in software: it is the one that browsers bring.
-CLASSES = {"gpu": "gpu", "software": "swiftshader"}
+CLASSES = {
+    "gpu": ("gpu", False),
+    "software": ("swiftshader", False),
+    "subgroups": ("swiftshader", True),
+}
 _WORDS = {
     "f32": dtypes.float32,
     "i32": dtypes.int32,
@@ -70,7 +74,7 @@ def save(
     results = [traced.roots[part[1]] for part in structure[1]]
     if any(r.count == 0 for r in results):
         raise ModelError("a model that is saved as a plan has no empty results")
-    plans = {name: make_plan(traced.roots, Options(device_class=c)) for name, c in CLASSES.items()}
+    plans = {name: make_plan(traced.roots, Options(c, subgroups=s)) for name, (c, s) in CLASSES.items()}
     plan, externals = plans["gpu"]
     tensors: dict[str, Any] = {}
     fixed: list[list[Any]] = []

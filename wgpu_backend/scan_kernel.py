@@ -38,6 +38,7 @@ class _Shape:
         self.inputs = lowering.inputs
         self.types = lowering.types
         self.vector_out = False
+        self.lengths = ()
 
 
 def cumulative(item, stored, name):

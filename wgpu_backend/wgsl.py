@@ -303,9 +303,10 @@ class Renderer:
         self.line("{}[{}] = vec4<{}>({});".format(slot, at, word, ", ".join(names)))
 
 
-def bindings(types, out_type, body, vector_out=False):
+def bindings(types, out_type, body, vector_out=False, lengths=()):
     """(declarations, slots): the input slots that the text `body` reads, numbered in order, then the output.
 
+    lengths: the elements of each slot's array and of the output's, 0 for one that is not to be said; or empty.
     A binding that a shader does not use is not in its automatic layout, so it must not be bound either.
     """
     lines = []
@@ -313,8 +314,13 @@ def bindings(types, out_type, body, vector_out=False):
     line = "@group(0) @binding({}) var<storage, {}> {}: array<{}>;"
     for i in range(len(slots)):
         element = "u32" if "8" in types[slots[i]] else types[slots[i]]
+        if lengths and lengths[slots[i]]:
+            element = "{}, {}".format(element, lengths[slots[i]])
         lines.append(line.format(i, "read", "in{}".format(slots[i]), element))
-    lines.append(line.format(len(slots), "read_write", "out", "vec4<{}>".format(out_type) if vector_out else out_type))
+    element = "vec4<{}>".format(out_type) if vector_out else out_type
+    if lengths and lengths[-1]:
+        element = "{}, {}".format(element, lengths[-1])
+    lines.append(line.format(len(slots), "read_write", "out", element))
     return "\n".join(lines), slots
 
 
@@ -325,4 +331,6 @@ def finish(text):
         at = text.index("@compute")
         text = text[:at] + functions + "\n\n" + text[at:]
     # A directive comes before everything else.
+    if "subgroupBroadcast(" in text:
+        text = "enable subgroups;\n\n" + text
     return "enable f16;\n\n" + text if "f16>" in text else text

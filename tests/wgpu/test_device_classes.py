@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from emberlet import functional as F
-from emberlet.wgpu_backend import WgpuBackend
+from emberlet.wgpu_backend import WgpuBackend, plan_file
 from emberlet.wgpu_backend.kernels import Options
 from emberlet.wgpu_backend.plan import make_plan
 
@@ -59,3 +59,59 @@ def test_large_products_go_through_workgroup_memory_on_a_gpu(gpu, make):
     assert "var<workgroup> left_tile" in plan.kernels[0][1]
     plan, _ = make_plan([backend.matmul(x, x).data], Options("gpu", workgroup_bytes=4096))
     assert "var<workgroup>" not in plan.kernels[0][1]
+
+
+@pytest.mark.parametrize(
+    "a, b",
+    [((256, 256), (256, 256)), ((2, 160, 272), (2, 272, 256)), ((416, 176), (176, 256))],
+    ids=str,
+)  # fmt: skip
+def test_large_products_pass_by_panels_on_swiftshader(on_class, make, a, b):
+    twin = on_class("swiftshader")
+    twin.check(lambda k, a, b: k.matmul(a, b), make(a), make(b), rtol=1e-4, atol=1e-4)
+
+
+def test_panels_take_views_and_an_epilogue(on_class, make):
+    def product(k, a, b, c):
+        y = k.matmul(k.permute(a, (1, 0)), k.permute(b, (1, 0)))
+        y = F.gelu(k.binary("add", y, c))
+        return k.permute(k.reshape(y, (32, 8, 256)), (1, 0, 2))
+
+    twin = on_class("swiftshader")
+    twin.check(product, make((256, 256)), make((256, 256)), make((256,)), rtol=1e-4, atol=1e-4)
+
+
+def test_panels_whose_result_is_turned(on_class, make):
+    twin = on_class("swiftshader")
+    product = lambda k, a, b: k.permute(k.matmul(a, b), (1, 0))  # noqa: E731
+    twin.check(product, make((256, 256)), make((256, 256)), rtol=1e-4, atol=1e-4)
+
+
+def test_pointwise_convolution_by_panels(on_class, make):
+    twin = on_class("swiftshader")
+    shape = ((1, 1), ((0, 0), (0, 0)), (1, 1), 1)
+    x, w, b = make((1, 128, 32, 32)), make((128, 128, 1, 1)), make((128,))
+    twin.check(lambda k, x, w, b: F.relu(k.conv(x, w, b, *shape)), x, w, b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("subgroups", [False, True])
+def test_which_products_are_computed_by_panels(gpu, make, subgroups):
+    backend = WgpuBackend(planning=True)
+    options = Options("swiftshader", subgroups=subgroups)
+    for size, panels in ((256, True), (252, False), (128, False)):
+        x = backend.from_bytes(bytes(4 * size * size), make((1,)).dtype, (size, size))
+        plan, _ = make_plan([backend.matmul(x, x).data], options)
+        text = plan.kernels[0][1]
+        assert ("for (var panel" in text) == panels
+        assert text.startswith("enable subgroups;") == (panels and subgroups)
+
+
+@pytest.mark.parametrize(
+    "device_class, subgroups, steps",
+    [("gpu", True, "gpu"), ("swiftshader", True, "subgroups"), ("swiftshader", False, "software"),
+     ("cpu", True, "software")],
+)  # fmt: skip
+def test_which_steps_of_a_saved_plan_serve_a_device(device_class, subgroups, steps):
+    device = Options(device_class, subgroups=subgroups)
+    assert plan_file._steps({"steps": {"gpu": [], "software": [], "subgroups": []}}, device) == steps
+    assert plan_file._steps({"steps": {"gpu": [], "software": []}}, device) != "subgroups"
