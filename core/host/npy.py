@@ -11,7 +11,6 @@ import os
 import re
 import struct
 import zipfile
-import zlib
 from collections.abc import Mapping
 from typing import IO
 
@@ -39,14 +38,15 @@ def load(path: str | os.PathLike[str], backend: str | Backend | None = None) -> 
 def load_archive(path: str | os.PathLike[str], backend: str | Backend | None = None) -> dict[str, Tensor]:
     """name -> tensor of the .npz file at `path`. Raises OSError, FormatError."""
     found = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.namelist():
-                if member.endswith(".npy"):
-                    name = member.removesuffix(".npy")
-                    found[name] = _read(archive.read(member), f"{os.fspath(path)}: {member}", get_backend(backend))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise FormatError(f"{os.fspath(path)}: not an .npz file: {error}") from None
+    where = os.fspath(path)
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                members = {n.removesuffix(".npy"): archive.read(n) for n in archive.namelist() if n.endswith(".npy")}
+        except Exception as error:  # zipfile's and the decompressors' own, which have no common base
+            raise FormatError(f"{where}: not an .npz file: {error}") from None
+    for name, data in members.items():
+        found[name] = _read(data, f"{where}: {name}.npy", get_backend(backend))
     return found
 
 
