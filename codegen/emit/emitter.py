@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from emberlet.dtypes import DType
+
 from ..ir.argument import Argument
 from ..ir.graph import Graph
 from ..ir.problem import Problem
@@ -113,6 +115,10 @@ class Emitter:
     def create(self, function: str, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
         """A call that makes a tensor from no tensor: the model's backend is passed along."""
         return self.call(function, *args, **kwargs, backend=self.block.module.backend())
+
+    def filled(self, shape: Liftable, number: int | float | bool | str, dtype: DType) -> Expr:
+        """`F.zeros`, `F.ones` or `F.full(shape, number)`; the dtype is left out where it is the usual one."""
+        return self.block.module.fill(lift(shape), number, dtype)
 
     def method(self, x: Expr, name: str, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
         """`x.name(args, kwargs)`"""

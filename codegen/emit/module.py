@@ -133,11 +133,11 @@ class ModuleWriter:
         if isinstance(value.source, Fill):
             number = shortest(Value(value.dtype, (), value.source))
             assert not isinstance(number, str)
-            return self.fill(value.shape, number, value.dtype)
+            return self.fill(lift(value.shape), number, value.dtype)
         if value.size == 1 and value.dtype.is_float and value.dtype.bits >= 16:
             number = shortest(value)
             assert not isinstance(number, str)
-            return self.fill(value.shape, number, value.dtype)
+            return self.fill(lift(value.shape), number, value.dtype)
         if value.dtype.kind == "string" or (value.size <= SMALL and not value.dtype.is_float):
             return self.literal(value)
         field_name = self.names.unique(identifier(name if "/" not in name else module_path(name) or name, "constant"))
@@ -149,9 +149,14 @@ class ModuleWriter:
         self._parameters[key] = Call(Attribute(Attribute(SELF, field_name), "val"))
         return self._parameters[key]
 
-    def fill(self, shape: tuple[int, ...], number: int | float | bool, dtype: DType) -> Expr:
-        kwargs = (("dtype", lift(dtype)), ("backend", self.backend()))
-        return Call(Attribute(Name("F"), "full"), (lift(shape), lift(number)), kwargs)
+    def fill(self, shape: Expr, number: int | float | bool | str, dtype: DType) -> Expr:
+        """`F.zeros`, `F.ones` or `F.full`; the dtype is left out where it is the one they have without."""
+        plain = not dtype.is_bool and (repr(number) in ("0", "0.0", "1", "1.0"))
+        usual = "float32" if plain or isinstance(number, float) else "bool" if isinstance(number, bool) else "int64"
+        kwargs = () if dtype.name == usual else (("dtype", lift(dtype)),)
+        args = (shape,) if plain else (shape, lift(number))
+        function = ("ones" if number == 1 else "zeros") if plain else "full"
+        return Call(Attribute(Name("F"), function), args, (*kwargs, ("backend", self.backend())))
 
     def backend(self) -> Expr:
         """The backend that new tensors are made on: the first input's."""

@@ -95,7 +95,7 @@ class ConstantOfShape(Node[ConstantOfShapeConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         value = self.config.value
-        return e.create("full", e.ints(0), e.shortest(value), dtype=value.dtype)
+        return e.filled(e.ints(0), e.shortest(value), value.dtype)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class Expand(Plain):
         value, out = self.value(0), self.outputs[0].type
         ranks = self.rank_of_result(out)
         if value is not None and value.size == 1 and value.dtype.is_float and ranks and value.dtype.bits >= 16:
-            return e.create("full", e.ints(1), e.shortest(value), dtype=value.dtype)
+            return e.filled(e.ints(1), e.shortest(value), value.dtype)
         return e.method(e.x(0), "expand", e.ints(1))
 
     def rank_of_result(self, out: Type) -> bool:
