@@ -93,7 +93,6 @@ class Device:
         self.queue = raw.queue
         self.device_class = device_class(raw.adapter_info)
         self.subgroups = "subgroups" in raw.features
-        self.subgroups = "subgroups" in raw.features
         self.page_bytes = page_size(raw.limits)
         self.workgroup_bytes = raw.limits["max-compute-workgroup-storage-size"]
         self.max_bindings = min(16, raw.limits["max-storage-buffers-per-shader-stage"])
