@@ -11,6 +11,7 @@ import numpy as np
 from emberlet import dtypes
 from emberlet.backend import Backend, get_backend
 from emberlet.errors import BackendError, ModelError
+from emberlet.host.numpy_backend.storage import codes_of, pack_codes
 from emberlet.tensor import Tensor
 from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
 from onnx.backend.base import Backend as OnnxBackend
@@ -122,10 +123,7 @@ def _packed(array: Any, bits: int) -> bytes:
     raw = np.ascontiguousarray(array)
     if bits >= 8:
         return bytes(raw.tobytes())
-    per = 8 // bits
-    codes = raw.view(np.uint8).ravel() & ((1 << bits) - 1)
-    codes = np.append(codes, np.zeros(-len(codes) % per, np.uint8)).reshape(-1, per)
-    return bytes(np.bitwise_or.reduce(codes << (np.arange(per, dtype=np.uint8) * bits), axis=1).astype(np.uint8))
+    return pack_codes(raw.view(np.uint8).ravel(), bits).tobytes()
 
 
 def to_array(value: Any) -> Any:
@@ -147,10 +145,8 @@ def to_array(value: Any) -> Any:
     narrow = getattr(ml_dtypes, name)
     if value.dtype.bits >= 8:
         return np.frombuffer(value.backend.to_bytes(value), dtype=narrow).reshape(value.shape)
-    per, bits = 8 // value.dtype.bits, value.dtype.bits
-    packed = np.frombuffer(value.backend.to_bytes(value), dtype=np.uint8)
-    codes = (packed[:, None] >> (np.arange(per, dtype=np.uint8) * bits)) & ((1 << bits) - 1)
-    codes = codes.ravel()[: value.size].astype(np.uint8)
+    bits = value.dtype.bits
+    codes = codes_of(np.frombuffer(value.backend.to_bytes(value), dtype=np.uint8), bits, value.size)
     if value.dtype.kind == "int":  # ml_dtypes keeps signed narrow integers extended to a byte
         codes = ((codes ^ (1 << (bits - 1))) - (1 << (bits - 1))).astype(np.uint8)
     return codes.view(narrow).reshape(value.shape)

@@ -412,6 +412,8 @@ float8_e4m3fnuz: DType
 float8_e5m2: DType
 float8_e5m2fnuz: DType
 float8_e8m0fnu: DType
+float6_e2m3fn: DType
+float6_e3m2fn: DType
 float4_e2m1fn: DType
 int64: DType
 int32: DType

@@ -41,7 +41,7 @@ def _number(value, dtype, precision):
         return str(value)
     if precision is not None:
         return "{:.{}f}".format(value, precision)
-    if dtype.bits == 64:
+    if dtype.bits == 64 or dtype.bits < 8:  # where a dtype saturates, decimals beyond its range round to its last value
         return str(value)
     # The shortest decimal that is this value again after rounding to the dtype: 9 digits tell any float32 apart.
     for digits in range(1, 10):

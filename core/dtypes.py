@@ -6,24 +6,29 @@ floating-point dtype gives the floating-point dtype, and two different 16-bit (o
 
 from .errors import refuse
 
+ALL = []
+BY_NAME = {}
+
 
 class DType:
-    """One element type. Compared by identity; there is one instance of each.
+    """One element type. Compared by identity; there is one instance of each, which its name finds.
 
     name: the standard's name ("float32"); kind: "float", "int", "uint", "bool" or "string"; bits: width of one element
     as stored; code: the `array` and `struct` type code, or None where Python has none; burn: the name in a burnpack.
     """
 
-    def __init__(self, name, kind, bits, code, burn):
+    def __init__(self, name, kind, bits, code=None, burn=None):
         self.name = name
         self.kind = kind
         self.bits = bits
         self.code = code
         self.burn = burn
+        ALL.append(self)
+        BY_NAME[name] = self
 
     @property
     def itemsize(self):
-        """Bytes of one element, at least 1 (4- and 2-bit elements are packed: see nbytes)."""
+        """Bytes of one element, at least 1 (6-, 4- and 2-bit elements are packed: see nbytes)."""
         return max(1, self.bits // 8)
 
     def nbytes(self, count):
@@ -59,32 +64,28 @@ float64 = DType("float64", "float", 64, "d", "F64")
 float32 = DType("float32", "float", 32, "f", "F32")
 float16 = DType("float16", "float", 16, "e", "F16")
 bfloat16 = DType("bfloat16", "float", 16, None, "BF16")
-float8_e4m3fn = DType("float8_e4m3fn", "float", 8, None, None)
-float8_e4m3fnuz = DType("float8_e4m3fnuz", "float", 8, None, None)
-float8_e5m2 = DType("float8_e5m2", "float", 8, None, None)
-float8_e5m2fnuz = DType("float8_e5m2fnuz", "float", 8, None, None)
-float8_e8m0fnu = DType("float8_e8m0fnu", "float", 8, None, None)
-float4_e2m1fn = DType("float4_e2m1fn", "float", 4, None, None)
+float8_e4m3fn = DType("float8_e4m3fn", "float", 8)
+float8_e4m3fnuz = DType("float8_e4m3fnuz", "float", 8)
+float8_e5m2 = DType("float8_e5m2", "float", 8)
+float8_e5m2fnuz = DType("float8_e5m2fnuz", "float", 8)
+float8_e8m0fnu = DType("float8_e8m0fnu", "float", 8)
+float6_e2m3fn = DType("float6_e2m3fn", "float", 6)
+float6_e3m2fn = DType("float6_e3m2fn", "float", 6)
+float4_e2m1fn = DType("float4_e2m1fn", "float", 4)
 int64 = DType("int64", "int", 64, "q", "I64")
 int32 = DType("int32", "int", 32, "i", "I32")
 int16 = DType("int16", "int", 16, "h", "I16")
 int8 = DType("int8", "int", 8, "b", "I8")
-int4 = DType("int4", "int", 4, None, None)
-int2 = DType("int2", "int", 2, None, None)
+int4 = DType("int4", "int", 4)
+int2 = DType("int2", "int", 2)
 uint64 = DType("uint64", "uint", 64, "Q", "U64")
 uint32 = DType("uint32", "uint", 32, "I", "U32")
 uint16 = DType("uint16", "uint", 16, "H", "U16")
 uint8 = DType("uint8", "uint", 8, "B", "U8")
-uint4 = DType("uint4", "uint", 4, None, None)
-uint2 = DType("uint2", "uint", 2, None, None)
+uint4 = DType("uint4", "uint", 4)
+uint2 = DType("uint2", "uint", 2)
 bool = DType("bool", "bool", 8, "B", "Bool")
-string = DType("string", "string", 0, None, None)
-
-ALL = (
-    float64, float32, float16, bfloat16, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
-    float4_e2m1fn, int64, int32, int16, int8, int4, int2, uint64, uint32, uint16, uint8, uint4, uint2, bool, string,
-)  # fmt: skip
-BY_NAME = {d.name: d for d in ALL}
+string = DType("string", "string", 0)
 
 
 def dtype(name):

@@ -1,7 +1,8 @@
-"""Bits of the narrow data types: 16-, 8- and 4-bit floats, 4- and 2-bit integers.
+"""Bits of the narrow data types: 16-, 8-, 6- and 4-bit floats, 4- and 2-bit integers.
 
 Formats: IEEE 754 binary16, bfloat16, and those of the OCP 8-bit specification, OCP microscaling (float4_e2m1fn,
-float8_e8m0fnu) and the "fnuz" variants (no infinity, no negative zero) as ONNX defines them.
+float6_e2m3fn, float6_e3m2fn, float8_e8m0fnu) and the "fnuz" variants (no infinity, no negative zero) as ONNX defines
+them.
 """
 
 from math import copysign, frexp, ldexp
@@ -17,6 +18,8 @@ _FORMATS = {
     "float8_e4m3fnuz": (4, 3, 8, 0x7F, 0x80, False),
     "float8_e5m2": (5, 2, 15, 0x7B, 0x7E, True),
     "float8_e5m2fnuz": (5, 2, 16, 0x7F, 0x80, False),
+    "float6_e2m3fn": (2, 3, 1, 0x1F, None, False),
+    "float6_e3m2fn": (3, 2, 3, 0x1F, None, False),
     "float4_e2m1fn": (2, 1, 1, 0x7, None, False),
 }
 
@@ -31,9 +34,9 @@ def encode(dtype, value, saturate=True):
         return _encode_exponent(value, saturate)
     exponent_bits, mantissa_bits, bias, largest, nan, has_inf = _FORMATS[name]
     top = 1 << (exponent_bits + mantissa_bits)
-    if value != value:
-        return top if nan is None else nan  # float4 has no NaN: negative zero, as in ml_dtypes
     sign = top if copysign(1.0, value) < 0 else 0
+    if value != value:
+        return (top ^ sign) if nan is None else nan  # float6 and float4 have no NaN: -NaN is 0, NaN -0, as in ml_dtypes
     value = abs(value)
     if value == INF:
         code = largest + 1
@@ -107,9 +110,7 @@ def unpack(data, dtype, count):
     elif bits == 8:
         codes = data
     else:
-        each = 8 // bits
-        mask = (1 << bits) - 1
-        codes = [(data[i // each] >> (i % each * bits)) & mask for i in range(count)]
+        codes = _codes(data, bits, count)
     if dtype.is_float:
         if bits == 16:
             return [decode(dtype, c) for c in codes]
@@ -121,18 +122,37 @@ def unpack(data, dtype, count):
     return codes
 
 
+def _codes(data, bits, count):
+    # Fewer than 8 bits an element: a stream of bits, lowest first. One of 6 bits may end in the next byte.
+    mask = (1 << bits) - 1
+    if 8 % bits:
+        data = bytes(data) + b"\0"
+        return [((data[b >> 3] | data[(b >> 3) + 1] << 8) >> (b & 7)) & mask for b in range(0, count * bits, bits)]
+    return [(data[b >> 3] >> (b & 7)) & mask for b in range(0, count * bits, bits)]
+
+
 def pack(values, dtype):
     """The bytes of Python numbers in a narrow dtype; the inverse of `unpack`."""
     bits = dtype.bits
     codes = [encode(dtype, v) for v in values] if dtype.is_float else values
-    out = bytearray(dtype.nbytes(len(values)))
     if bits == 16:
-        for i in range(len(values)):
+        out = bytearray(2 * len(codes))
+        for i in range(len(codes)):
             out[2 * i] = codes[i] & 255
             out[2 * i + 1] = codes[i] >> 8
         return out
-    each = 8 // bits
+    return pack_codes(codes, bits)
+
+
+def pack_codes(codes, bits):
+    """The lowest `bits` (2, 4, 6 or 8) bits of each code as a stream, lowest first; zeros fill the last byte."""
+    out = bytearray((len(codes) * bits + 7) // 8)
     mask = (1 << bits) - 1
-    for i in range(len(values)):
-        out[i // each] |= (codes[i] & mask) << (i % each * bits)
+    at = 0
+    for code in codes:
+        code = (code & mask) << (at & 7)
+        out[at >> 3] |= code & 255
+        if code > 255:  # one of 6 bits ends in the next byte
+            out[(at >> 3) + 1] = code >> 8
+        at += bits
     return out

@@ -99,7 +99,7 @@ class Protocol(Backend):
 
     def cast(self, x, dtype, saturate=True):
         """x in another dtype. Float to integer truncates and, out of range, saturates; integer to integer wraps; any
-        to bool is != 0; float to 8- and 4-bit float rounds to even and saturates unless `saturate` is False (ONNX);
+        to bool is != 0; float to 8-, 6- and 4-bit float rounds to even and saturates unless `saturate` is False (ONNX);
         to float8_e8m0fnu it rounds up to the next power of two."""
         self._no("cast")
 

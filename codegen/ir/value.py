@@ -146,7 +146,7 @@ def _repeated(number: Number, dtype: DType, count: int) -> bytes:
     from emberlet.backend import get_backend
 
     home = get_backend("python")
-    whole = max(1, 8 // dtype.bits)  # narrow elements share a byte
+    whole = 1 if dtype.bits >= 8 else 4 if 8 % dtype.bits else 8 // dtype.bits  # narrow elements share bytes
     unit = bytes(home.to_bytes(home.full((whole,), number, dtype)))
     if count % whole == 0:
         return unit * (count // whole)

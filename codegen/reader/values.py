@@ -13,6 +13,7 @@ from typing import Any
 
 from emberlet import dtypes
 from emberlet.dtypes import DType
+from emberlet.narrow_dtypes import pack_codes
 from onnx import GraphProto, TensorProto, TypeProto, ValueInfoProto
 
 from ..ir.problem import Problem, quoted
@@ -106,6 +107,8 @@ class Values:
                 raise Problem(f"holds {len(t.raw_data)} bytes, its shape {shape} of {dtype} needs {expected}")
             return Value(dtype, shape, Stored(lambda: bytes(t.raw_data), (id(t),)) if size > 64 else Inline(t.raw_data))
         found = len(_typed_field(t, dtype)) * max(8, dtype.bits) // 8
+        if dtype.bits == 6:  # an element each, as those of 8 bits and more
+            expected = size
         if found != expected:
             raise Problem(f"holds {found} bytes, its shape {shape} of {dtype} needs {expected}")
         if size > 64:
@@ -208,7 +211,7 @@ def _typed_field(t: TensorProto, dtype: DType) -> Sequence[Any]:
         return t.int64_data
     if dtype in (dtypes.uint64, dtypes.uint32):
         return t.uint64_data
-    return t.int32_data  # the bits of 16-bit floats and of packed narrow elements too
+    return t.int32_data  # the bits of 16-bit floats, of packed narrow elements and of one 6-bit float each too
 
 
 def _typed_data(t: TensorProto, dtype: DType) -> bytes:
@@ -217,6 +220,8 @@ def _typed_data(t: TensorProto, dtype: DType) -> bytes:
     code = {"float32": "f", "float64": "d", "int64": "q", "uint64": "Q", "uint32": "I"}.get(dtype.name)
     if code is not None:
         return array(code, data).tobytes()
+    if dtype.bits == 6:
+        return bytes(pack_codes(data, 6))
     width = max(1, dtype.bits // 8)
     mask = (1 << (8 * width)) - 1
     return b"".join((v & mask).to_bytes(width, "little") for v in data)

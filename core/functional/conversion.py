@@ -47,7 +47,7 @@ def astype(x, dtype, *, copy=True, device=None):
 
 
 def cast(x, dtype, saturate=True, round_mode="up"):
-    """`astype`; `saturate` False lets floats beyond the range of an 8- or 4-bit float become inf or NaN (ONNX Cast).
+    """`astype`; `saturate` False lets floats beyond the range of an 8-bit float become inf or NaN (ONNX Cast).
 
     round_mode: to which power of two float8_e8m0fnu rounds, "up", "down" or "nearest".
     """

@@ -21,7 +21,8 @@ def _dtype(x):
 _FLOATS = {
     "float64": (52, 1023, -1022), "float32": (23, 127, -126), "float16": (10, 15, -14), "bfloat16": (7, 127, -126),
     "float8_e4m3fn": (3, 8, -6), "float8_e4m3fnuz": (3, 7, -7), "float8_e5m2": (2, 15, -14),
-    "float8_e5m2fnuz": (2, 15, -15), "float4_e2m1fn": (1, 2, 0),
+    "float8_e5m2fnuz": (2, 15, -15), "float6_e2m3fn": (3, 2, 0), "float6_e3m2fn": (2, 4, -2),
+    "float4_e2m1fn": (1, 2, 0),
 }  # fmt: skip
 _LARGEST = {"float8_e4m3fn": 448.0}  # the pattern above is NaN
 

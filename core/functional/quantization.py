@@ -1,4 +1,4 @@
-"""Between real numbers and small integers (or 8- and 4-bit floats) with a scale and a zero point.
+"""Between real numbers and small integers (or 8-, 6- and 4-bit floats) with a scale and a zero point.
 
 real = (quantised - zero_point) * scale. Scale and zero point are numbers or tensors: one for all, one per slice along
 `axis`, or one per block of `block_size` elements along it (ONNX QuantizeLinear, DequantizeLinear; Burn's schemes).
@@ -34,7 +34,7 @@ def _spread(value, x, axis, block_size):
 
 def quantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=None, saturate=True):
     """x / scale rounded half to even, plus zero_point, cut to the range of the dtype (the zero point's, else `dtype`,
-    else uint8). Floats of 8 bits are rounded instead, and `saturate` says what becomes of what is too large."""
+    else uint8). Narrow floats are rounded instead; for 8 bits, `saturate` says what becomes of what is too large."""
     x = floating(x)
     k = x.backend
     if zero_point is not None and not is_scalar(zero_point):

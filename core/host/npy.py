@@ -51,8 +51,8 @@ def load_archive(path: str | os.PathLike[str], backend: str | Backend | None = N
 
 
 def save_archive(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
-    """Write an .npz file, whole or not at all. What NumPy has no type for is stored wider: bfloat16 and 8- and 4-bit
-    floats as float32, 4- and 2-bit integers as 8-bit ones."""
+    """Write an .npz file, whole or not at all. What NumPy has no type for is stored wider: bfloat16 and 8-, 6- and
+    4-bit floats as float32, 4- and 2-bit integers as 8-bit ones."""
     from .files import atomic_write
 
     with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:

@@ -42,7 +42,14 @@ def test_tensors_are_written(tmp_path, array, backend):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "stored"), [("bfloat16", "float32"), ("float8_e4m3fn", "float32"), ("int4", "int8"), ("uint2", "uint8")]
+    ("dtype", "stored"),
+    [
+        ("bfloat16", "float32"),
+        ("float8_e4m3fn", "float32"),
+        ("float6_e2m3fn", "float32"),
+        ("int4", "int8"),
+        ("uint2", "uint8"),
+    ],
 )
 def test_what_numpy_has_no_type_for_is_stored_wider(dtype, stored):
     x = el.asarray([1, 0, 1], dtype=el.dtypes.dtype(dtype))

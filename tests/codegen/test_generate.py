@@ -341,7 +341,9 @@ def test_a_fill_stays_a_fill_unless_it_is_a_layers_weight(tmp_path: Path) -> Non
     assert_same(results(filled, {"x": x}, "numpy"), expected(model, {"x": x}))
 
 
-@pytest.mark.parametrize("kind", ["INT4", "UINT4", "FLOAT8E4M3FN", "BFLOAT16", "BOOL", "UINT8"])
+@pytest.mark.parametrize(
+    "kind", ["INT4", "UINT4", "FLOAT8E4M3FN", "FLOAT6E2M3", "FLOAT6E3M2", "BFLOAT16", "BOOL", "UINT8"]
+)
 def test_weights_of_every_width_travel_by_burnpack(kind: str, tmp_path: Path) -> None:
     count = 77
     t = onnx.helper.make_tensor("w", getattr(onnx.TensorProto, kind), [count], [1, 0, 1, 1, 0, 1, 1] * 11)

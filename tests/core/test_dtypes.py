@@ -5,6 +5,7 @@ from __future__ import annotations
 import emberlet
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from emberlet import dtypes
 from emberlet import functional as F
@@ -13,7 +14,8 @@ from emberlet.errors import DTypeError, FormatError
 from support.backends import INTEGERS, numpy_dtype, same, tensor
 
 FLOAT_STORAGE = ["float16", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-                 "float8_e8m0fnu", "float4_e2m1fn"]  # fmt: skip
+                 "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"]  # fmt: skip
+WITHOUT_NAN = ("float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn")
 SMALL_INTEGERS = ["int4", "uint4", "int2", "uint2"]
 EVERY = [d.name for d in dtypes.ALL if d.kind != "string"]
 
@@ -47,6 +49,24 @@ def test_rounding_is_that_of_ml_dtypes(name):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("name", FLOAT_STORAGE[2:6] + FLOAT_STORAGE[7:])
+def test_every_float16_rounds_to_an_even_code_or_saturates(backend, name):
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    halves = halves[~np.isnan(halves)]
+    info = ml_dtypes.finfo(numpy_dtype(name))
+    with np.errstate(over="ignore"):
+        expected = np.clip(halves.astype(np.float32), info.min, info.max).astype(numpy_dtype(name)).astype(np.float32)
+    same(tensor(halves).astype(name).astype("float32"), expected)
+
+
+@pytest.mark.parametrize("name", WITHOUT_NAN)
+def test_nan_becomes_a_zero_where_the_dtype_has_none(backend, name):
+    x = np.array([np.nan, -np.nan], np.float32)
+    found = np.array(emberlet.asarray(x).astype(name).tolist())
+    np.testing.assert_array_equal(found, [0.0, 0.0])
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(x.astype(numpy_dtype(name)).astype(np.float32)))
+
+
 @pytest.mark.parametrize("name", FLOAT_STORAGE)
 def test_casts_saturate_or_overflow(backend, name):
     x = np.array([1e9, -1e9, np.inf, -np.inf, np.nan, 0.0, 1.0], np.float32)
@@ -60,10 +80,10 @@ def test_casts_saturate_or_overflow(backend, name):
     elif name != "float8_e8m0fnu":
         largest = float(ml_dtypes.finfo(numpy_dtype(name)).max)
         assert kept[:4] == [largest, -largest, largest, -largest]
-        overflow = np.inf if name == "float8_e5m2" else largest if name == "float4_e2m1fn" else np.nan
+        overflow = np.inf if name == "float8_e5m2" else largest if name in WITHOUT_NAN else np.nan
         np.testing.assert_array_equal(np.abs(loose[:4]), [overflow] * 4)
         assert kept[5:] == [0.0, 1.0]
-        if name != "float4_e2m1fn":
+        if name not in WITHOUT_NAN:
             assert np.isnan(kept[4])
 
 
@@ -119,9 +139,8 @@ def test_bytes_come_back_as_they_went(backend, name, count):
     data = bytes((37 * i + 11) % 256 for i in range(dtype.nbytes(count)))
     if dtype.is_bool:
         data = bytes(v & 1 for v in data)
-    if dtype.bits < 8 and count % (8 // dtype.bits):
-        used = count % (8 // dtype.bits) * dtype.bits
-        data = data[:-1] + bytes([data[-1] & ((1 << used) - 1)])
+    if count * dtype.bits % 8:
+        data = data[:-1] + bytes([data[-1] & ((1 << count * dtype.bits % 8) - 1)])
     x = backend.from_bytes(data, dtype, (count,))
     assert bytes(backend.to_bytes(x)) == data
     again = backend.from_list(backend.to_list(x), dtype, (count,))
@@ -133,6 +152,21 @@ def test_nibbles_lie_lowest_first(backend):
     assert backend.to_list(backend.from_bytes(b"\x1f", dtypes.int4, (2,))) == [-1, 1]
     assert backend.to_list(backend.from_bytes(b"\xe4", dtypes.uint2, (4,))) == [0, 1, 2, 3]
     assert backend.to_list(backend.from_bytes(b"\x72", dtypes.float4_e2m1fn, (2,))) == [1.0, 6.0]
+
+
+@pytest.mark.parametrize("name", WITHOUT_NAN)
+def test_the_largest_value_is_shown_as_it_is(backend, name):
+    largest = emberlet.finfo(name).max
+    assert f"[{largest}, {-largest}]" in str(emberlet.asarray([largest, -largest], dtype=name))
+
+
+@pytest.mark.parametrize("count", range(9))
+def test_6_bit_elements_are_packed_as_in_onnx(backend, count):
+    codes = np.array([1, 63, 32, 21, 42, 7, 56, 12], np.uint8)[:count]
+    values = codes.view(ml_dtypes.float6_e2m3fn)
+    x = tensor(values.astype(np.float32)).astype("float6_e2m3fn")
+    assert bytes(backend.to_bytes(x)) == onnx.numpy_helper.from_array(values).raw_data
+    same(x.astype("float32"), values.astype(np.float32))
 
 
 def test_bytes_of_the_wrong_length_are_refused(backend):
@@ -170,7 +204,7 @@ def test_dtype_questions(backend):
         ours, theirs = emberlet.finfo(name), np.finfo(name)
         assert (ours.bits, ours.eps, ours.max, ours.smallest_normal) == (
             theirs.bits, float(theirs.eps), float(theirs.max), float(theirs.smallest_normal))  # fmt: skip
-    for name in FLOAT_STORAGE[1:6]:
+    for name in FLOAT_STORAGE[1:6] + FLOAT_STORAGE[7:]:
         ours, other = emberlet.finfo(name), ml_dtypes.finfo(numpy_dtype(name))
         assert (ours.max, ours.eps, ours.smallest_normal) == (
             float(other.max), float(other.eps), float(other.smallest_normal))  # fmt: skip

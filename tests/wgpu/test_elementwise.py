@@ -85,6 +85,13 @@ def test_cast_from_float_truncates_and_saturates(twin, make, target):
     twin.check(lambda k, x: k.cast(x, target), make.of(values, dtypes.float32), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("target", [dtypes.float8_e4m3fn, dtypes.float6_e2m3fn, dtypes.float4_e2m1fn], ids=str)
+def test_floats_below_16_bits_are_computed_on_the_host(twin, gpu, make, target):
+    before = gpu.fallbacks.get("binary", 0)
+    twin.check(lambda k, x: k.binary("add", k.cast(x, target), k.cast(x, target)), make((40,)), rtol=0, atol=0)
+    assert gpu.fallbacks["binary"] == before + 1
+
+
 @pytest.mark.parametrize("target", [*INTEGERS, dtypes.bool, dtypes.float32], ids=str)
 @pytest.mark.parametrize("source", INTEGERS, ids=str)
 def test_cast_between_integers_wraps(twin, make, source, target):

@@ -170,7 +170,7 @@ def _to_small_float(array: Array, dtype: DType, saturate: bool) -> Array:
     import ml_dtypes
 
     largest = float(ml_dtypes.finfo(target).max)
-    if saturate or dtype is dtypes.float4_e2m1fn:
+    if saturate or dtype.bits < 8:
         wide = np.clip(wide, -largest, largest)  # NaN passes through
     return wide.astype(target)
 

@@ -1,6 +1,6 @@
 """Which NumPy dtype holds which emberlet dtype, and bytes in and out.
 
-The narrow types (bfloat16, 8- and 4-bit floats, 4- and 2-bit integers) are held in the dtypes of ml_dtypes; without
+The narrow types (bfloat16, 8-, 6- and 4-bit floats, 4- and 2-bit integers) are held in the dtypes of ml_dtypes; without
 that package asking for one raises UnsupportedError. Strings are object arrays.
 """
 
@@ -31,7 +31,7 @@ if sys.platform == "linux":
 
 NARROW = (
     "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
-    "float4_e2m1fn", "int4", "int2", "uint4", "uint2",
+    "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "int2", "uint4", "uint2",
 )  # fmt: skip
 
 _TO_NUMPY: dict[DType, np.dtype[Any]] = {dtypes.string: np.dtype(object)}
@@ -81,10 +81,8 @@ def from_bytes(data: Any, dtype: DType, shape: tuple[int, ...]) -> Array:
 
 
 def unpack(packed: Array, dtype: DType, count: int) -> Array:
-    """Elements of 4 or 2 bits from bytes that hold the first one in their lowest bits."""
-    per_byte = 8 // dtype.bits
-    shifts = np.arange(per_byte, dtype=np.uint8) * dtype.bits
-    codes = ((packed[:, None] >> shifts) & ((1 << dtype.bits) - 1)).reshape(-1)[:count]
+    """Elements of 6, 4 or 2 bits from bytes that hold the first one in their lowest bits."""
+    codes = codes_of(packed, dtype.bits, count)
     if dtype.is_float:
         return codes.view(numpy_dtype(dtype))
     if dtype.kind == "int":
@@ -98,10 +96,24 @@ def to_bytes(array: Array, dtype: DType) -> memoryview:
     flat: Array = np.ascontiguousarray(array).reshape(-1)
     if dtype.bits >= 8:
         return flat.view(np.uint8).data
-    per_byte = 8 // dtype.bits
-    codes: Array = flat.view(np.uint8) if dtype.is_float else flat.astype(np.int8).view(np.uint8)
-    codes = codes & ((1 << dtype.bits) - 1)
-    codes = np.concatenate([codes, np.zeros(-len(codes) % per_byte, np.uint8)]).reshape(-1, per_byte)
-    shifts = np.arange(per_byte, dtype=np.uint8) * dtype.bits
-    packed: Array = np.bitwise_or.reduce(codes << shifts, axis=1).astype(np.uint8)
-    return packed.data
+    return pack_codes(flat.view(np.uint8) if dtype.is_float else flat.astype(np.int8).view(np.uint8), dtype.bits).data
+
+
+def codes_of(packed: Array, bits: int, count: int) -> Array:
+    """The codes (count) of `bits` bits each from a stream of them, lowest bits first, as uint8."""
+    if 8 % bits == 0:
+        shifts = np.arange(8 // bits, dtype=np.uint8) * bits
+        return ((packed[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)[:count]
+    single = np.unpackbits(packed, count=count * bits, bitorder="little").reshape(count, bits)
+    return np.packbits(single, axis=1, bitorder="little").reshape(-1)
+
+
+def pack_codes(codes: Array, bits: int) -> Array:
+    """The reverse of `codes_of`: the lowest `bits` bits of each uint8 as a stream, the last byte filled with zeros."""
+    if 8 % bits == 0:
+        per_byte = 8 // bits
+        codes = codes & ((1 << bits) - 1)
+        codes = np.concatenate([codes, np.zeros(-len(codes) % per_byte, np.uint8)]).reshape(-1, per_byte)
+        packed: Array = np.bitwise_or.reduce(codes << (np.arange(per_byte, dtype=np.uint8) * bits), axis=1)
+        return packed.astype(np.uint8)
+    return np.packbits(np.unpackbits(codes[:, None], axis=1, count=bits, bitorder="little"), bitorder="little")

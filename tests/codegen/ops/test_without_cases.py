@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.reference
 import pytest
 from support.onnx_models import check, generated, parse
 
@@ -13,6 +15,35 @@ RANDOM = np.random.default_rng(11)
 
 def normal(*shape: int) -> np.ndarray[Any, Any]:
     return RANDOM.normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "python"])
+@pytest.mark.parametrize("raw", [True, False], ids=["raw_data", "int32_data"])
+@pytest.mark.parametrize("kind", ["float6e2m3", "float6e3m2"])
+def test_6_bit_floats_are_cast_and_quantized_as_by_the_reference(kind: str, raw: bool, backend: str) -> None:
+    code = onnx.TensorProto.DataType.Value(kind.upper())
+    text = f"""g (float[n] x, float s) => (
+        {kind}[n] a, {kind}[n] b, float[n] c, {kind}[n] d, float[5] e, {kind}[3] f) {{
+        a = Cast<to = {code}>(x)  b = QuantizeLinear<output_dtype = {code}>(x, s)  c = DequantizeLinear(b, s)
+        d = QuantizeLinear(x, s, zero)  e = Cast<to = 1>(w)  f = Cast<to = {code}>(w16)
+    }}"""
+    model = onnx.parser.parse_model(f'<ir_version: 14, opset_import: ["" : 28]>\n{text}')
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(code)
+    w = np.array([0.0, 7.5, -0.125, 1.25, -28.0], np.float32).astype(dtype)
+    for name, value in {"w": w, "zero": np.zeros((), dtype)}.items():
+        t = onnx.numpy_helper.from_array(value, name)
+        if not raw:
+            t.ClearField("raw_data")
+            t.int32_data.extend(value.view(np.uint8).ravel().tolist())
+        model.graph.initializer.append(t)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([9, -0.3, 99], np.float16), "w16"))
+    x = np.concatenate([normal(40) * 8, np.array([0.0, -0.0, 1e9, -np.inf, 0.0625, 0.1875], np.float32)])
+    inputs = {"x": x, "s": np.array(0.7, np.float32)}
+    want = onnx.reference.ReferenceEvaluator(model).run(None, inputs)
+    got = generated(model, list(inputs.values()), backend)
+    for g, v in zip(got, want, strict=True):
+        assert (g.dtype, g.shape) == (v.dtype, v.shape)
+        np.testing.assert_array_equal(g.view(np.uint8), v.view(np.uint8))
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
