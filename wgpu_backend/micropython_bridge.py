@@ -99,7 +99,7 @@ _SCRIPT = """(() => {
       device.addEventListener("uncapturederror", ({ error }) => {
         if (state.errors.length < 16) state.errors.push(error);
       });
-      device.lost.then(({ reason, message }) => { state.lost = { name: `device lost (${reason})`, message }; });
+      device.lost.then(({ reason, message }) => { state.lost = { name: `Device lost (${reason})`, message }; });
       return state;
     },
     queue: ({ queue }) => queue,

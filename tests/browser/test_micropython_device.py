@@ -167,6 +167,6 @@ async def test_a_lost_device_says_so():
         try:
             await wait()
         except BackendError as error:
-            assert "device lost (destroyed)" in str(error), error
+            assert "Device lost (destroyed)" in str(error), error
         else:
             raise AssertionError("nothing was raised")

