@@ -8,7 +8,7 @@ from emberlet.tensor import Tensor
 from . import storage
 from .device import lock
 from .kernels import Options
-from .node import Node, depends_on_input, held, is_leaf, refuse_values, signature, topological, unpacked
+from .node import Node, ValueNeeded, depends_on_input, held, is_leaf, refuse_values, signature, topological, unpacked
 from .plan import make_plan
 
 try:
@@ -125,7 +125,11 @@ class Recording(Backend):
         self.fallbacks[name] = self.fallbacks.get(name, 0) + 1
         if self.strict:
             raise UnsupportedError("{} would be computed on the host, and the backend is strict".format(name))
-        out = getattr(self.host, name)(*[self._to_host(a) for a in args])
+        try:
+            args = [self._to_host(a) for a in args]
+        except ValueNeeded as error:
+            raise ValueNeeded("{} is computed on the host, and {}".format(name, error))
+        out = getattr(self.host, name)(*args)
         if isinstance(out, tuple):
             return tuple([self._from_host(o) for o in out])
         return self._from_host(out)
