@@ -84,7 +84,10 @@ class WgpuBackend(Recording):
         length = (n + pieces - 1) // pieces
         if pieces * length != n:
             fill = identity(op, storage.register(x.dtype))
+            bounds = x.data.bounds
             x = self.pad(x, [(0, pieces * length - n if a == long else 0) for a in range(len(x.shape))], fill)
+            if op in ("max", "min"):
+                x.data.bounds = bounds  # what is filled in never comes out
         y = self.reshape(x, x.shape[:long] + (pieces, length) + x.shape[long + 1 :])
         # Axis `long` of y counts the pieces; the others that are reduced come one later where they are behind it.
         first = tuple([a + 1 if a >= long else a for a in axes])

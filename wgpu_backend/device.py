@@ -346,9 +346,16 @@ async def open_device_async(index=0):
 
 def must_await():
     """Whether the GPU can only be awaited: MicroPython cannot be suspended."""
-    import sys
-
     return sys.implementation.name == "micropython"
+
+
+def can_wait():
+    """Whether Python can wait for the GPU now: not on MicroPython, nor in a tab without Promise Integration."""
+    if sys.platform == "emscripten":
+        from pyodide.ffi import can_run_sync
+
+        return bool(can_run_sync())
+    return not must_await()
 
 
 def _open(index):
@@ -358,8 +365,6 @@ def _open(index):
             "`await emberlet.wgpu_backend.device.open_device_async()` first"
         )
     try:
-        import sys
-
         if sys.platform == "emscripten":
             from . import browser  # noqa: F401  (gives wgpu-py's stub a body)
         import wgpu

@@ -1,5 +1,7 @@
 """Computes recorded nodes on the host backend: constants of a plan that is made where there is no GPU."""
 
+from emberlet.errors import BackendError
+
 from . import storage
 from .node import topological
 
@@ -15,6 +17,8 @@ def evaluate(nodes, host):
         values[id(node)] = _EVALUATE[node.op](host, node, srcs) if node.op in _EVALUATE else _leaf(host, node)
     for n in nodes:
         n.arg = storage.widen(host.to_bytes(values[id(n)]), n.dtype, n.count, n.word)
+        if n.arg is None:
+            raise BackendError("a constant {} {} of the plan holds values beyond 32 bits".format(n.dtype, n.shape))
         n.op = "data"
         n.srcs = ()
 

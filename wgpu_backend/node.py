@@ -4,6 +4,7 @@ from emberlet.errors import BackendError
 from emberlet.shapes import size
 
 from . import storage
+from .bounds import interval
 
 LEAVES = ("data", "buffer", "input", "host")
 CONSTANTS = ("full", "arange", "random")
@@ -22,10 +23,11 @@ class Node:
     buffer: the Allocation holding the elements, row-major; None until realised. word: their type there, "f32", "i32",
     "u32", "f16" for float16 where the device has it, or "i8" and "u8" for narrow data, four to a word (storage.py).
     holder: a weak reference to the Tensor made with the node, None where there is none (also on a port without weak
-    references).
+    references). bounds: the interval that the elements of an integer node lie in, once somebody asked (bounds.py);
+    exact: whether it is that of the elements themselves.
     """
 
-    __slots__ = ("arg", "buffer", "count", "dtype", "holder", "op", "shape", "srcs", "word")
+    __slots__ = ("arg", "bounds", "buffer", "count", "dtype", "exact", "holder", "op", "shape", "srcs", "word")
 
     def __init__(self, op, srcs, arg, dtype, shape, word=None):
         self.op = op
@@ -36,6 +38,8 @@ class Node:
         self.count = size(shape)
         self.buffer = None
         self.holder = None
+        self.bounds = None
+        self.exact = False
         self.word = word or storage.word(dtype)
 
     @property
@@ -45,6 +49,8 @@ class Node:
 
     def become_buffer(self, buffer):
         """The node is realised: it forgets how it was computed, so that what it came from can be freed."""
+        if self.dtype.bits == 64:
+            interval(self)
         self.op = "buffer"
         self.srcs = ()
         self.arg = None

@@ -6,7 +6,9 @@ from emberlet.errors import BackendError, UnsupportedError
 from emberlet.tensor import Tensor
 
 from . import storage
-from .device import lock
+from .bounds import UNKNOWN, interval, sources, within
+from .device import can_wait, lock
+from .host_evaluation import evaluate
 from .kernels import Options
 from .node import Node, ValueNeeded, depends_on_input, held, is_leaf, refuse_values, signature, topological, unpacked
 from .plan import make_plan
@@ -17,6 +19,7 @@ except ImportError:  # MicroPython
     _ref = None
 
 MAX_INPUTS = 7  # of a kernel of one's own: WebGPU grants 8 storage buffers, and one is the result
+LOOK = 1 << 16  # elements up to which the extremes of a tensor are found on the host
 MAX_PLANS = 256  # plans kept for graphs that were realised before
 
 
@@ -118,7 +121,43 @@ class Recording(Backend):
                 return self.on_host(name, args)
         if storage.word(dtype) is None:
             return self.on_host(name, args)
-        return self._tensor(op, tuple([x.data for x in tensors]), arg, dtype, shape)
+        out = self._tensor(op, tuple([x.data for x in tensors]), arg, dtype, shape)
+        if dtype.bits == 64 and not self._holds(out.data):
+            return self.on_host(name, args)
+        return out
+
+    def _holds(self, node):
+        """Whether 32 bits hold every element of a node just recorded, as far as that can be known without its values.
+
+        Where the interval that they could lie in is wider, the values of what it is computed from are looked at: on
+        the host they would be needed anyway.
+        """
+        if within(interval(node), node.dtype):
+            return True
+        for source in sources(node):
+            if not self._look(source):
+                node.bounds = UNKNOWN
+                return True
+        node.bounds = None
+        return within(interval(node), node.dtype)
+
+    def _look(self, node):
+        """Find the exact interval of an integer node; False where its values cannot be had (a plan is being traced,
+        the GPU can only be awaited)."""
+        if node.exact or node.dtype.is_bool:
+            return True
+        if depends_on_input(node) or not (self.planning or can_wait()):
+            return False
+        x = Tensor(node, node.dtype, node.shape, self)
+        if x.size <= LOOK or self.planning:
+            node.bounds = storage.extremes(self._words(x), node.word, node.count)
+        else:
+            axes = tuple(range(len(x.shape)))
+            ends = [self.reduce(op, x, axes, False) for op in ("min", "max")]
+            self.realize(x, *ends)
+            node.bounds = (self.to_list(ends[0])[0], self.to_list(ends[1])[0])
+        node.exact = True
+        return True
 
     def on_host(self, name, args):
         """Compute the primitive `name` on the host; counted in `fallbacks`, an error where `strict`."""
@@ -198,6 +237,10 @@ class Recording(Backend):
             return node.arg
         if x.size == 0:
             return b""
+        if self.planning:
+            refuse_values(node)
+            evaluate([node], self.host)
+            return node.arg
         self.realize(x)
         if node.buffer is None:
             refuse_values(node)

@@ -102,6 +102,17 @@ def _widen_numpy(np, data, dtype):
         return a.astype(target).tobytes()
 
 
+def extremes(data, word, count):
+    """The lowest and the highest of `count` >= 1 integers held as `word`."""
+    np = _numpy()
+    if np is not None:
+        types = {"i32": np.int32, "u32": np.uint32, "i8": np.int8, "u8": np.uint8}
+        a = np.frombuffer(data, types[word], count)
+        return (int(a.min()), int(a.max()))
+    values = struct.unpack_from("<{}{}".format(count, {"i32": "i", "u32": "I", "i8": "b", "u8": "B"}[word]), data)
+    return (min(values), max(values))
+
+
 def narrow(data, dtype, count, stored=None):
     """The reverse of `widen`: bytes of words as row-major bytes of dtype."""
     if dtype.bits == 32:
