@@ -69,17 +69,21 @@ def empty_like(x, *, dtype=None, device=None, backend=None):
 
 
 def arange(start, stop=None, step=1, *, dtype=None, device=None, backend=None):
-    """start, start + step, … below stop (1-D). int64 when all three are ints, else float32."""
+    """start, start + step, … below stop (1-D). int64 when all three are ints, else float32.
+
+    Raises ShapeError for a step of 0, and where a number is NaN or the result would be endless.
+    """
     if stop is None:
         start, stop = 0, start
     start, stop, step = [v.item() if isinstance(v, Tensor) else v for v in (start, stop, step)]
-    if not step:
-        raise ValueError("the step of arange must not be 0")
-    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+    if step and isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         count = max(0, -(-(stop - start) // step))
         found = dtypes.int64
     else:
-        count = (stop - start) / step
+        count = (stop - start) / step if step else float("nan")
+        if count - count != 0:
+            message = "arange from {} to {} in steps of {} has no length; take finite numbers and a step other than 0"
+            raise ShapeError(message.format(start, stop, step))
         count = max(0, int(count) + (count > int(count)))
         found = dtypes.float32
     return get_backend(backend or device).arange(start, step, count, dtypes.dtype(dtype) if dtype else found)

@@ -1,6 +1,6 @@
 """Rearranging elements without computing: shapes, axes, views, padding, repetition."""
 
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from ..shapes import axes_of, axis_of, broadcast, size
 from .operands import same_backend, tensor
 from .reshaping import reshape
@@ -150,14 +150,22 @@ def flip(x, axis=None):
 
 
 def roll(x, shift, axis=None):
-    """Elements moved along axis by `shift` places, those that fall off coming in on the other side."""
+    """Elements moved along axis by `shift` places, those that fall off coming in on the other side.
+
+    shift and axis are integers or as many of them; one of either goes with all of the other. axis None: the order of
+    the flat elements. Raises DTypeError for a shift that is no integer, ShapeError where the numbers of them differ.
+    """
     x = tensor(x)
+    shifts = [_whole_shift(s) for s in (shift if isinstance(shift, (tuple, list)) else (shift,))]
     if axis is None:
-        return reshape(roll(reshape(x, (-1,)) if x.size else x, shift, 0) if x.ndim else x, x.shape)
-    shifts = (shift,) if isinstance(shift, int) else shift
-    axes = (axis,) if isinstance(axis, int) else axis
+        return reshape(roll(reshape(x, (-1,)) if x.size else x, shifts, 0) if x.ndim else x, x.shape)
+    axes = list(axis) if isinstance(axis, (tuple, list)) else [axis]
     if len(shifts) == 1:
-        shifts = tuple(shifts) * len(axes)
+        shifts = shifts * len(axes)
+    elif len(axes) == 1:
+        axes = axes * len(shifts)
+    if len(shifts) != len(axes):
+        raise ShapeError("roll wants a shift for each axis, found shifts {} and axes {}".format(shifts, axes))
     for s, a in zip(shifts, axes):
         a = axis_of(a, x.ndim)
         n = x.shape[a]
@@ -165,6 +173,15 @@ def roll(x, shift, axis=None):
         if s:
             x = x.backend.concat((narrow(x, a, n - s, s), narrow(x, a, 0, n - s)), a)
     return x
+
+
+def _whole_shift(value):
+    if isinstance(value, int):
+        return value
+    try:
+        return value.__index__()
+    except (AttributeError, TypeError):
+        raise DTypeError("roll shifts by integers, found {!r}".format(value))
 
 
 def tile(x, repetitions):

@@ -60,6 +60,8 @@ def test_padding_rolling_repeating_and_joining(backend, a, data):
     shift = data.draw(st.integers(-7, 7))
     same(emberlet.roll(x, shift, axis=axis), np.roll(a, shift, axis))
     same(emberlet.roll(x, shift), np.roll(a, shift))
+    same(emberlet.roll(x, (shift, 2), axis=axis), np.roll(a, (shift, 2), axis))
+    same(emberlet.roll(x, np.int64(shift), axis=tuple(range(a.ndim))), np.roll(a, shift, tuple(range(a.ndim))))
     same(emberlet.concat([x, x, x], axis=axis), np.concatenate([a, a, a], axis))
     same(emberlet.stack([x, x], axis=axis), np.stack([a, a], axis))
     same(emberlet.repeat(x, 2, axis=axis), np.repeat(a, 2, axis))
@@ -217,6 +219,11 @@ def test_lists_take_the_widest_kind(backend):
             r"repeat has no negative sizes, found \(1, -1\)",
         ),
         (lambda x: emberlet.linspace(0, 1, -1), r"no negative sizes, found \(-1,\)"),
+        (lambda x: emberlet.arange(0, 5, 0), "arange from 0 to 5 in steps of 0 has no length"),
+        (lambda x: emberlet.arange(0.0, 5.0, 0.0), "in steps of 0.0 has no length"),
+        (lambda x: emberlet.arange(0, float("inf")), "to inf in steps of 1 has no length"),
+        (lambda x: emberlet.arange(float("nan")), "to nan in steps of 1 has no length"),
+        (lambda x: emberlet.roll(x, (1, 2, 3), axis=(0, 1)), r"found shifts \[1, 2, 3\] and axes \[0, 1\]"),
         (lambda x: emberlet.eye(-1), r"no negative sizes, found \(-1, -1\)"),
         (lambda x: emberlet.zeros((1.5, 2)), r"a shape is made of integers, found \(1.5, 2\)"),
         (lambda x: emberlet.functional.uniform((-1,)), r"no negative sizes, found \(-1,\)"),
@@ -229,3 +236,9 @@ def test_lists_take_the_widest_kind(backend):
 def test_sizes_that_cannot_be_are_refused(backend, call, says):
     with pytest.raises(ShapeError, match=says):
         call(emberlet.ones((2, 3)))
+
+
+@pytest.mark.parametrize("shift", [1.5, "1", (1, 2.0), None])
+def test_a_shift_that_is_no_integer_is_refused(backend, shift):
+    with pytest.raises(DTypeError, match=r"roll shifts by integers, found"):
+        emberlet.roll(emberlet.ones((2, 3)), shift, axis=(0, 1))
