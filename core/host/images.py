@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from ..errors import FormatError
 
@@ -16,8 +16,8 @@ def decode(data: bytes, pixel_format: str) -> tuple[bytes, tuple[int, int, int]]
     """
     try:
         image = Image.open(io.BytesIO(data)).convert("L" if pixel_format == "Grayscale" else "RGB")
-    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
-        raise FormatError(f"Pillow cannot read the picture: {error}") from error
+    except Exception as error:  # its decoders' own (struct.error, IndexError, SyntaxError…), which have no common base
+        raise FormatError(f"Pillow cannot read the picture: {str(error) or type(error).__name__}") from error
     width, height = image.size
     if pixel_format == "Grayscale":
         return image.tobytes(), (height, width, 1)

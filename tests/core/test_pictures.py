@@ -1,0 +1,84 @@
+"""Pictures: what Pillow reads becomes bytes, and whatever it raises on damaged ones becomes a FormatError."""
+
+from __future__ import annotations
+
+import io
+import struct
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.errors import FormatError
+from emberlet.host.images import decode
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, features
+
+PIXELS = np.random.default_rng(3).integers(0, 256, (9, 12, 3)).astype(np.uint8)
+
+
+def encoded(kind: str) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(PIXELS).save(file, kind)
+    return file.getvalue()
+
+
+KINDS = ["PNG", "JPEG", "BMP", "GIF", "TIFF", "PPM", "TGA", "PCX", "ICO", "SGI", "DDS"]
+KINDS += [kind for kind, feature in (("WEBP", "webp"), ("JPEG2000", "jpg_2000")) if features.check(feature)]
+FILES = {kind: encoded(kind) for kind in KINDS}
+
+
+@pytest.mark.parametrize(
+    ("pixel_format", "expected"),
+    [
+        ("RGB", PIXELS),
+        ("BGR", PIXELS[..., ::-1]),
+        ("Grayscale", np.array(Image.fromarray(PIXELS).convert("L"))[..., None]),
+    ],
+)
+def test_pixels_come_in_the_order_that_is_asked_for(pixel_format, expected):
+    x = F.decode_image(emberlet.asarray(np.frombuffer(FILES["PNG"], np.uint8)), pixel_format)
+    np.testing.assert_array_equal(np.asarray(x), expected)
+
+
+@pytest.mark.parametrize("error", [struct.error("bad"), IndexError(), SyntaxError("broken"), KeyError("x"), EOFError()])
+def test_whatever_pillow_raises_is_a_format_error(monkeypatch, error):
+    def raising(file):
+        raise error
+
+    monkeypatch.setattr(Image, "open", raising)
+    with pytest.raises(FormatError, match=r"Pillow cannot read the picture: .+"):
+        decode(b"", "RGB")
+
+
+@st.composite
+def damaged(draw):
+    """A picture file with a few bytes changed, left out or repeated."""
+    data = bytearray(FILES[draw(st.sampled_from(KINDS))])
+    for _ in range(draw(st.integers(1, 6))):
+        at = draw(st.integers(0, max(0, len(data) - 1)))
+        change = draw(st.sampled_from(["set", "set", "set", "cut", "drop", "repeat"]))
+        length = draw(st.integers(1, 8))
+        if change == "set":
+            data[at : at + 1] = bytes([draw(st.sampled_from([0, 1, 127, 128, 255]) | st.integers(0, 255))])
+        elif change == "cut":
+            del data[at:]
+        elif change == "drop":
+            del data[at : at + length]
+        else:
+            data[at:at] = data[at : at + length]
+    return bytes(data)
+
+
+@pytest.mark.filterwarnings("ignore")  # Pillow warns of much that it then reads
+@settings(max_examples=400, deadline=None)
+@given(data=damaged(), pixel_format=st.sampled_from(["RGB", "BGR", "Grayscale"]))
+def test_damaged_pictures_are_read_or_refused(data, pixel_format):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Image, "MAX_IMAGE_PIXELS", 1 << 20)  # a damaged size would ask for much memory
+        try:
+            raw, (height, width, channels) = decode(data, pixel_format)
+        except FormatError:
+            return
+    assert len(raw) == height * width * channels
