@@ -177,7 +177,7 @@ def main(argv: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(prog="emberlet profile", description="Time a model's GPU kernels.")
     parser.add_argument("model", help="an ONNX file or a generated module (.py)")
-    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE", help="an input from a .npy file")
+    cli_model.add_inputs(parser)
     parser.add_argument("--backend", default="wgpu", help="wgpu or wgpu:N (default: wgpu)")
     parser.add_argument("--runs", type=int, default=10, metavar="N", help="measure N times; the fastest counts")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for https://ui.perfetto.dev")

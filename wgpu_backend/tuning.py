@@ -1,7 +1,7 @@
 """Measures which tile serves each matrix product and convolution of a model best on this device, and remembers it.
 
 `compile(model, *examples, tune=True)` measures; every later plan on the same device uses what was found. The file is
-`cache_path()`; deleting it, or `clear()`, forgets everything.
+`cache_path()`; deleting it, `clear()` or `emberlet devices --forget-tuning` forgets everything.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from .matmul_kernel import serves
 from .node import Node
 from .plan import make_plan
 from .runtime import run_once
-from .tiles import Tile, candidates, problem_key
+from .tiles import COLUMNS, ROWS, Tile, candidates, problem_key
 
 VERSION = 1  # of the kernels: raise it when they change so that old measurements mislead
+_BLOCKS = (1, 2)  # vectors a lane that the kernel through workgroup memory is tried with
 
 
 def cache_path() -> Path:
@@ -48,28 +49,42 @@ def device_name(device: Any) -> str:
     return " / ".join(str(info.get(k) or "") for k in ("vendor", "device", "description", "backend_type"))
 
 
-def _stored() -> dict[str, Any]:
+def _stored() -> dict[str, dict[str, list[int]]]:
+    """Device name -> problem key -> the numbers of a Tile. A cache is measured again for the asking: a file that is
+    damaged, or of another version, counts as none, as does any entry that is no tile; the next `save` replaces them."""
     try:
         found = json.loads(cache_path().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) and found.get("version") == VERSION else {}
+    if not isinstance(found, dict) or found.get("version") != VERSION or not isinstance(found.get("devices"), dict):
+        return {}
+    return {
+        name: {key: value for key, value in own.items() if _is_tile(value)}
+        for name, own in found["devices"].items()
+        if isinstance(own, dict)
+    }
+
+
+def _is_tile(value: Any) -> bool:
+    """Whether these are the numbers of a Tile that `_best` may have chosen."""
+    if not isinstance(value, list) or len(value) != 5 or not all(type(v) is int for v in value):
+        return False
+    rows, columns, unroll, workgroup, blocks = value
+    if blocks:
+        return blocks in _BLOCKS and not (rows or columns or unroll or workgroup)
+    return rows in ROWS and columns in COLUMNS and 1 <= unroll <= 4 and 1 <= workgroup <= 256
 
 
 def load(device: Any) -> dict[str, Tile]:
-    """problem key -> Tile, as measured on this device before; what is malformed is left out."""
-    tiles = {}
-    for key, value in _stored().get("devices", {}).get(device_name(device), {}).items():
-        if isinstance(value, list) and len(value) == 5 and all(isinstance(v, int) and v >= 0 for v in value):
-            tiles[key] = Tile(*value)
-    return tiles
+    """problem key -> Tile, as measured on this device before."""
+    return {key: Tile(*numbers) for key, numbers in _stored().get(device_name(device), {}).items()}
 
 
 def save(device: Any, tiles: dict[str, Tile]) -> None:
     """Add measurements to the file. One that cannot be written is told of, and does no harm."""
-    stored = _stored() or {"version": VERSION, "devices": {}}
-    own = stored.setdefault("devices", {}).setdefault(device_name(device), {})
-    own.update({key: tile.numbers() for key, tile in tiles.items()})
+    devices = _stored()
+    devices.setdefault(device_name(device), {}).update({key: tile.numbers() for key, tile in tiles.items()})
+    stored = {"version": VERSION, "devices": devices}
     path = cache_path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +124,7 @@ def _best(node: Node, what: Problem, backend: Any) -> Tile:
         srcs.append(leaf)
     tries = candidates(what, options.device_class)
     if serves(what, options):
-        tries += [Tile(0, 0, 0, 0, blocks) for blocks in (1, 2)]
+        tries += [Tile(0, 0, 0, 0, blocks) for blocks in _BLOCKS]
     best: tuple[float, Tile] | None = None
     for tile in tries:
         options.tile = tile

@@ -6,14 +6,20 @@ import argparse
 import json
 import os
 import platform
+from pathlib import Path
 from typing import Any
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+    parser.add_argument(
+        "--forget-tuning", action="store_true", help="delete what compile(…, tune=True) measured on GPUs, and exit"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.forget_tuning:
+        return _forget_tuning()
     found = [_python(), _numpy(), *_adapters()]
     if arguments.json:
         print(json.dumps(found, indent=2))
@@ -21,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     for device in found:
         missing = device.get("missing")
         print(f"{device['backend']}: {missing or device['description']}")
-        for key in ("type", "driver", "features", "limits"):
+        for key in ("type", "driver", "tuning", "features", "limits"):
             value = device.get(key)
             if isinstance(value, dict):
                 print(f"  {key}:")
@@ -29,6 +35,23 @@ def run(arguments: argparse.Namespace) -> int:
                     print(f"    {name}: {value[name]}")
             elif value:
                 print(f"  {key}: {', '.join(value) if isinstance(value, list) else value}")
+    return 0
+
+
+def _tuning() -> Path | None:
+    """The file of tile sizes measured on this machine's GPUs, where there is one."""
+    from emberlet.wgpu_backend.tuning import cache_path
+
+    path = cache_path()
+    return path if path.exists() else None
+
+
+def _forget_tuning() -> int:
+    from emberlet.wgpu_backend import tuning
+
+    found = _tuning()
+    tuning.clear()
+    print(f"deleted {found}" if found else f"nothing to forget: there is no {tuning.cache_path()}")
     return 0
 
 
@@ -46,7 +69,13 @@ def _numpy() -> dict[str, Any]:
 
 
 def _adapters() -> list[dict[str, Any]]:
-    """The GPU adapters, in the order of their index."""
+    """The GPU adapters, in the order of their index; "tuning" is the file of what was measured on them."""
+    found = _wgpu_adapters()
+    path = _tuning()
+    return [{**device, "tuning": str(path)} for device in found] if path else found
+
+
+def _wgpu_adapters() -> list[dict[str, Any]]:
     try:
         import wgpu
     except ImportError as error:

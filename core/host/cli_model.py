@@ -58,6 +58,12 @@ class Loaded:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments that say which model runs where, on what."""
+    add_inputs(parser)
+    parser.add_argument("--backend", help="python, numpy, wgpu or wgpu:N (default: numpy, else python)")
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """The argument that says what a model runs on."""
     parser.add_argument(
         "--input",
         action="append",
@@ -65,7 +71,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=FILE",
         help="an input from an .npy file, or all from an .npz; repeat for more",
     )
-    parser.add_argument("--backend", help="python, numpy, wgpu or wgpu:N (default: numpy, else python)")
 
 
 def load(path: str, backend: str | None) -> Loaded:

@@ -61,6 +61,27 @@ def test_devices_lists_the_backends(emberlet):
     assert emberlet("devices").out.startswith("python: CPython ")
 
 
+def test_devices_names_what_was_measured_and_forgets_it(emberlet, tmp_path, monkeypatch):
+    monkeypatch.setenv("EMBERLET_CACHE", str(tmp_path))
+    path = tmp_path / "tiles.json"
+    assert str(path) not in emberlet("devices").out
+    assert not any("tuning" in d for d in json.loads(emberlet("devices", "--json").out))
+    said = emberlet("devices", "--forget-tuning")
+    assert (said.status, said.out) == (0, f"nothing to forget: there is no {path}\n")
+    path.write_text("{}")
+    assert f"  tuning: {path}\n" in emberlet("devices").out
+    found = json.loads(emberlet("devices", "--json").out)
+    assert [d.get("tuning") for d in found[:3]] == [None, None, str(path)]
+    said = emberlet("devices", "--forget-tuning")
+    assert (said.status, said.out) == (0, f"deleted {path}\n")
+    assert not path.exists()
+
+
+def test_every_command_that_takes_inputs_says_which_files(emberlet):
+    for command in ("run", "verify", "profile"):
+        assert "an input from an .npy file, or all from an .npz" in " ".join(emberlet(command, "--help").out.split())
+
+
 def test_the_command_line_starts_without_any_dependency():
     script = (
         "import sys\n"

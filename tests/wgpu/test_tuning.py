@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from emberlet import functional as F
 from emberlet.wgpu_backend import WgpuBackend, tuning
 from emberlet.wgpu_backend.compiled import compile
-from emberlet.wgpu_backend.tiles import Tile
+from emberlet.wgpu_backend.tiles import COLUMNS, ROWS, Tile
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 
 @pytest.fixture
@@ -50,3 +53,53 @@ def test_clearing_forgets_and_a_damaged_file_counts_as_none(cache, fresh, make):
     wrong = {"version": tuning.VERSION, "devices": {tuning.device_name(backend.device): {"a": [1, 2], "b": "x"}}}
     cache.write_text(json.dumps(wrong))
     assert tuning.load(backend.device) == {}
+
+
+DEVICE = SimpleNamespace(raw=SimpleNamespace(adapter_info={"vendor": "v", "device": "d"}))
+KEPT = {"matmul float32 8x16 16x12": Tile(2, 4, 1, 8), "matmul float32 64x64 64x64": Tile(0, 0, 0, 0, 2)}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.sampled_from(["v / d /  / ", "a", "b"]), inner),
+)
+
+
+def usable(tile: Tile) -> bool:
+    rows, columns, unroll, workgroup, blocks = tile.numbers()
+    if blocks:
+        return blocks in (1, 2)
+    return rows in ROWS and columns in COLUMNS and 1 <= unroll <= 4 and 1 <= workgroup <= 256
+
+
+def replaced_by_the_next(cache) -> None:
+    """Whatever the file holds, loading gives tiles only, and what is saved next is there again."""
+    assert all(usable(tile) for tile in tuning.load(DEVICE).values())
+    tuning.save(DEVICE, KEPT)
+    found = {key: tile.numbers() for key, tile in tuning.load(DEVICE).items()}
+    assert {key: found[key] for key in KEPT} == {key: tile.numbers() for key, tile in KEPT.items()}
+    assert json.loads(cache.read_text())["version"] == tuning.VERSION
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_damage_to_the_file_counts_as_nothing_measured(cache, data):
+    tuning.clear()
+    tuning.save(DEVICE, KEPT)
+    raw = bytearray(cache.read_bytes())
+    for _ in range(data.draw(st.integers(1, 5))):
+        at = data.draw(st.integers(0, len(raw)))
+        end = data.draw(st.integers(at, min(len(raw), at + 12)) | st.just(len(raw)))
+        raw[at:end] = data.draw(st.binary(max_size=4) | st.sampled_from([b"[", b"{", b"]", b"-1", b"9", b"null", b'"']))
+    cache.write_bytes(raw)
+    replaced_by_the_next(cache)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(devices=JSON)
+def test_any_json_in_the_file_is_survived(cache, devices):
+    cache.write_text(json.dumps({"version": tuning.VERSION, "devices": devices}))
+    replaced_by_the_next(cache)
+
+
+def test_json_nested_deeper_than_python_goes_is_survived(cache):
+    cache.write_text("[" * 100_000)
+    replaced_by_the_next(cache)
