@@ -83,6 +83,21 @@ def test_a_saved_plan_runs_under_micropython(micropython_page: Page, saved: dict
 
 
 @in_pyodide
+def test_lanes_share_what_they_load_for_a_large_product():
+    import emberlet
+    from emberlet.backend import get_backend
+
+    n = 256
+    a = [[float((7 * i + 3 * j) % 11 - 5) for j in range(n)] for i in range(n)]
+    b = [[float((5 * i + 2 * j) % 7 - 3) for j in range(n)] for i in range(n)]
+    product = (emberlet.asarray(a, backend="wgpu") @ emberlet.asarray(b, backend="wgpu")).tolist()
+    columns = list(zip(*b))
+    for i in range(0, n, 17):  # sums of small integers are exact
+        assert product[i] == [sum(x * y for x, y in zip(a[i], column)) for column in columns], i
+    assert get_backend("wgpu").options.subgroups  # Chromium's SwiftShader has them
+
+
+@in_pyodide
 def test_a_faulty_kernel_is_named_with_its_lines_and_the_next_model_works():
     import emberlet
     from emberlet import functional as F
