@@ -10,7 +10,8 @@ One pass from the sources to the roots decides, for every node, between three st
 A second pass, from the roots to the sources, stores inline nodes that several kernels would otherwise compute again.
 """
 
-from .node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, topological
+from . import storage
+from .node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, is_wide, topological
 from .row_fusion import find_regions
 
 MAX_INPUTS = 6  # distinct buffers an item reads, below WebGPU's 8 storage buffers a stage with the output and slack
@@ -80,7 +81,7 @@ class Fusion:
     stored node that is a reshape of another and shares its buffer.
     """
 
-    def __init__(self, roots, max_inputs=MAX_INPUTS):
+    def __init__(self, roots, max_inputs=MAX_INPUTS, packed=True):
         self.max_inputs = max_inputs
         self.order = topological(roots)
         self.roots = {}
@@ -104,6 +105,7 @@ class Fusion:
         for node in self.order:
             self.states[id(node)] = self._visit(node)
         self._share()
+        self._pack(packed)
         self.items = self._collect()
 
     # -- the pass from the sources --------------------------------------------------------------------------------
@@ -338,6 +340,36 @@ class Fusion:
                 mine = {key: 1}
             owners[key] = mine
 
+    def _pack(self, results):
+        """Narrow elements that a map computes four at a time are stored in one word; roots only if `results`.
+
+        A kernel of the user's own reads words, whatever reshape of them it is given.
+        """
+        wanted = {}  # id -> True: one word an element
+        for i in range(len(self.order) - 1, -1, -1):
+            node = self.order[i]
+            if id(node) in self.roots and not results:
+                wanted[id(node)] = True
+            if node.op == "kernel" or (node.op == "reshape" and id(node) in wanted):
+                for s in node.srcs:
+                    wanted[id(s)] = True
+        for node in self.order:
+            key = id(node)
+            narrow = storage.packed(node.dtype)
+            if is_leaf(node) or narrow is None:
+                continue
+            node.word = storage.word(node.dtype)  # also where an earlier plan packed it
+            if key in self.stored and key not in self.regions and key not in wanted:
+                if self._aliased(node) is not None:
+                    node.word = node.srcs[0].word
+                elif self.states[key].anchor is None and is_wide(node):
+                    node.word = narrow
+
+    def _aliased(self, node):
+        """What a stored node can share the buffer of: the source of a reshape, where that has one."""
+        source = node.srcs[0] if node.op == "reshape" and self.states[id(node)].anchor is None else None
+        return source if source is not None and (is_leaf(source) or id(source) in self.stored) else None
+
     # -- the result -----------------------------------------------------------------------------------------------
 
     def _collect(self):
@@ -352,12 +384,10 @@ class Fusion:
             if key not in self.stored or node.count == 0:
                 continue
             state = self.states[key]
-            if node.op == "reshape" and state.anchor is None:
-                source = node.srcs[0]
-                # What is packed is read by elements, so that its reshape is another buffer.
-                if source.word == node.word and (is_leaf(source) or id(source) in self.stored):
-                    self.aliases.append((node, source))
-                    items.append(None)
-                    continue
+            source = self._aliased(node)
+            # What is packed and wanted in words takes another buffer.
+            if source is not None and source.word == node.word:
+                self.aliases.append((node, source))
+                continue
             items.append(Item(node, state.anchor, state.chain))
-        return [item for item in items if item is not None]
+        return items

@@ -2,9 +2,8 @@
 
 from . import loop_kernel
 from .lowering import Lowering
+from .node import is_wide
 from .reductions import specification
-
-WIDE = 1 << 14  # elements from which on a plain map computes four at a time
 
 
 class Options:
@@ -73,8 +72,7 @@ def build(item, stored, options):
         extent = specification(item.anchor).size()
         flat = loop_kernel.wants_group(item.anchor.count, extent, options.software)
     lowering = Lowering(stored, item.anchor, flat)
-    # Four elements an invocation: fewer and wider accesses, where enough invocations remain.
-    wide = item.anchor is None and item.node.count >= WIDE and item.node.count % 4 == 0
+    wide = item.anchor is None and is_wide(item.node)
     return loop_kernel.render_loop(lowering.loop(describe(item), item, wide))
 
 

@@ -11,6 +11,7 @@ CONSTANTS = ("full", "arange", "random")
 MOVEMENT = ("reshape", "permute", "expand", "slice", "pad", "concat")
 ELEMENTWISE = ("unary", "binary", "where", "cast", "bitcast")
 LOOKUP = ("take", "gather")
+WIDE = 1 << 14  # elements from which on a plain map computes four at a time
 _VIEWS = ("reshape", "permute", "expand")
 
 
@@ -68,6 +69,12 @@ def is_inline(node):
     """Whether the node can be part of another kernel's expression (it needs no kernel of its own kind)."""
     op = node.op
     return op in ELEMENTWISE or op in MOVEMENT or op in CONSTANTS or op in LOOKUP
+
+
+def is_wide(node):
+    """Whether a plain map that stores `node` computes four elements an invocation: fewer and wider accesses, where
+    enough invocations remain."""
+    return node.count >= WIDE and node.count % 4 == 0
 
 
 def topological(roots):
@@ -135,7 +142,7 @@ def signature(order, roots):
             # Numbers by their text: 0, 0.0, -0.0 and False are equal, and NaN is not equal to itself.
             arg = repr(node.arg) if node.op in ("full", "pad", "arange", "random") else node.arg
             srcs = tuple([number[id(s)] for s in node.srcs])
-            out.append((node.op, arg, node.dtype.name, node.word, node.shape, srcs))
+            out.append((node.op, arg, node.dtype.name, node.shape, srcs))
     out.append(tuple([number[id(r)] for r in roots]))
     return tuple(out)
 

@@ -12,12 +12,12 @@ from .paging import paged, pages
 from .plan_data import Buffer, Plan, Step
 
 
-def make_plan(roots, options):
+def make_plan(roots, options, packed=True):
     """`plan_with`, fusing less until every kernel keeps to the device's number of bindings."""
     inputs = options.max_bindings - 2
     while True:
         try:
-            return plan_with(roots, options, inputs)
+            return plan_with(roots, options, inputs, packed)
         except TooManyBindings as error:
             inputs -= 1
             if inputs < 2:
@@ -28,12 +28,13 @@ class TooManyBindings(Exception):
     """A kernel would bind more buffers than the device allows."""
 
 
-def plan_with(roots, options, max_inputs):
+def plan_with(roots, options, max_inputs, packed=True):
     """(Plan, external nodes): the plan that computes `roots`, and the nodes whose buffers its externals are.
 
-    options: kernels.Options; max_inputs: the most tensors a kernel is to read.
+    options: kernels.Options; max_inputs: the most tensors a kernel is to read; packed: whether narrow results may be
+    packed (fusion.py): afterwards the `word` of each root says how it is stored.
     """
-    fusion = Fusion(roots, max_inputs)
+    fusion = Fusion(roots, max_inputs, packed)
     plan = Plan()
     number = {}
     externals = []

@@ -74,7 +74,7 @@ def save(
     results = [traced.roots[part[1]] for part in structure[1]]
     if any(r.count == 0 for r in results):
         raise ModelError("a model that is saved as a plan has no empty results")
-    plans = {name: make_plan(traced.roots, Options(c, subgroups=s)) for name, (c, s) in CLASSES.items()}
+    plans = {name: make_plan(traced.roots, Options(c, subgroups=s), False) for name, (c, s) in CLASSES.items()}
     plan, externals = plans["gpu"]
     tensors: dict[str, Any] = {}
     fixed: list[list[Any]] = []

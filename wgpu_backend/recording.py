@@ -289,23 +289,24 @@ class Recording(Backend):
             from .runtime import run_once
 
             roots.extend(held(order, roots))
-            plan, externals = self._plan(order, roots)
+            plan, externals, words = self._plan(order, roots)
             outputs = run_once(self.device, plan, [self.upload(n) for n in externals])
             for i in range(len(roots)):
+                roots[i].word = words[i]
                 roots[i].become_buffer(outputs[i])
 
     def _plan(self, order, roots):
-        """(plan, external nodes) for roots, with all they depend on in `order`; the same graph over other values gets
-        the same plan."""
+        """(plan, external nodes, words of the roots) for roots, with all they depend on in `order`; the same graph over
+        other values gets the same plan."""
         key = signature(order, roots)
         found = self._plans.get(key)
         if found is None:
             plan, externals = make_plan(roots, self.options)
             if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
-            found = self._plans[key] = (plan, [order.index(n) for n in externals])
-        plan, places = found
-        return plan, [order[i] for i in places]
+            found = self._plans[key] = (plan, [order.index(n) for n in externals], [r.word for r in roots])
+        plan, places, words = found
+        return plan, [order[i] for i in places], words
 
     def upload(self, node):
         """The Allocation of a leaf, its data uploaded first where it still lies on the host."""

@@ -1,9 +1,10 @@
 """How each dtype is held on the GPU, and the packing and widening at the border.
 
-WGSL computes with 32-bit words, so every result takes one: floats as f32, signed integers as i32, unsigned ones and
-bool as u32. int8, uint8 and bool that are given to the GPU (inputs, weights) stay as they are, four to a word ("i8",
-"u8"). float16 is stored as f16 where the device has shader-f16, and computed in f32 all the same. 64-bit integers
-are held as 32-bit ones when their values fit; `widen` says so when they do not, and the tensor then lives on the host.
+WGSL computes with 32-bit words, so a result takes one: floats as f32, signed integers as i32, unsigned ones and bool
+as u32. int8, uint8 and bool that are given to the GPU (inputs, weights) stay as they are, four to a word ("i8", "u8"),
+and large maps store them so (Fusion._pack). float16 is stored as f16 where the device has shader-f16, and computed in
+f32 all the same. 64-bit integers are held as 32-bit ones when their values fit; `widen` says so when they do not, and
+the tensor then lives on the host, as results do that 32 bits may not hold (bounds.py).
 Narrow floats are rounded to the dtype, narrow integers wrapped to it, after every operation.
 """
 

@@ -298,9 +298,13 @@ class Renderer:
 
     def store_four(self, slot, cells, word):
         """Four neighbouring (Value, Index) as one vector of `word`."""
-        names = [self.stored(v, word) for v, _ in cells]
+        names = ", ".join([self.stored(v, word) for v, _ in cells])
         at = self.index(ix.floordiv(cells[0][1], 4))
-        self.line("{}[{}] = vec4<{}>({});".format(slot, at, word, ", ".join(names)))
+        if word in ("i8", "u8"):
+            whole = "pack_four(vec4<u32>(vec4<{}32>({})))".format(word[0], names)
+        else:
+            whole = "vec4<{}>({})".format(word, names)
+        self.line("{}[{}] = {};".format(slot, at, whole))
 
 
 def bindings(types, out_type, body, vector_out=False, lengths=()):
@@ -318,6 +322,8 @@ def bindings(types, out_type, body, vector_out=False, lengths=()):
             element = "{}, {}".format(element, lengths[slots[i]])
         lines.append(line.format(i, "read", "in{}".format(slots[i]), element))
     element = "vec4<{}>".format(out_type) if vector_out else out_type
+    if "8" in out_type:
+        element = "u32"
     if lengths and lengths[-1]:
         element = "{}, {}".format(element, lengths[-1])
     lines.append(line.format(len(slots), "read_write", "out", element))

@@ -141,9 +141,9 @@ def test_a_normalisation_takes_its_weights_along_and_a_product_before_it_does_no
 
 @pytest.mark.parametrize("seed", range(60))
 def test_maps_of_four_elements_at_a_time_keep_the_values(gpu, twin, make, monkeypatch, seed):
-    from emberlet.wgpu_backend import WgpuBackend, kernels
+    from emberlet.wgpu_backend import WgpuBackend, node
 
-    monkeypatch.setattr(kernels, "WIDE", 4)
+    monkeypatch.setattr(node, "WIDE", 4)
     twin.gpu = WgpuBackend(device=gpu.device)
 
     def graph(k, *inputs):

@@ -122,3 +122,86 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     moved = _moved(gpu, make, x)
     out = gpu.launch("thousand", source, [moved], dtypes.int32, (9,), (9, 64))
     assert gpu.to_list(out) == [v + 1000 for v in x.tolist()]
+
+
+@NARROW
+def test_large_maps_store_four_to_a_word_and_whatever_reads_them_agrees(gpu, twin, make, dtype):
+    shape = (130, 128)
+    x, y = make(shape, dtype, -128, 128), make(shape, dtype, -128, 128)
+    op = "logical_xor" if dtype.is_bool else "mul"
+    held = []
+
+    def mapped(k, x, y):
+        z = k.permute(k.binary(op, x, y), (1, 0))
+        k.realize(z)
+        held.append(z)
+        return z
+
+    twin.check(mapped, x, y)
+    assert held[-1].data.nbytes == 130 * 128
+    readers = [
+        lambda k, x, y: k.binary(op, mapped(k, x, y), k.permute(x, (1, 0))),
+        lambda k, x, y: k.cast(k.slice(mapped(k, x, y), (3, 1), (50, 61), (2, 2)), dtypes.float32),
+        lambda k, x, y: k.reshape(mapped(k, x, y), (65, 256)),
+        lambda k, x, y: k.sort(mapped(k, x, y), 1, True),
+        lambda k, x, y: k.matmul(k.cast(mapped(k, x, y), dtypes.float32), k.cast(y, dtypes.float32)),
+        lambda k, x, y: k.concat([mapped(k, x, y), k.permute(x, (1, 0))], 0),
+        lambda k, x, y: k.reduce("sum", k.cast(mapped(k, x, y), dtypes.int32), (0, 1), False),
+    ]
+    for reader in readers:
+        twin.check(reader, x, y)
+
+
+@NARROW
+def test_temporaries_results_and_reshapes_of_plans_are_packed(gpu, make, dtype, tmp_path):
+    shape = (128, 132)
+    x, y = make(shape, dtype, -128, 128), make(shape, dtype, -128, 128)
+
+    def model(x, y):
+        z = F.logical_xor(x, y) if dtype.is_bool else x * y
+        z = F.permute_dims(z, (1, 0))
+        wide = F.reshape(z, (66, 256))
+        return F.sum(F.astype(z, dtypes.int32), axis=0), F.max(F.astype(z, dtypes.float32)), wide, z
+
+    want = [r.tolist() for r in model(x, y)]
+    compiled = compile(model, x, y, backend=gpu)
+    assert [r.tolist() for r in compiled(x, y)] == want
+    plan = compiled.plan()
+    assert [plan.buffers[plan.outputs[i]].nbytes for i in (2, 3)] == [128 * 132] * 2
+    path = str(tmp_path / "x.plan")
+    plan_file.save(path, model, x, y)
+    flat = [np.array(w).reshape(-1).tolist() for w in want]
+    assert [np.array(r.to_list()).reshape(-1).tolist() for r in plan_file.load(path, gpu.device).run(x, y)] == flat
+
+
+@NARROW
+def test_large_results_are_paged_and_given_to_kernels_of_ones_own_in_words(gpu, make, dtype, monkeypatch):
+    x = make((1 << 15,), dtype, -128, 128)
+    source = """{{ bindings }}
+
+@compute @workgroup_size({{ workgroup }})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let i = {{ flat }};
+    if (i < {{ count }}u) {
+        out[i] = i32(in0[i]) + 1000;
+    }
+}
+"""
+    moved = _moved(gpu, make, x)
+    z = gpu.binary("logical_or" if dtype.is_bool else "maximum", moved, moved)
+    for given in (gpu.reshape(z, (128, 256)), z):
+        out = gpu.launch("thousand_more", source, [given], dtypes.int32, (1 << 15,), (1 << 15, 64))
+        assert gpu.to_list(out) == [v + 1000 for v in x.tolist()]
+    z = gpu.binary("logical_or" if dtype.is_bool else "maximum", moved, moved)
+    gpu.realize(z)
+    assert z.data.nbytes == 1 << 15
+    out = gpu.launch("thousand_more", source, [gpu.reshape(z, (128, 256))], dtypes.int32, (1 << 15,), (1 << 15, 64))
+    assert gpu.to_list(out) == [v + 1000 for v in x.tolist()]
+    for limits in (gpu.device, gpu.options):
+        monkeypatch.setattr(limits, "page_bytes", 1 << 14)
+    gpu._plans.clear()
+    moved = _moved(gpu, make, x)
+    z = gpu.unary("logical_not" if dtype.is_bool else "bitwise_not", moved)
+    assert gpu.to_list(z) == [not v if dtype.is_bool else ~v % 256 if dtype is dtypes.uint8 else ~v for v in x.tolist()]
+    assert len(z.data.buffer.pages) == 2
+    gpu._plans.clear()

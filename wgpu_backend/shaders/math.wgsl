@@ -426,6 +426,11 @@ fn unpack_u8(word: u32) -> vec4<u32> {
     return (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u);
 }
 
+fn pack_four(v: vec4<u32>) -> u32 {
+    let bytes = (v & vec4<u32>(255u)) << vec4<u32>(0u, 8u, 16u, 24u);
+    return bytes.x | bytes.y | bytes.z | bytes.w;
+}
+
 fn wrap_i(x: i32, bits: u32) -> i32 {
     let s = 32u - bits;
     return (x << s) >> s;
