@@ -108,7 +108,7 @@ class Loop:
 
     cells: the (Value, Index) that each stores in the output, an array of `word`: one, or four neighbours; vector_out:
     those four go into one vector; reduction: a Reduction or None. inputs: the graph nodes bound to slots 0, 1, …;
-    `types[slot]` is what each is an array of; lengths: of the arrays and of the output's, where they are to be said.
+    `types[slot]` is what each is an array of.
     """
 
     def __init__(self, name, count, cells, word, reduction, inputs, types):
@@ -120,7 +120,6 @@ class Loop:
         self.inputs = inputs
         self.types = types
         self.vector_out = False
-        self.lengths = ()
 
 
 def coordinates(name, shape):

@@ -113,7 +113,9 @@ def _contraction(item, stored, options):
         return panel_kernel.panels(item, stored, describe(item), options)
     tile = options.tile or options.tiles.get(problem_key(item.anchor))
     if tile is None:
-        if loop_kernel.wants_group(what.cells(), what.depth(), options.software):
+        # SwiftShader pays less for the loads of a few long loops than for a workgroup's barriers.
+        alone = options.device_class == "swiftshader"
+        if not alone and loop_kernel.wants_group(what.cells(), what.depth(), options.software):
             return None
         if matmul_kernel.serves(what, options) and item.anchor.word[0] == "f":
             return matmul_kernel.matmul(item, stored, describe(item), options)

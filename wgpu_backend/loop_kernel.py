@@ -110,7 +110,7 @@ def finish(loop, template, values, groups):
     values["name"] = loop.name
     values["count"] = loop.count
     body = values["body"] + values.get("fold", "") + values.get("start", "")
-    values["bindings"], slots = wgsl.bindings(loop.types, loop.word, body, loop.vector_out, loop.lengths)
+    values["bindings"], slots = wgsl.bindings(loop.types, loop.word, body, loop.vector_out)
     return Kernel(loop.name, wgsl.finish(render(read(template), values)), [loop.inputs[i] for i in slots], groups)
 
 

@@ -48,7 +48,7 @@ def paged(kernel, sizes, page_bytes, max_bindings):
             binding += 1
         if count > 1:
             names.append(name)
-            functions.append(_accessors(name, element, count, page_bytes // _size(element)))
+            functions.append(_accessors(name, element, count, page_bytes // element_size(element)))
     source = "\n".join(lines)
     at = source.index("@compute")
     body = source[at:]
@@ -57,7 +57,8 @@ def paged(kernel, sizes, page_bytes, max_bindings):
     return Kernel(kernel.name, source[:at] + "\n\n".join(functions) + "\n\n" + body, kernel.inputs, kernel.groups)
 
 
-def _size(element):
+def element_size(element):
+    """Bytes of an element of WGSL's array<element>."""
     return (2 if "f16" in element else 4) * (4 if "vec4" in element else 1)
 
 

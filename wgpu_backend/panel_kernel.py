@@ -47,7 +47,6 @@ class _Panels:
     def __init__(self, item, stored, options):
         self.item = item
         self.subgroups = options.subgroups
-        self.page_bytes = options.page_bytes
         self.what = what = problem(item.anchor)
         self.low = Lowering(stored)
         self.depth, self.columns = SHARED if options.subgroups else ALONE
@@ -103,19 +102,7 @@ class _Panels:
         values["depth"] = self.depth
         shape = _Shape(name, low, self.item.node.word, self.groups)
         shape.vector_out = self.vector_out
-        shape.lengths = self._lengths()
         return finish(shape, "panel.wgsl", values, spread(self.groups))
-
-    def _lengths(self):
-        """The lengths of the arrays: where they are known, an index is checked in fewer instructions."""
-        stored = self.item.node if self.item.region is None else self.item.region[0]
-        nodes = self.low.inputs + [stored]
-        types = self.low.types + ["vec4<f32>" if self.vector_out else "f32"]
-        lengths = []
-        for i in range(len(nodes)):
-            known = nodes[i].nbytes <= self.page_bytes and types[i] in ("f32", "vec4<f32>")
-            lengths.append(nodes[i].count // (1 if types[i] == "f32" else 4) if known else 0)
-        return lengths
 
     def _step(self, offset):
         return ix.add(self.inner, offset)

@@ -7,6 +7,7 @@ from emberlet.errors import UnsupportedError
 
 from . import estimates, kernels
 from .fusion import Fusion
+from .lengths import with_lengths
 from .node import is_leaf
 from .paging import paged, pages
 from .plan_data import Buffer, Plan, Step
@@ -83,6 +84,8 @@ def plan_with(roots, options, max_inputs, packed=True):
         sizes = [n.nbytes for n in kernel.inputs] + [whole.nbytes]
         if len(sizes) > options.max_bindings:
             raise TooManyBindings("kernel {} binds {} buffers".format(kernel.name, len(sizes)))
+        if options.device_class == "swiftshader" and (item.anchor is None or item.anchor.op != "kernel"):
+            kernel = with_lengths(kernel, sizes, options.page_bytes)
         kernel = paged(kernel, sizes, options.page_bytes, options.max_bindings)
         if kernel.source not in sources:
             sources[kernel.source] = len(plan.kernels)

@@ -38,7 +38,6 @@ class _Shape:
         self.inputs = lowering.inputs
         self.types = lowering.types
         self.vector_out = False
-        self.lengths = ()
 
 
 def cumulative(item, stored, name):

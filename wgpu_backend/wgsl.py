@@ -307,10 +307,9 @@ class Renderer:
         self.line("{}[{}] = {};".format(slot, at, whole))
 
 
-def bindings(types, out_type, body, vector_out=False, lengths=()):
+def bindings(types, out_type, body, vector_out=False):
     """(declarations, slots): the input slots that the text `body` reads, numbered in order, then the output.
 
-    lengths: the elements of each slot's array and of the output's, 0 for one that is not to be said; or empty.
     A binding that a shader does not use is not in its automatic layout, so it must not be bound either.
     """
     lines = []
@@ -318,14 +317,10 @@ def bindings(types, out_type, body, vector_out=False, lengths=()):
     line = "@group(0) @binding({}) var<storage, {}> {}: array<{}>;"
     for i in range(len(slots)):
         element = "u32" if "8" in types[slots[i]] else types[slots[i]]
-        if lengths and lengths[slots[i]]:
-            element = "{}, {}".format(element, lengths[slots[i]])
         lines.append(line.format(i, "read", "in{}".format(slots[i]), element))
     element = "vec4<{}>".format(out_type) if vector_out else out_type
     if "8" in out_type:
         element = "u32"
-    if lengths and lengths[-1]:
-        element = "{}, {}".format(element, lengths[-1])
     lines.append(line.format(len(slots), "read_write", "out", element))
     return "\n".join(lines), slots
 

@@ -91,9 +91,9 @@ def test_lanes_share_what_they_load_for_a_large_product():
     a = [[float((7 * i + 3 * j) % 11 - 5) for j in range(n)] for i in range(n)]
     b = [[float((5 * i + 2 * j) % 7 - 3) for j in range(n)] for i in range(n)]
     product = (emberlet.asarray(a, backend="wgpu") @ emberlet.asarray(b, backend="wgpu")).tolist()
-    columns = list(zip(*b))
+    columns = list(zip(*b, strict=True))
     for i in range(0, n, 17):  # sums of small integers are exact
-        assert product[i] == [sum(x * y for x, y in zip(a[i], column)) for column in columns], i
+        assert product[i] == [sum(x * y for x, y in zip(a[i], column, strict=True)) for column in columns], i
     assert get_backend("wgpu").options.subgroups  # Chromium's SwiftShader has them
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.wgpu_backend import WgpuBackend, plan_file
 from emberlet.wgpu_backend.kernels import Options
@@ -50,6 +51,27 @@ def test_pointwise_convolution_and_attention(on_class, make, device_class):
     twin.check(lambda k, x, w, b: k.conv(x, w, b, *shape), x, w, b, rtol=1e-4, atol=1e-4)
     q = make((1, 2, 70, 16))
     twin.check(lambda k, q: F.attention(q, q, q), q, rtol=1e-4, atol=1e-5)
+
+
+def test_kernels_for_swiftshader_know_the_lengths_of_their_arrays(make):
+    backend = WgpuBackend(planning=True)
+    x = backend.from_bytes(make.cpu.to_bytes(make((4, 6))), make((1,)).dtype, (4, 6))
+
+    def text(options):
+        return make_plan([F.exp(x).data], options)[0].kernels[0][1]
+
+    assert "in0: array<f32, 24>;" in text(Options("swiftshader"))
+    assert "out: array<f32, 24>;" in text(Options("swiftshader"))
+    assert "in0: array<f32>;" in text(Options("cpu"))
+    assert "array<f32>;" in text(Options("swiftshader", page_bytes=64))  # bound in pages
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 9000)], ids=str)
+def test_kernels_of_known_lengths(on_class, make, shape):
+    twin = on_class("swiftshader")
+    twin.check(lambda k, x: F.softmax(x, 1), make(shape), rtol=1e-5, atol=1e-6)
+    twin.check(lambda k, x: k.cast(x > 0.5, dtypes.uint8), make(shape))
+    twin.check(lambda k, x, y: k.matmul(x, y), make((1, shape[1])), make((shape[1], 4)), rtol=1e-4, atol=1e-4)
 
 
 def test_large_products_go_through_workgroup_memory_on_a_gpu(gpu, make):
