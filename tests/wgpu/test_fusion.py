@@ -161,6 +161,6 @@ def test_maps_of_four_elements_at_a_time_keep_the_values(gpu, twin, make, monkey
 def test_large_maps_read_and_write_vectors(gpu, on_gpu):
     x, y = on_gpu(128, 130), on_gpu(130)
     plan, _ = make_plan([gpu.binary("add", gpu.unary("exp", x), x).data], gpu.options)
-    assert "array<vec4<f32>>" in plan.kernels[0][1].split("out:")[0]
+    assert "array<vec4<f32>" in plan.kernels[0][1].split("out:")[0]
     plan, _ = make_plan([gpu.binary("add", x, y).data], gpu.options)
-    assert "out: array<vec4<f32>>" in plan.kernels[0][1]
+    assert "out: array<vec4<f32>" in plan.kernels[0][1]
