@@ -14,7 +14,7 @@ _SAME = {
 }  # fmt: skip
 _FLOAT = {
     "neg": "-{0}", "div": "{0} / {1}", "logical_not": "{0} == 0.0", "abs": "abs({0})", "sqrt": "sqrt({0})",
-    "exp": "exp({0})", "sin": "sin({0})", "cos": "cos({0})", "floor": "floor({0})", "ceil": "ceil({0})",
+    "exp": "exp({0})", "floor": "floor({0})", "ceil": "ceil({0})",
     "round": "round({0})", "trunc": "trunc({0})",
     "ne": "!({0} == {1})",  # implementations compile != to a comparison that is false for NaN
 }  # fmt: skip

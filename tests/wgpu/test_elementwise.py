@@ -40,6 +40,12 @@ def test_float_unary_agrees_also_on_special_values(twin, make, op):
     twin.check(lambda k, x: k.unary(op, x), spread, rtol=4e-6, atol=2e-7)
 
 
+@pytest.mark.parametrize("op", ["sin", "cos"])
+def test_sines_of_many_turns_are_as_exact_as_of_one(twin, make, op):
+    x = np.concatenate((np.linspace(-3000, 3000, 5000), np.linspace(-100000, 100000, 5000))).astype(np.float32)
+    twin.check(lambda k, x: k.unary(op, x), make.of(x, dtypes.float32), rtol=0, atol=2e-6)
+
+
 @pytest.mark.parametrize("op", FLOAT_BINARY)
 def test_float_binary_agrees_on_every_pair_of_special_values(twin, make, op):
     values = [v for v in SPECIAL if abs(v) < 80 or v != v or v in (float("inf"), -float("inf"))]

@@ -65,10 +65,6 @@ fn log1p_f32(x: f32) -> f32 {
     return log_f32(1.0 + x);
 }
 
-fn exp_f32(x: f32) -> f32 {
-    return exp(x);
-}
-
 fn expm1_f32(x: f32) -> f32 {
     if (abs(x) < 0.5) {
         var p = fma(x, 1.9841270e-4, 1.3888889e-3);
@@ -237,8 +233,35 @@ fn erf_f32(x: f32) -> f32 {
     return select(r, -r, x < 0.0);
 }
 
+// WGSL promises 11 bits of a sine, and that only up to a half turn. x less k quarter turns by the three parts of Cody and
+// Waite, then the polynomials of Cephes' sinf and cosf.
+fn sine_f32(x: f32, quarters: u32) -> f32 {
+    if (isnan_f32(x) || isinf_f32(x)) {
+        return from_bits(0x7fc00000u);
+    }
+    if (abs(x) > 100000.0) { // the parts of k quarter turns are no longer exact
+        return select(sin(x), cos(x), quarters == 1u);
+    }
+    let k = round(x * 0.636619772);
+    let r = ((x - k * 1.5703125) - k * 4.837512969970703e-4) - k * 7.54978995489e-8;
+    let z = r * r;
+    let s = r + r * z * ((-1.9515295891e-4 * z + 8.3321608736e-3) * z - 1.6666654611e-1);
+    let c = (1.0 - 0.5 * z) + z * z * ((2.443315711e-5 * z - 1.388731625e-3) * z + 4.166664568e-2);
+    let q = bitcast<u32>(i32(k)) + quarters;
+    let y = select(s, c, (q & 1u) == 1u);
+    return select(y, -y, (q & 2u) == 2u);
+}
+
+fn sin_f32(x: f32) -> f32 {
+    return sine_f32(x, 0u);
+}
+
+fn cos_f32(x: f32) -> f32 {
+    return sine_f32(x, 1u);
+}
+
 fn tan_f32(x: f32) -> f32 {
-    return sin(x) / cos(x);
+    return sin_f32(x) / cos_f32(x);
 }
 
 // Exact, by long division of the significands: 7 bits of the quotient a step.
