@@ -27,8 +27,10 @@ def build(model: Path, out: Path, dims: Sequence[str] = ()) -> int:
     model: what `emberlet compile` takes, or a plan. dims: its --dim, "NAME=N" each.
 
     Raises:
-        BuildError: A runtime or a package is missing.
+        BuildError: A runtime or a package is missing, or a plan is none, or `dims` are given with one.
     """
+    if model.suffix == ".plan":
+        check_plan(model, dims)
     out.mkdir(parents=True, exist_ok=True)
     plan = out / "model.plan"
     if model.suffix == ".plan":
@@ -41,6 +43,22 @@ def build(model: Path, out: Path, dims: Sequence[str] = ()) -> int:
     if not (out / "index.html").exists():
         shutil.copyfile(PAGE, out / "index.html")
     return 0
+
+
+def check_plan(plan: Path, dims: Sequence[str]) -> None:
+    """Raises BuildError where the file is no plan, or sizes are asked of it."""
+    from emberlet.burnpack import Burnpack
+    from emberlet.errors import EmberletError
+    from emberlet.wgpu_backend.plan_file import KEY
+
+    if dims:
+        raise BuildError(f"{plan} is a plan already, of fixed sizes; --dim needs the model")
+    try:
+        known = KEY in Burnpack.from_file(str(plan)).metadata
+    except EmberletError as error:
+        raise BuildError(f"no plan: {error}") from error
+    if not known:
+        raise BuildError(f"{plan} is a burnpack, but no plan; `emberlet compile` makes one of the model")
 
 
 def compile_plan(model: Path, plan: Path, dims: Sequence[str]) -> int:
@@ -63,7 +81,9 @@ def sizes(out: Path) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Put together a folder that runs one model on a page, on WebGPU.")
+    parser = argparse.ArgumentParser(
+        prog="dev.py site", description="A folder that runs one model on a page, on WebGPU."
+    )
     parser.add_argument("model", type=Path, help="an ONNX file, a generated module (.py), or a plan")
     parser.add_argument("--out", type=Path, default=Path("out/site"), help="folder to write (default out/site)")
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", help="a size the model leaves open")
@@ -71,7 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = build(options.model, options.out, options.dim)
     except (BuildError, OSError) as error:
-        print(f"cannot build the site: {error}", file=sys.stderr)
+        said = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else error
+        print(f"cannot build the site: {said}", file=sys.stderr)
         return 1
     if status == 0:
         print(sizes(options.out))

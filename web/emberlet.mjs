@@ -93,7 +93,7 @@ class Model {
   }
 
   // Resolves to the outputs by name, each a new typed array; takes an object of the inputs by name.
-  async run(given) {
+  async run(given = {}) {
     const names = this.inputs.map(({ name }) => name);
     const unknown = Object.keys(given).find((name) => !names.includes(name));
     if (unknown !== undefined) throw new Error(`the model has no input "${unknown}"; it takes ${names.join(", ")}`);

@@ -107,7 +107,11 @@ def _load_module(path: str, backend: Backend) -> Loaded:
         raise EmberletError(f"{path}: not a Python module")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except (SyntaxError, ImportError) as error:
+        del sys.modules[name]
+        raise LoadError(f"{path}: cannot be imported: {type(error).__name__}: {error}") from error
     classes = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, Model)]
     classes = [c for c in classes if c.__module__ == name]
     if len(classes) != 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,13 +34,10 @@ def samples_from(path: Path, graph: Graph) -> dict[str, Array]:
     """The arrays of an .npz, by the names of the graph's inputs; the first axis counts samples.
 
     A file with one array fits a model with one input, whatever the array is called. Raises FormatError where the file
-    is no .npz or lacks an input, ShapeError where an array has another shape or where the numbers of samples differ.
+    is no .npz, lacks an input, or holds what are no finite numbers, ShapeError where an array has another shape or
+    where the numbers of samples differ.
     """
-    try:
-        with np.load(path, allow_pickle=False) as data:
-            arrays = {name: data[name] for name in data.files}
-    except (OSError, ValueError) as e:
-        raise FormatError(f"{path}: expected an .npz of calibration samples: {e}") from None
+    arrays = _read(path)
     if len(arrays) == 1 and len(graph.inputs) == 1:
         arrays = {graph.inputs[0]: next(iter(arrays.values()))}
     missing = [name for name in graph.inputs if name not in arrays]
@@ -48,15 +46,27 @@ def samples_from(path: Path, graph: Graph) -> dict[str, Array]:
     return check_samples({name: arrays[name] for name in graph.inputs}, graph, str(path))
 
 
+def _read(path: Path) -> dict[str, Array]:
+    with open(path, "rb") as file:
+        if not zipfile.is_zipfile(file):
+            advice = "np.savez(FILE, NAME=array) writes one, NAME an input of the model"
+            raise FormatError(f"{path}: no .npz of calibration samples; {advice}")
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            return {name: data[name] for name in data.files}
+    except (ValueError, zipfile.BadZipFile) as e:
+        raise FormatError(f"{path}: its arrays cannot be read: {e}") from None
+
+
 def check_samples(samples: Mapping[str, Array], graph: Graph, origin: str = "samples") -> dict[str, Array]:
     """The samples as float32, (count, *shape of the input), in the order of axes that the graph takes them in.
 
     They come as the model has them (its batch axis counts samples, axes of size 1 may be missing) or channels last
-    already. Raises ShapeError where they do not fit.
+    already. Raises ShapeError where they do not fit, FormatError where a value is no finite number.
     """
     out: dict[str, Array] = {}
     for name in graph.inputs:
-        x, shape = np.asarray(samples[name], np.float32), graph.shapes[name]
+        x, shape = _finite(samples[name], f"{origin}: {name!r}"), graph.shapes[name]
         dims, order = graph.layouts.get(name, (shape, tuple(range(len(shape)))))
         wanted = ", ".join(map(str, dims[1:] if dims[:1] == (1,) else dims))
         large = [n for n in x.shape[1:] if n != 1]
@@ -68,6 +78,18 @@ def check_samples(samples: Mapping[str, Array], graph: Graph, origin: str = "sam
     if len({len(x) for x in out.values()}) > 1:
         raise ShapeError(f"{origin}: different numbers of samples: { {n: len(x) for n, x in out.items()} }")
     return out
+
+
+def _finite(values: Array, what: str) -> Array:
+    """The values as float32; a NaN or an infinity among the samples would leave no grid to keep numbers on."""
+    try:
+        with np.errstate(over="ignore"):
+            x = np.asarray(values, np.float32)
+    except ValueError:
+        raise FormatError(f"{what} holds {np.asarray(values).dtype}, expected numbers") from None
+    if wrong := int(np.count_nonzero(~np.isfinite(x))):
+        raise FormatError(f"{what} holds {wrong} values that are NaN or beyond float32; leave those samples out")
+    return x
 
 
 def each(samples: Mapping[str, Array]) -> Iterator[dict[str, Array]]:

@@ -200,11 +200,17 @@ def reset():
 _PREDICT = '''
 def predict(*inputs):
     """The numbers of the first output, from the numbers of each input."""
-    for which in range(len(inputs)):
+COUNTED    for which in range(len(inputs)):
         put(inputs[which], which)
     run()
     return get()
 '''
+
+# With several inputs only: leaving one out would compute with what the last run left in its place.
+_COUNTED = """\
+    if len(inputs) != {0}:
+        raise ValueError("predict takes {0} inputs, found {{}}".format(len(inputs)))
+"""
 
 _INT8 = '''
 def put(numbers, which=0):
@@ -266,4 +272,5 @@ def _functions(program: Program) -> str:
     parts = [_RUN_FLOAT if program.is_float else _RUN]
     if program.states:
         parts.append(_RESET)
-    return "\n".join([*parts, _FLOAT if program.is_float else _INT8, _PREDICT])
+    counted = _COUNTED.format(len(program.inputs)) if len(program.inputs) > 1 else ""
+    return "\n".join([*parts, _FLOAT if program.is_float else _INT8, _PREDICT.replace("COUNTED", counted)])

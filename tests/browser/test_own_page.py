@@ -198,6 +198,7 @@ def refused(page: Page, call: str) -> str:
             "model.run({ image: new Float64Array(64) })",
             'the input "image" takes a Float32Array of 64 (float32, 1×1×8×8); found: Float64Array of 64',
         ),
+        ("model.run()", 'the input "image" takes a Float32Array of 64 (float32, 1×1×8×8); found: undefined'),
         ("model.run({})", 'the input "image" takes a Float32Array of 64 (float32, 1×1×8×8); found: undefined'),
         (
             "model.run({ picture: new Float32Array(64) })",
@@ -249,6 +250,21 @@ def test_a_model_that_cannot_be_a_plan_is_refused_with_the_operation(
     assert build_site.main([str(model), "--out", str(tmp_path / "site")]) == 2
     told = capsys.readouterr().err
     assert "cannot be saved as a plan: nonzero is computed on the host" in told and told.count("\n") == 1
+
+
+def test_a_plan_is_looked_at_before_the_folder_is_made(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.plan").write_text("not a plan")
+    for plan, more, message in [
+        (tmp_path / "text.plan", [], "cannot build the site: no plan: "),
+        (tmp_path / "missing.plan", [], "missing.plan: No such file or directory"),
+        (folder / "model.plan", ["--dim", "batch=2"], "is a plan already, of fixed sizes; --dim needs the model"),
+    ]:
+        assert build_site.main([str(plan), "--out", str(tmp_path / "site"), *more]) == 1
+        told = capsys.readouterr().err
+        assert message in told and told.count("\n") == 1
+    assert not (tmp_path / "site").exists()
 
 
 def test_a_page_that_was_edited_stays(folder: Path) -> None:

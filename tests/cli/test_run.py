@@ -79,6 +79,19 @@ def test_a_module_without_a_model_is_refused(emberlet, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("def f(:\n", "SyntaxError: invalid syntax (broken.py, line 1)"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_says_why(emberlet, tmp_path, text, says):
+    (tmp_path / "broken.py").write_text(text)
+    said = emberlet("run", tmp_path / "broken.py")
+    assert (said.status, said.err) == (2, f"emberlet: {tmp_path / 'broken.py'}: cannot be imported: {says}\n")
+
+
+@pytest.mark.parametrize(
     "values",
     [np.zeros((1, 3, 8, 8), np.float32), np.zeros((1, 1, 8, 9), np.float32), np.zeros((1, 8, 8), np.float32),
      np.zeros((1, 1, 8, 8)), np.zeros((1, 1, 8, 8), np.int32)],

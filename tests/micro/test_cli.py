@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from emberlet.host import cli
 from emberlet.micro.builder.deploy import commands, deploy
+from onnx import TensorProto, helper
 from support.microcontrollers.models import DIGITS, digits_data
+from support.micropython import Port
 from support.paths import ROOT
 
 
@@ -50,6 +53,31 @@ def test_float32_without_calibration(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not (tmp_path / "digits_bytecode.py").exists()
 
 
+@pytest.mark.parametrize("quantised", [False, True])
+def test_a_model_of_two_inputs_wants_both(unix_port: Port, tmp_path: Path, quantised: bool) -> None:
+    left, right, total = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 3]) for n in ("a", "b c", "y"))
+    graph = helper.make_graph([helper.make_node("Add", ["a", "b c"], ["y"])], "graph", [left, right], [total])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "two.onnx")
+    ranges = np.linspace(-4, 4, 30, dtype=np.float32).reshape(10, 3)
+    np.savez(tmp_path / "samples.npz", **{"a": ranges, "b c": ranges})
+    more = ["--calibration", str(tmp_path / "samples.npz")] if quantised else []
+    assert main(["build", str(tmp_path / "two.onnx"), "--out", str(tmp_path), "--board", "unix", *more]) == 0
+    script = f"""
+import json, sys
+sys.path[:] = ["{tmp_path}"]
+import two
+print(json.dumps(two.predict([1, 2, 3], [-3, -2, 1])))
+try:
+    two.predict([1, 2, 3])
+except ValueError as e:
+    print(e)
+"""
+    numbers, error = unix_port.run(script, micropypath=[]).check().stdout.splitlines()
+    np.testing.assert_allclose(json.loads(numbers), [-2, 0, 4], atol=0.1 if quantised else 1e-6)
+    assert error == "predict takes 2 inputs, found 1"
+
+
 def test_what_does_not_fit_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["build", str(DIGITS / "digits.onnx"), "--out", str(tmp_path), "--board", "esp8266"]) == 1
     assert "does not fit" in capsys.readouterr().out
@@ -68,6 +96,31 @@ def test_errors_are_one_line(tmp_path: Path, samples: Path, capsys: pytest.Captu
     assert len(lines) == 5 and all(line.startswith("emberlet: ") for line in lines)
     assert "expected (samples, 1, 8, 8)" in lines[2]
     assert "missing ['image']" in lines[3]
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (np.full((3, 8, 8), np.nan, np.float32), "'image' holds 192 values that are NaN or beyond float32"),
+        (np.full((3, 8, 8), 1e300), "'image' holds 192 values that are NaN or beyond float32"),
+        (np.full((3, 8, 8), "x"), "'image' holds <U1, expected numbers"),
+        (np.full((3, 8, 8), None), "its arrays cannot be read"),
+    ],
+)
+def test_samples_that_are_no_finite_numbers_are_refused(
+    samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], values: np.ndarray, says: str
+) -> None:
+    np.savez(samples, image=values)
+    assert build(samples, tmp_path) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"emberlet: {samples}: {says}") and told.count("\n") == 1
+
+
+def test_a_single_array_is_no_calibration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "samples.npy"
+    np.save(path, np.zeros((3, 8, 8), np.float32))
+    assert build(path, tmp_path) == 2
+    assert "no .npz of calibration samples; np.savez(FILE, NAME=array) writes one" in capsys.readouterr().err
 
 
 def test_deploy_copies_files(samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
