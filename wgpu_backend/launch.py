@@ -15,6 +15,8 @@ def prepared(name, source, inputs, word, shape, groups, values):
     given = dict(values or {})
     if len(groups) == 2:
         elements, width = groups
+        if width < 1:
+            raise BackendError("kernel {}: a workgroup has at least one invocation, not {}".format(name, width))
         number = (elements + width - 1) // width
         given["flat"] = flat(number, "lane", width)
         given["workgroup"] = width

@@ -122,6 +122,7 @@ class SavedPlan:
             if data is None:
                 out.append(None)
                 continue
+            self._check_type(data, port)
             if hasattr(data, "backend"):
                 data = data.backend.to_bytes(data)
             elif hasattr(data, "tobytes") and not isinstance(data, memoryview):
@@ -133,6 +134,14 @@ class SavedPlan:
                 self._bad("takes no integers beyond 32 bits for {}".format(port))
             out.append(words)
         return out
+
+    def _check_type(self, data, port):
+        """Refuse an array of the right length in another dtype, whose bytes would be taken for the input's. Unsigned
+        integers may be bits of anything.
+        """
+        name = getattr(getattr(data, "dtype", None), "name", port.dtype.name)
+        if name != port.dtype.name and name in dtypes.BY_NAME and dtypes.BY_NAME[name].kind != "uint":
+            self._bad("takes {}, and was given {} {}".format(port, name, tuple(data.shape)))
 
     def _results(self, data):
         from emberlet.data import TensorData

@@ -185,7 +185,10 @@ class Recording(Backend):
         The launch is recorded like every operation, and so becomes part of plans; what goes into it is computed first.
         Raises BackendError for a tensor of another backend or one that does not live on the GPU.
         """
+        dtype = dtypes.dtype(dtype)
         for x in inputs:
+            if not isinstance(x, Tensor):
+                raise BackendError("kernel {} was given {}, and takes Tensors".format(name, type(x).__name__))
             if x.backend is not self:
                 raise BackendError("kernel {} of {!r} was given a tensor of {!r}".format(name, self, x.backend))
             if x.data.op == "host" or not x.size:

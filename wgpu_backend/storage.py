@@ -131,7 +131,9 @@ def narrow(data, dtype, count, stored=None):
 
 
 def from_list(values, dtype, stored=None):
-    """Python numbers as bytes of words; None where a 64-bit integer does not fit."""
+    """Python numbers as bytes of words; None where a 64-bit integer does not fit. Narrower integers wrap."""
+    if dtype.is_integer and dtype.bits < 64:
+        values = _wrapped(values, dtype)
     if stored in _BYTES:
         values = [float(v) for v in values] if stored == "f16" else [int(v) for v in values]
         return widen(_pack(values, dtype), dtype, len(values), stored)
@@ -147,6 +149,14 @@ def from_list(values, dtype, stored=None):
             if v < lo or v > hi:
                 return None
     return _pack_code([int(v) for v in values], code)
+
+
+def _wrapped(values, dtype):
+    low = -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
+    span = 1 << dtype.bits
+    if not values or (min(values) >= low and max(values) < low + span):
+        return values
+    return [(int(v) - low) % span + low for v in values]
 
 
 def to_list(data, dtype, count, stored=None):

@@ -75,7 +75,12 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
     if copy is False and (plain or isinstance(obj, (list, tuple))):
         refuse("copy")
     if plain:
-        return target.full((), obj, dtype or default_dtype(obj))
+        dtype = dtype or default_dtype(obj)
+        if dtype.is_integer:
+            from .promotion import check_range
+
+            check_range(obj, dtype)
+        return target.full((), obj, dtype)
     if isinstance(obj, (list, tuple)):
         flat, shape = nested(obj)
         found = _list_dtype(obj) or _common(flat)

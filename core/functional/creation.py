@@ -28,8 +28,14 @@ def from_dlpack(x, *, device=None, backend=None, copy=None):
 
 
 def full(shape, fill_value, *, dtype=None, device=None, backend=None):
-    """Every element `fill_value`, whose kind decides the dtype unless one is given."""
+    """Every element `fill_value`, whose kind decides the dtype unless one is given. Raises DTypeError where an
+    integer dtype cannot hold it.
+    """
     dtype = default_dtype(fill_value) if dtype is None else dtypes.dtype(dtype)
+    if dtype.is_integer:
+        from .promotion import check_range
+
+        check_range(fill_value, dtype)
     return get_backend(backend or device).full(_shape(shape), fill_value, dtype)
 
 

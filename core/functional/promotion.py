@@ -20,7 +20,7 @@ def scalar_dtype(value, like):
 
 
 def check_range(value, dtype):
-    """Raise DTypeError where integer `dtype` cannot hold the int `value`."""
+    """Raise DTypeError where integer `dtype` cannot hold the number `value` (its fraction aside)."""
     if dtype.is_integer:
         low = -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
         high = (1 << (dtype.bits - (dtype.kind == "int"))) - 1

@@ -191,6 +191,12 @@ def test_creation(backend):
         for found, expected in zip(grids, np.meshgrid(range(3), range(4), range(2), indexing=indexing), strict=True):
             same(found, expected)
     same(emberlet.cartesian_grid((2, 3)), np.stack(np.indices((2, 3)), -1))
+    for value, dtype in ((300, "uint8"), (3e9, "int32"), (float("nan"), "int64"), (1 << 63, "int64")):
+        with pytest.raises(DTypeError, match=f"does not fit {dtype}"):
+            emberlet.full((2,), value, dtype=dtype)
+        with pytest.raises(DTypeError, match=f"does not fit {dtype}"):
+            emberlet.asarray(value, dtype=dtype)
+    same(emberlet.asarray([300, -1], dtype="uint8"), np.array([44, 255], np.uint8))
     with pytest.raises(ShapeError):
         emberlet.zeros((-1,))
     with pytest.raises(ShapeError, match="length"):

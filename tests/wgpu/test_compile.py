@@ -123,6 +123,16 @@ def test_a_saved_plan_takes_inputs_its_results_do_not_depend_on_and_narrow_dtype
     np.testing.assert_array_equal(np.frombuffer(flags.bytes, np.bool_).reshape(3, 4), _array(x) > 3)
 
 
+def test_a_saved_plan_refuses_an_array_of_another_dtype_with_as_many_bytes(gpu, make, tmp_path):
+    path = str(tmp_path / "f.plan")
+    plan_file.save(path, lambda x: F.add(x, x), make((2,)))
+    plan = plan_file.load(path, gpu.device)
+    with pytest.raises(FormatError, match=r"float32 \(2,\), and was given int32 \(2,\)"):
+        plan.run(np.ones(2, np.int32))
+    (bits,) = plan.run(np.frombuffer(np.ones(2, np.float32).tobytes(), np.uint8))
+    assert bits.to_list() == [2.0, 2.0]
+
+
 @pytest.mark.parametrize("damage", ["steps", "classes", "buffers", "version", "json", "kind"])
 def test_a_damaged_plan_is_refused(gpu, make, net, tmp_path, damage):
     path = str(tmp_path / "net.plan")

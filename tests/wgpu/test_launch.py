@@ -80,3 +80,12 @@ def test_an_operation_is_added_to_the_backend_from_outside(gpu):
     x = gpu.from_list([3.0], dtypes.float32, (1,))
     assert gpu.to_list(operation(gpu, "tripled")(x)) == [9.0]
     del WgpuBackend.tripled
+
+
+def test_what_is_no_tensor_and_an_empty_workgroup_are_refused_and_a_dtype_may_be_named(gpu):
+    x = gpu.from_list([1.0, 2.0], dtypes.float32, (2,))
+    with pytest.raises(BackendError, match="takes Tensors"):
+        gpu.launch("scale", SCALE, [np.ones(2, np.float32), x], x.dtype, x.shape, (2, 64), {"factor": 1.0})
+    with pytest.raises(BackendError, match="at least one invocation"):
+        gpu.launch("scale", SCALE, [x, x], x.dtype, x.shape, (2, 0), {"factor": 1.0})
+    assert gpu.launch("scale", SCALE, [x, x], "float32", x.shape, (2, 64), {"factor": 1.0}).dtype is dtypes.float32

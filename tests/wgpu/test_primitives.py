@@ -231,3 +231,9 @@ def test_primitives_other_than_nonzero_never_fall_back_to_the_host(gpu, twin, ma
     twin.check(lambda k, x, i: k.scatter(k.cumulative("sum", x, 1), i, x, 0, "add"), x, i)
     twin.check(lambda k, x: k.sort(x, 1, True), x)
     assert gpu.fallbacks == before
+
+
+@pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.uint4, dtypes.int32, dtypes.uint32])
+def test_numbers_of_a_list_wrap_into_narrower_integers(gpu, make, dtype):
+    values = [300, -1, 70000, -(1 << 31) - 5, (1 << 32) + 9, 3]
+    assert gpu.to_list(gpu.from_list(values, dtype, (6,))) == make.cpu.to_list(make.cpu.from_list(values, dtype, (6,)))

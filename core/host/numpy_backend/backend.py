@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ...dtypes import DType
+from ...errors import DTypeError
 from ...protocol import Protocol
 from ...tensor import Tensor
 from . import attention, composites, elementwise, integers, recurrent, storage, windows
@@ -65,7 +66,10 @@ class NumpyBackend(Protocol):
             return self._tensor(elementwise.cast(wide, dtype, True).reshape(shape), dtype)
         if dtype.is_integer:
             # By way of the widest integer: NumPy refuses what does not fit, the protocol wraps.
-            wide = np.array(values, np.uint64 if dtype is dtypes.uint64 else np.int64)
+            try:
+                wide = np.array(values, np.uint64 if dtype is dtypes.uint64 else np.int64)
+            except OverflowError as error:
+                raise DTypeError(f"an integer of the list does not fit {dtype}: {error}") from None
             return self._tensor(wide.astype(target, copy=False).reshape(shape), dtype)
         return self._tensor(np.array(values, target).reshape(shape), dtype)
 
