@@ -183,6 +183,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for https://ui.perfetto.dev")
     cli_model.add_sizes(parser)
     options = parser.parse_args(list(argv))
+    if options.runs < 1:
+        raise EmberletError(f"--runs is {options.runs}, expected 1 or more")
     backend: Any = get_backend(options.backend)
     if backend.name != "wgpu":
         raise EmberletError(f"profile times GPU kernels; {options.backend!r} has none")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from emberlet.errors import UnsupportedError
+from emberlet.errors import EmberletError, UnsupportedError
 
 from .boards import BOARDS, Board, board
 from .build import METHODS, WEIGHTS, Built, Options, build, module_name, write
@@ -57,6 +58,10 @@ def _add_deploy(p: argparse.ArgumentParser) -> None:
 def _build(a: argparse.Namespace) -> int:
     from .from_ir import read_graph
 
+    if not 50 < a.percentile <= 100:
+        raise EmberletError(f"--percentile is {a.percentile:g}, expected more than 50 and at most 100")
+    if a.micropython and not re.fullmatch(r"v?\d+(\.\d+){1,2}", a.micropython):
+        raise EmberletError(f"--micropython is {a.micropython!r}, expected a release such as 1.22")
     name = module_name(a.name or a.model.stem)
     boards = [board(b) for b in a.board]
     graph = read_graph(a.model, name)
@@ -78,13 +83,18 @@ def _build(a: argparse.Namespace) -> int:
 
 
 def _partition(weights: str, where: str, board: Board | None) -> Partition | None:
-    """Where the weights lie in flash. Raises UnsupportedError for a board that cannot read there."""
+    """Where the weights lie in flash. Raises UnsupportedError for a board that cannot read there, EmberletError."""
     if weights != "partition":
         return None
     if board and not board.chip:
         raise UnsupportedError(f"{board.name} has no flash partitions to read; use --weights romfs or frozen")
     chip = board.chip if board else "rp2" if where[:1].isdigit() else "esp32"
-    return Partition("rp2", start=int(where or "0", 0)) if chip == "rp2" else Partition("esp32", label=where or "model")
+    if chip != "rp2":
+        return Partition("esp32", label=where or "model")
+    try:
+        return Partition("rp2", start=int(where or "0", 0))
+    except ValueError:
+        raise EmberletError(f"--partition is {where!r}, expected its start in bytes, such as 0x100000") from None
 
 
 def _cost(built: Built, board: Board) -> Cost:

@@ -116,6 +116,23 @@ def test_samples_that_are_no_finite_numbers_are_refused(
     assert told.startswith(f"emberlet: {samples}: {says}") and told.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--percentile", "500"], "--percentile is 500, expected more than 50 and at most 100"),
+        (["--percentile", "0"], "--percentile is 0, expected more than 50 and at most 100"),
+        (["--micropython", "latest"], "--micropython is 'latest', expected a release such as 1.22"),
+        (["--weights", "partition", "--partition", "model"], "--partition is 'model', expected its start in bytes"),
+    ],
+)
+def test_options_out_of_range_are_one_line(
+    samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], says: str
+) -> None:
+    assert build(samples, tmp_path, "--board", "rp2", *more) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"emberlet: {says}") and told.count("\n") == 1
+
+
 def test_a_single_array_is_no_calibration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "samples.npy"
     np.save(path, np.zeros((3, 8, 8), np.float32))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from emberlet import functional as F
+from emberlet.errors import EmberletError
 from emberlet.wgpu_backend import profile
 from emberlet.wgpu_backend.compiled import compile
 
@@ -54,3 +56,8 @@ def test_the_command_prints_the_table_and_writes_the_trace(gpu, tmp_path, capsys
     assert "GFLOP/s" in printed
     assert "conv_add_maximum" in printed
     assert json.loads(trace.read_text())["traceEvents"]
+
+
+def test_no_run_at_all_is_refused():
+    with pytest.raises(EmberletError, match="--runs is 0, expected 1 or more"):
+        profile.main(["model.onnx", "--runs", "0"])
