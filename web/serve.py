@@ -79,7 +79,7 @@ def start_server(root: Path, port: int = 0, mounts: Mapping[str, Path] | None = 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Build emberlet's page and serve it on localhost.")
+    parser = argparse.ArgumentParser(prog="dev.py web", description="Build emberlet's page and serve it on localhost.")
     parser.add_argument("--port", type=int, default=8000, help="port to listen on (default 8000; 0 takes any free one)")
     parser.add_argument("--no-build", action="store_true", help="serve web/dist as it is")
     parser.add_argument("--verbose", action="store_true", help="print every request")

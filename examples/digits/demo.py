@@ -96,6 +96,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--images", type=int, default=100, metavar="N", help="how many to classify (default 100)")
     parser.add_argument("--only", nargs="+", default=[], metavar="TARGET", help="; ".join(t.key for t in ALL))
     options = parser.parse_args(arguments)
+    if options.images < 1:
+        raise SystemExit(f"demo: --images is {options.images}, expected 1 or more")
     targets = choose(options.only)
 
     start = time.monotonic()

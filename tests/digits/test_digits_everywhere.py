@@ -32,6 +32,18 @@ def test_logits_are_onnxruntimes(target: Target, kit: Kit) -> None:
     assert bool(answer.adapter) == (target.key in ON_A_GPU)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--images", "0"], "--images is 0, expected 1 or more"),
+        (["--only", "nump"], "no target nump; there are python,"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_before_anything_runs(arguments: list[str], says: str) -> None:
+    with pytest.raises(SystemExit, match=says):
+        demo.main(arguments)
+
+
 def test_the_committed_model_is_as_good_as_the_readme_says() -> None:
     images, labels = demo.held_out(360)
     assert (demo.expected(images).argmax(1) == labels).sum() == 357
