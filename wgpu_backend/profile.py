@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberlet import dtypes
-from emberlet.errors import EmberletError
+from emberlet.errors import EmberletError, ModelError
 from emberlet.tensor import Tensor
 
 from .compiled import Compiled
@@ -201,7 +201,7 @@ def main(argv: Sequence[str]) -> int:
             arguments.append(zeros(cli_model.sized(i.shape, known), dtype=i.dtype, backend="numpy"))
     compiled = compile_model(loaded.model, *arguments, backend=backend)
     if compiled.cut is not None:
-        raise compiled.cut
+        raise ModelError(f"this model has no single plan to profile: {compiled.cut}") from compiled.cut
     planned = compiled.planned(*arguments)
     samples, clock = measure(planned.program, planned.words(arguments), options.runs)
     best_flops, best_bytes = peaks(backend)

@@ -23,6 +23,10 @@ LOOK = 1 << 16  # elements up to which the extremes of a tensor are found on the
 MAX_PLANS = 256  # plans kept for graphs that were realised before
 
 
+def _tells(argument):
+    return isinstance(argument, (str, Tensor))
+
+
 def _warn(text):
     try:
         from warnings import warn
@@ -163,7 +167,10 @@ class Recording(Backend):
         """Compute the primitive `name` on the host; counted in `fallbacks`, an error where `strict`."""
         self.fallbacks[name] = self.fallbacks.get(name, 0) + 1
         if self.strict:
-            raise UnsupportedError("{} would be computed on the host, and the backend is strict".format(name))
+            what = [a if isinstance(a, str) else "{} {}".format(a.dtype, a.shape) for a in args if _tells(a)]
+            raise UnsupportedError(
+                "{} ({}) would be computed on the host, and the backend is strict".format(name, ", ".join(what))
+            )
         try:
             args = [self._to_host(a) for a in args]
         except ValueNeeded as error:

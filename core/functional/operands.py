@@ -42,6 +42,10 @@ def same_backend(*tensors):
 def like(x, other):
     """x (tensor, scalar or array-like) as a tensor of other's dtype and backend."""
     if is_scalar(x):
+        if other.dtype.is_integer:
+            from .promotion import check_range
+
+            check_range(x, other.dtype)
         return other.backend.full((), x, other.dtype)
     x = tensor(x, other.backend)
     same_backend(x, other)

@@ -196,6 +196,11 @@ def test_creation(backend):
             emberlet.full((2,), value, dtype=dtype)
         with pytest.raises(DTypeError, match=f"does not fit {dtype}"):
             emberlet.asarray(value, dtype=dtype)
+    x = emberlet.asarray([1, 200], dtype="uint8")
+    with pytest.raises(DTypeError, match="does not fit uint8"):
+        x[0] = 300
+    with pytest.raises(DTypeError, match="does not fit uint8"):
+        x.mask_fill(x > 3, -1)
     same(emberlet.asarray([300, -1], dtype="uint8"), np.array([44, 255], np.uint8))
     with pytest.raises(ShapeError):
         emberlet.zeros((-1,))

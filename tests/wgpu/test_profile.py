@@ -6,9 +6,10 @@ import json
 
 import pytest
 from emberlet import functional as F
-from emberlet.errors import EmberletError
+from emberlet.errors import EmberletError, ModelError
 from emberlet.wgpu_backend import profile
 from emberlet.wgpu_backend.compiled import compile
+from onnx import TensorProto, helper, save
 
 
 def _profiled(gpu, make, measure=profile.measure):
@@ -61,3 +62,16 @@ def test_the_command_prints_the_table_and_writes_the_trace(gpu, tmp_path, capsys
 def test_no_run_at_all_is_refused():
     with pytest.raises(EmberletError, match="--runs is 0, expected 1 or more"):
         profile.main(["model.onnx", "--runs", "0"])
+
+
+def test_a_model_without_a_single_plan_says_why_it_has_no_profile(gpu, tmp_path):
+    graph = helper.make_graph(
+        [helper.make_node("NonZero", ["x"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.INT64, [1, "n"])],
+    )
+    path = tmp_path / "nonzero.onnx"
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    with pytest.raises(ModelError, match="no single plan to profile: nonzero"):
+        profile.main([str(path)])
