@@ -231,9 +231,11 @@ def _compile(built: Built, options: Options) -> None:
 def write(built: Built, options: Options, out: Path) -> list[Path]:
     """Write everything under `out` (made if missing): sources, and a folder for each instruction set. The paths.
 
+    Files of an earlier build there that this one does not write are deleted: an old model is not taken for the new one.
     Raises OSError.
     """
     out.mkdir(parents=True, exist_ok=True)
+    earlier = _written_before(out)
     written: list[Path] = []
 
     def put(path: Path, data: bytes) -> None:
@@ -262,9 +264,24 @@ def write(built: Built, options: Options, out: Path) -> list[Path]:
         "targets": plans,
         "boards": {board.name: board.arch for board in options.boards},
         "partition": None if options.partition is None else vars(options.partition),
+        "written": [path.relative_to(out).as_posix() for path in written],
     }
     put(out / "build.json", (json.dumps(about, indent=1) + "\n").encode())
+    for path in earlier - set(written):
+        path.unlink(missing_ok=True)
+        if path.parent != out and not any(path.parent.iterdir()):
+            path.parent.rmdir()
     return written
+
+
+def _written_before(out: Path) -> set[Path]:
+    """The files in `out` and the folders in it that an earlier build names as its own."""
+    try:
+        names = json.loads((out / "build.json").read_text())["written"]
+        found = [out / name for name in names]
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    return {path for path in found if path.is_file() and path.resolve().is_relative_to(out.resolve())}
 
 
 def module_name(text: str) -> str:

@@ -47,6 +47,18 @@ def test_build_writes_sources_and_files_for_each_board(
     assert (out / "zahl_7_bytecode.py").exists()
 
 
+def test_a_second_build_takes_the_files_of_the_first_away_and_no_others(samples: Path, tmp_path: Path) -> None:
+    out = tmp_path / "dist"
+    assert build(samples, out, "--board", "rp2", "--name", "first") == 0
+    (out / "armv6m" / "notes.txt").write_text("mine")
+    assert build(samples, out, "--board", "esp32s3", "--name", "second") == 0
+    assert sorted(p.name for p in out.rglob("*") if "first" in p.name) == []
+    assert [p.name for p in (out / "armv6m").iterdir()] == ["notes.txt"]
+    (out / "build.json").write_text(json.dumps({"written": ["../samples.npz", 5]}))
+    assert build(samples, out) == 0
+    assert samples.exists()
+
+
 def test_float32_without_calibration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["build", str(DIGITS / "digits.onnx"), "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out.startswith("digits: float32, 86,848 multiply-accumulates")
