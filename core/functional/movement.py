@@ -260,6 +260,10 @@ def pad(x, pads, value=0, mode="constant"):
     if mode == "constant":
         if hasattr(value, "item"):
             value = value.item()
+        if value and x.dtype.is_integer:
+            from .promotion import check_range
+
+            check_range(value, x.dtype)
         return x.backend.pad(x, pads, value) if size(x.shape) or pads else x
     return _pad_from_inside(x, pads, mode)
 

@@ -201,6 +201,8 @@ def test_creation(backend):
         x[0] = 300
     with pytest.raises(DTypeError, match="does not fit uint8"):
         x.mask_fill(x > 3, -1)
+    with pytest.raises(DTypeError, match="does not fit uint8"):
+        x.pad(((1, 0),), 256)
     same(emberlet.asarray([300, -1], dtype="uint8"), np.array([44, 255], np.uint8))
     with pytest.raises(ShapeError):
         emberlet.zeros((-1,))
