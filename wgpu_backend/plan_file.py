@@ -136,12 +136,15 @@ class SavedPlan:
         return out
 
     def _check_type(self, data, port):
-        """Refuse an array of the right length in another dtype, whose bytes would be taken for the input's. Unsigned
-        integers may be bits of anything.
+        """Refuse an array of the right length in another dtype or shape, whose bytes would be taken for the input's.
+        Unsigned integers may be bits of anything, and one axis may hold any shape, row by row.
         """
         name = getattr(getattr(data, "dtype", None), "name", port.dtype.name)
         if name != port.dtype.name and name in dtypes.BY_NAME and dtypes.BY_NAME[name].kind != "uint":
             self._bad("takes {}, and was given {} {}".format(port, name, tuple(data.shape)))
+        shape = tuple(getattr(data, "shape", None) or port.shape)
+        if shape != port.shape and len(shape) != 1:
+            self._bad("takes {}, and was given {} {}".format(port, name, shape))
 
     def _results(self, data):
         from emberlet.data import TensorData

@@ -133,6 +133,16 @@ def test_a_saved_plan_refuses_an_array_of_another_dtype_with_as_many_bytes(gpu, 
     assert bits.to_list() == [2.0, 2.0]
 
 
+def test_a_saved_plan_refuses_an_array_of_another_shape_with_as_many_elements(gpu, make, tmp_path):
+    path = str(tmp_path / "f.plan")
+    plan_file.save(path, lambda x: F.add(x, x), make((2, 3)))
+    plan = plan_file.load(path, gpu.device)
+    with pytest.raises(FormatError, match=r"float32 \(2, 3\), and was given float32 \(3, 2\)"):
+        plan.run(np.ones((3, 2), np.float32))
+    (rows,) = plan.run(np.arange(6, dtype=np.float32))
+    assert rows.to_list() == [[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]]
+
+
 @pytest.mark.parametrize("damage", ["steps", "classes", "buffers", "version", "json", "kind"])
 def test_a_damaged_plan_is_refused(gpu, make, net, tmp_path, damage):
     path = str(tmp_path / "net.plan")
