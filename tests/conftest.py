@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers("needs"):
         for component in marker.args:
             require(component)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a package that is not installed is a failure, also where a test asks for it by importorskip."""
+    report = yield
+    if report.skipped and components.in_ci() and call.excinfo and "could not import" in str(call.excinfo.value):
+        report.outcome = "failed"
+    return report
 
 
 def _port(name: str) -> micropython.Port:

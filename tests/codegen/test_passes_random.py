@@ -144,4 +144,4 @@ def test_every_pass_together_keeps_the_results(model: onnx.ModelProto, seed: int
             continue
         for got, want in zip(generated(model, inputs), plain, strict=True):
             assert (got.dtype, got.shape) == (want.dtype, want.shape)
-            np.testing.assert_allclose(got, want, atol=1e-3, rtol=1e-3, equal_nan=True)
+            np.testing.assert_allclose(got, want, atol=1e-5, rtol=1e-4, equal_nan=True)
