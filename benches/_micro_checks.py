@@ -13,21 +13,22 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 
 from emberlet.micro.builder.build import Built, Options, build, write  # noqa: E402
 from emberlet.micro.builder.kernels.layer import Array  # noqa: E402
 from emberlet.micro.builder.reference import quantise  # noqa: E402
-from support.microcontrollers.models import (  # noqa: E402
+
+from tools.microcontrollers.models import (  # noqa: E402
     desktop_boards,
     digits_data,
     digits_graph,
     residual_graph,
     residual_samples,
 )
-from support.microcontrollers.random_layers import cases, program_of  # noqa: E402
-from support.microcontrollers.running import run_program  # noqa: E402
-from support.micropython import Port, armhf_port, unix_port  # noqa: E402
+from tools.microcontrollers.random_layers import cases, program_of  # noqa: E402
+from tools.microcontrollers.running import run_program  # noqa: E402
+from tools.micropython import Port, armhf_port, unix_port  # noqa: E402
 
 HEAP = 192
 """KB of the small heap."""

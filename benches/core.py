@@ -209,8 +209,8 @@ print("import", gc.mem_alloc() - before)
 
 
 def heap_table() -> list[str]:
-    from support.layout import device_tree
-    from support.micropython import unix_port
+    from tools.layout import device_tree
+    from tools.micropython import unix_port
 
     said = unix_port().run(HEAP, micropypath=[device_tree()]).check().stdout.split()
     print("heap of `import emberlet`:", said[1], "bytes")
@@ -230,5 +230,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path.insert(0, str(ROOT))
     sys.exit(main())

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "benches"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "benches"), str(ROOT)]
 
 from _micro_checks import instructions, random_layers, small_heaps  # noqa: E402
 from _micro_report import MARKS, VARIANTS, ratio, text  # noqa: E402
@@ -34,7 +34,8 @@ from emberlet.micro.builder.kernels.layer import Array, Layer  # noqa: E402
 from emberlet.micro.builder.kernels.recurrent_float import GruFloat, LstmFloat  # noqa: E402
 from emberlet.micro.builder.kernels.window import Window  # noqa: E402
 from emberlet.micro.builder.reference import quantise  # noqa: E402
-from support.micropython import Port, armhf_port, unix_port  # noqa: E402
+
+from tools.micropython import Port, armhf_port, unix_port  # noqa: E402
 
 RESULTS = ROOT / "benches" / "results"
 

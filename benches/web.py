@@ -19,7 +19,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches" / "results" / "web.md"
 PEERS = ROOT / "benches" / "web" / "node_modules"
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "web"), str(ROOT / "benches")]
+sys.path[:0] = [str(ROOT), str(ROOT / "web"), str(ROOT / "benches")]
 
 ROUNDS, CALLS = 4, 3
 SIZE = 512
@@ -151,7 +151,8 @@ def main() -> int:
         return 1
     import build_page
     from serve import start_server
-    from support.browser.chromium import Browser
+
+    from tools.chromium import Browser
 
     with tempfile.TemporaryDirectory() as temporary:
         site, folder = Path(temporary, "site"), Path(temporary, "work")

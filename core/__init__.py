@@ -22,11 +22,11 @@ _HOMES = {
     "__array_namespace_info__": "functional.inspection",
     "Module": "module",
     "Param": "param",
-    "ParamId": "param_id",
+    "ParamId": "param.identity",
     "Config": "config",
 }
 # Modules that are asked for by `from . import ...`, which spares looking through the names of functions.
-_MODULES = ("functional", "nn", "cbor", "dtypes", "errors", "shapes", "names", "lookup")
+_MODULES = ("functional", "nn", "dtypes", "errors", "shapes", "names", "lookup")
 
 
 def _module(name):

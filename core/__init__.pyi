@@ -393,7 +393,7 @@ from .functional import zeros_like as zeros_like
 from .functional import zip_map as zip_map
 from .module import Module as Module
 from .param import Param as Param
-from .param_id import ParamId as ParamId
+from .param.identity import ParamId as ParamId
 from .tensor import Tensor as Tensor
 
 __version__: str

@@ -122,10 +122,10 @@ class Config:
 
     def save(self, path):
         """Write the config to a JSON file, whole or not at all. Raises OSError."""
-        from . import saving
+        from . import atomic_write
 
         data = (self.to_json() + "\n").encode()
-        saving.save(path, lambda file: file.write(data))
+        atomic_write.save(path, lambda file: file.write(data))
 
     @classmethod
     def load(cls, path):

@@ -8,8 +8,9 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from support import components, micropython
-from support.components import require
+
+from tools import components, micropython
+from tools.components import require
 
 PORTS = {
     "unix": (("micropython-unix",), micropython.unix_port),

@@ -28,8 +28,8 @@ _WGPU_LEFT_OUT = (
 )
 # What a plan needs on MicroPython, and what the errors about a damaged one do.
 _PLAN_RUNTIME = {
-    "emberlet": "__init__ burnpack burnpack_extras burnpack_file burnpack_refusals cbor cbor_rare"
-    " data dtypes errors refusals shapes",
+    "emberlet": "__init__ data dtypes errors refusals shapes",
+    "emberlet.burnpack": "__init__ cbor cbor_extended errors file special_types",
     "emberlet.wgpu_backend": "__init__ device micropython_bridge micropython_device plan_data plan_file"
     " runtime storage",
 }

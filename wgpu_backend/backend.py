@@ -1,7 +1,7 @@
 """The wgpu backend: every primitive records a Node (recording.py); reading a value fuses and runs what was recorded."""
 
 from emberlet import dtypes, shapes
-from emberlet.protocol import BOOLEAN_RESULT
+from emberlet.backend.protocol import BOOLEAN_RESULT
 
 from . import storage
 from .loop_kernel import MAX_ITERATIONS

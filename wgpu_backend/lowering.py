@@ -4,7 +4,7 @@
 everything else is inlined, movement operations by rewriting the indices. `loop` makes the kernel of one stored node.
 """
 
-from emberlet.protocol import BOOLEAN_RESULT
+from emberlet.backend.protocol import BOOLEAN_RESULT
 
 from . import index as ix
 from . import storage

@@ -172,25 +172,25 @@ def main(argv: Sequence[str]) -> int:
     """The command `emberlet profile`; returns its exit status."""
     from emberlet.backend import get_backend
     from emberlet.functional.creation import zeros
-    from emberlet.host import cli_model
+    from emberlet.host.cli import model as models
     from emberlet.host.files import atomic_write
 
     parser = argparse.ArgumentParser(prog="emberlet profile", description="Time a model's GPU kernels.")
     parser.add_argument("model", help="an ONNX file or a generated module (.py)")
-    cli_model.add_inputs(parser)
+    models.add_inputs(parser)
     parser.add_argument("--backend", default="wgpu", help="wgpu or wgpu:N (default: wgpu)")
     parser.add_argument("--runs", type=int, default=10, metavar="N", help="measure N times; the fastest counts")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for https://ui.perfetto.dev")
-    cli_model.add_sizes(parser)
+    models.add_sizes(parser)
     options = parser.parse_args(list(argv))
     if options.runs < 1:
         raise EmberletError(f"--runs is {options.runs}, expected 1 or more")
     backend: Any = get_backend(options.backend)
     if backend.name != "wgpu":
         raise EmberletError(f"profile times GPU kernels; {options.backend!r} has none")
-    loaded = cli_model.load(options.model, options.backend)
-    given = cli_model.read_inputs(loaded, options.input, "numpy")
-    known = cli_model.sizes(options.dim, loaded)
+    loaded = models.load(options.model, options.backend)
+    given = models.read_inputs(loaded, options.input, "numpy")
+    known = models.sizes(options.dim, loaded)
     arguments: list[Tensor] = []
     for i in loaded.inputs:
         if i.name in given:
@@ -198,7 +198,7 @@ def main(argv: Sequence[str]) -> int:
         elif i.dtype is None or i.shape is None:
             raise EmberletError(f"the dtype and shape of input {i} are not known; give it with --input {i.name}=FILE")
         else:
-            arguments.append(zeros(cli_model.sized(i.shape, known), dtype=i.dtype, backend="numpy"))
+            arguments.append(zeros(models.sized(i.shape, known), dtype=i.dtype, backend="numpy"))
     compiled = compile_model(loaded.model, *arguments, backend=backend)
     if compiled.cut is not None:
         raise ModelError(f"this model has no single plan to profile: {compiled.cut}") from compiled.cut

@@ -1,5 +1,5 @@
 """Writing a burnpack (`.bpk`) on a desktop: whole or not at all, one tensor after the other, so that a file of any size
-takes the memory of its largest tensor. burnpack_layout.py says where everything goes."""
+takes the memory of its largest tensor. burnpack/writing.py says where everything goes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Mapping
 
-from ..burnpack_layout import Source, plan, write
+from ..burnpack.writing import Source, plan, write
 from ..tensor import Tensor
 from .files import atomic_write
 

@@ -178,7 +178,7 @@ def package() -> str:
         + "from .errors import *\n"
         + "".join(f"from .functional import {n} as {n}\n" for n in names)
         + "from .module import Module as Module\nfrom .param import Param as Param\n"
-        + "from .param_id import ParamId as ParamId\nfrom .tensor import Tensor as Tensor\n\n"
+        + "from .param.identity import ParamId as ParamId\nfrom .tensor import Tensor as Tensor\n\n"
         + "__version__: str\n__array_api_version__: str\n"
         + "".join(f"{n}: float\n" for n in ("e", "inf", "nan", "pi"))
         + "newaxis: None\n"
@@ -205,7 +205,7 @@ def set_default_backend(backend: Backend | str | None) -> None: ...
 
 
 def backend() -> str:
-    """The text of core/backend.pyi: a backend has its primitives and whatever it overrides or was given."""
+    """The text of core/backend/__init__.pyi: a backend has its primitives, and what it overrides or was given."""
     return (
         HEAD.format("Types of emberlet.backend")
         + "from collections.abc import Callable\nfrom typing import Any\n\n_factories: dict[str, Any]\n\n"
@@ -213,7 +213,12 @@ def backend() -> str:
     )
 
 
-FILES = {"backend.pyi": backend, "__init__.pyi": package, "functional/__init__.pyi": functional, "tensor.pyi": tensor}
+FILES = {
+    "backend/__init__.pyi": backend,
+    "__init__.pyi": package,
+    "functional/__init__.pyi": functional,
+    "tensor.pyi": tensor,
+}
 
 
 def main() -> int:

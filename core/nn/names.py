@@ -22,7 +22,7 @@ _FILES = {
     "transformer_encoder": "PositionWiseFeedForward TransformerEncoderLayer",
 }
 # name -> file
-FILES = {"Module": "..module", "Param": "..param", "ParamId": "..param_id", "Model": "..model"}
+FILES = {"Module": "..module", "Param": "..param", "ParamId": "..param.identity", "Model": "..model"}
 for _file in _FILES:
     for _name in _FILES[_file].split():
         FILES[_name] = _file

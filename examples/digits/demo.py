@@ -17,7 +17,7 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-for folder in (HERE, ROOT / "tests"):
+for folder in (HERE, ROOT):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.browser.chromium import NEEDED, Browser, Page
-from support.components import require
-from support.paths import WEB
+
+from tools.chromium import NEEDED, Browser, Page
+from tools.components import require
+from tools.paths import WEB
 
 sys.path.append(str(WEB))
 import build_page

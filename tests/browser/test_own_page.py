@@ -14,9 +14,10 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 from serve import Server, start_server
-from support.browser.chromium import Browser, Page
-from support.components import require
-from support.paths import ROOT
+
+from tools.chromium import Browser, Page
+from tools.components import require
+from tools.paths import ROOT
 
 README = ROOT / "examples" / "own_page" / "README.md"
 DIGITS = ROOT / "examples" / "digits"

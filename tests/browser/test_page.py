@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 from serve import Server
-from support.browser.chromium import Browser, Page
-from support.paths import ROOT
+
+from tools.chromium import Browser, Page
+from tools.paths import ROOT
 
 SHOTS = ROOT / "out" / "page"
 COMBINATIONS = [("micropython", "python"), ("micropython", "wgpu"), ("pyodide", "python"), ("pyodide", "wgpu")]

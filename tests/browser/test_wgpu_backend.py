@@ -9,8 +9,9 @@ from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.wgpu_backend import plan_file
-from support.browser.chromium import Page
 from support.browser.in_pyodide import in_pyodide
+
+from tools.chromium import Page
 
 PREPARE = """
 import binascii

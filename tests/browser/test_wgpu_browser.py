@@ -1,8 +1,9 @@
 """What is particular to wgpu-py in a browser: errors that come late, loss of the device, no waiting without JSPI."""
 
 from serve import Server
-from support.browser.chromium import Browser, Page
 from support.browser.in_pyodide import in_pyodide
+
+from tools.chromium import Browser, Page
 
 
 @in_pyodide

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from emberlet.host.cli_verify import compare
+from emberlet.host.cli.verify import compare
 
 
 @pytest.mark.parametrize("reference", ["onnxruntime", "onnx"])
@@ -51,7 +51,7 @@ def test_a_reference_that_fails_is_one_line(emberlet, digits, monkeypatch):
     def fail(inputs):
         raise ValueError("no memory")
 
-    monkeypatch.setattr("emberlet.host.cli_verify._reference", lambda path, asked: ("onnxruntime 1", fail))
+    monkeypatch.setattr("emberlet.host.cli.verify._reference", lambda path, asked: ("onnxruntime 1", fail))
     assert emberlet("verify", digits).err == "emberlet: onnxruntime 1 fails on these inputs: no memory\n"
 
 
@@ -60,7 +60,7 @@ def test_json_is_json_whatever_the_difference(emberlet, digits, monkeypatch, exp
     def wrong(inputs):
         return [np.full((1, 10), expected, np.float32)]
 
-    monkeypatch.setattr("emberlet.host.cli_verify._reference", lambda path, asked: ("a reference", wrong))
+    monkeypatch.setattr("emberlet.host.cli.verify._reference", lambda path, asked: ("a reference", wrong))
     said = emberlet("verify", digits, "--json")
     found = json.loads(said.out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
     assert said.status == 1

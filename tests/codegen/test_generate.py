@@ -21,7 +21,8 @@ from emberlet.errors import ModelError
 from onnx import numpy_helper
 from onnx.external_data_helper import convert_model_to_external_data
 from support.onnx_models import assert_same, expected, parse, source
-from support.paths import ROOT
+
+from tools.paths import ROOT
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from emberlet.codegen import generate
-from support.layout import device_tree
-from support.micropython import Port
 from support.onnx_models import expected
-from support.paths import ROOT
+
+from tools.layout import device_tree
+from tools.micropython import Port
+from tools.paths import ROOT
 
 SCRIPT = """
 import gc, json

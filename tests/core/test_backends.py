@@ -10,9 +10,8 @@ import sys
 import emberlet
 import pytest
 from emberlet import backend as registry
-from emberlet import protocol
-from emberlet.backend import Backend, available, extend, get_backend, operation, register, set_default_backend
-from emberlet.backend_registry import LIBRARIES
+from emberlet.backend import Backend, available, extend, get_backend, operation, protocol, register, set_default_backend
+from emberlet.backend.registry import LIBRARIES
 from emberlet.errors import BackendError, EmberletError, UnsupportedError
 from support.backends import LoopsBackend
 

@@ -52,7 +52,7 @@ import os
 import sys
 import emberlet
 from emberlet.config import Config
-from emberlet.record import Record
+from emberlet.module.record import Record
 
 path = sys.argv[1] + "/model.bpk"
 Record({"old": emberlet.asarray([1.0])}).save(path)

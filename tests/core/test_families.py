@@ -13,8 +13,9 @@ import pytest
 from emberlet import lookup
 from emberlet.codegen import generate
 from emberlet.names import all_families
-from support.layout import device_files
-from support.paths import ROOT
+
+from tools.layout import device_files
+from tools.paths import ROOT
 
 FUNCTIONAL = ROOT / "core" / "functional"
 # Helpers that families share; no family themselves.

@@ -7,9 +7,9 @@ import pytest
 from emberlet.burnpack import Burnpack
 from emberlet.errors import DTypeError, EmberletError, LoadError, UnsupportedError
 from emberlet.module import Module
-from emberlet.module_display import DisplaySettings
+from emberlet.module.display import DisplaySettings
+from emberlet.module.record import Record
 from emberlet.param import Param
-from emberlet.record import Record
 
 
 def full(value):

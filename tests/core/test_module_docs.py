@@ -3,7 +3,8 @@
 import re
 
 from emberlet.config import Config
-from support.paths import ROOT
+
+from tools.paths import ROOT
 
 
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch):

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from emberlet import nn
 from support.every_backend import WGPU, watch
-from support.micropython import Port
-from support.paths import ROOT
+
+from tools.micropython import Port
+from tools.paths import ROOT
 
 from .module_rows import HELPERS, SECTIONS, Row
 

@@ -9,7 +9,8 @@ import emberlet as el
 import numpy as np
 import pytest
 from emberlet import functional as F
-from support.micropython import Port
+
+from tools.micropython import Port
 
 # Each makes its operands from `ramp(shape)`, numbers that both interpreters compute alike.
 CALLS = {

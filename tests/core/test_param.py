@@ -8,7 +8,7 @@ import emberlet as el
 import pytest
 from emberlet.errors import DTypeError, EmberletError, ShapeError
 from emberlet.param import Param
-from emberlet.param_id import ParamId
+from emberlet.param.identity import ParamId
 
 
 def zeros(shape, dtype, backend):

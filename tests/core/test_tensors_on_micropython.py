@@ -9,7 +9,8 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from support.micropython import Port
+
+from tools.micropython import Port
 
 # x: (2, 4, 5) floats, w: (3, 2, 3) floats, image: (1, 2, 6, 6) floats, k: (4, 2, 3, 3) floats, n: (3, 4) int64.
 EXPRESSIONS = [

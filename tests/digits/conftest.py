@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.paths import ROOT
+
+from tools.paths import ROOT
 
 sys.path.append(str(ROOT / "examples" / "digits"))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import demo
 import numpy as np
 import pytest
-from support.components import require
 from targets import ALL, Kit, Target
+
+from tools.components import require
 
 ON_MICROPYTHON = {"unix", "unix-embedded", "armhf", "wasm", "micropython-webgpu"}
 ON_A_GPU = {"wgpu", "pyodide-webgpu", "micropython-webgpu"}

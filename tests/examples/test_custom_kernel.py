@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from emberlet.backend import get_backend
 from emberlet.errors import BackendError, ShapeError
-from support.paths import ROOT
+
+from tools.paths import ROOT
 
 SHAPES = [
     ((5, 7), (7, 9), (5, 9)),

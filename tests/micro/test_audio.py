@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from emberlet.micro.audio import LogMel
 from emberlet.micro.builder.audio import log_mel
-from support.micropython import Port
-from support.paths import ROOT
+
+from tools.micropython import Port
+from tools.paths import ROOT
 
 RATE = 16000
 

@@ -11,9 +11,10 @@ import pytest
 from emberlet.host import cli
 from emberlet.micro.builder.deploy import commands, deploy
 from onnx import TensorProto, helper
-from support.microcontrollers.models import DIGITS, digits_data
-from support.micropython import Port
-from support.paths import ROOT
+
+from tools.microcontrollers.models import DIGITS, digits_data
+from tools.micropython import Port
+from tools.paths import ROOT
 
 
 def main(arguments: list[str]) -> int:

@@ -14,8 +14,9 @@ from emberlet.micro.builder.build import Options
 from emberlet.micro.builder.compile import compile_mpy
 from emberlet.micro.builder.cost import report, shortfalls
 from emberlet.micro.builder.emit_kernels import kernels_source
-from support.microcontrollers.models import build_digits, deployed, desktop_boards
-from support.micropython import Port
+
+from tools.microcontrollers.models import build_digits, deployed, desktop_boards
+from tools.micropython import Port
 
 MEASURE = """
 import gc, json, os, sys

@@ -19,10 +19,11 @@ from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.deploy import commands, deploy
 from emberlet.micro.builder.emit_model import Partition
 from emberlet.micro.builder.reference import quantise
-from support.microcontrollers.models import DIGITS, build_digits, desktop_boards, digits_data
 from support.microcontrollers.serial_board import mpremote, serial_board
-from support.micropython import Port
-from support.paths import ROOT
+
+from tools.microcontrollers.models import DIGITS, build_digits, desktop_boards, digits_data
+from tools.micropython import Port
+from tools.paths import ROOT
 
 EXAMPLES = ROOT / "examples"
 EXAMPLE = EXAMPLES / "micro_digits"

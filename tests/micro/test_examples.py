@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.deploy import HELPERS
-from support.micropython import Port
-from support.paths import ROOT
+
+from tools.micropython import Port
+from tools.paths import ROOT
 
 EXAMPLES = ROOT / "examples"
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.microcontrollers.float_layers import float_cases, float_program, function_cases
-from support.microcontrollers.running import run_program
-from support.micropython import Port
+
+from tools.microcontrollers.running import run_program
+from tools.micropython import Port
 
 
 @pytest.mark.parametrize("port_name", ["unix_port", "armhf_port"])

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet.micro.image import Shrink, levels
-from support.micropython import Port
+
+from tools.micropython import Port
 
 Array = np.ndarray[Any, Any]
 IDENTITY = levels(1 / 255, 0)

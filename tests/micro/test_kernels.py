@@ -12,10 +12,11 @@ from emberlet.micro.builder.compile import compile_mpy
 from emberlet.micro.builder.emit_kernels import kernels_source
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.program import Program
-from support import mpy_cross
-from support.microcontrollers.random_layers import Case, cases, large_cases, program_of
-from support.microcontrollers.running import run_program
-from support.micropython import Port
+
+from tools import mpy_cross
+from tools.microcontrollers.random_layers import Case, cases, large_cases, program_of
+from tools.microcontrollers.running import run_program
+from tools.micropython import Port
 
 BATCHES, LAYERS = 20, 507
 

@@ -15,7 +15,8 @@ from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.kernels.recurrent_float import GruFloat, LstmFloat
 from emberlet.micro.builder.reference import dequantise, quantise
 from emberlet.micro.builder.romfs import romfs_image
-from support.microcontrollers.models import (
+
+from tools.microcontrollers.models import (
     build_digits,
     deployed,
     desktop_boards,
@@ -23,7 +24,7 @@ from support.microcontrollers.models import (
     residual_graph,
     residual_samples,
 )
-from support.micropython import Port
+from tools.micropython import Port
 
 PORTS = ["unix_port", "armhf_port"]
 

@@ -11,8 +11,9 @@ from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.reference import quantise
 from support.microcontrollers.onnx_models import MODELS
-from support.microcontrollers.running import inputs_in_arena, outputs_of, run_program
-from support.micropython import Port
+
+from tools.microcontrollers.running import inputs_in_arena, outputs_of, run_program
+from tools.micropython import Port
 
 
 @pytest.mark.parametrize("name", MODELS)

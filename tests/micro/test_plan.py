@@ -14,7 +14,8 @@ from emberlet.micro.builder.plan import Buffer, lower_bound, place, plan
 from emberlet.micro.builder.program import Program
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.microcontrollers.models import digits_graph, residual_graph, residual_samples
+
+from tools.microcontrollers.models import digits_graph, residual_graph, residual_samples
 
 buffers = st.lists(st.tuples(st.integers(1, 500), st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=14)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from emberlet.micro.builder.reference import quantise
 from emberlet.micro.stream import Rows
-from support.micropython import Port
+
+from tools.micropython import Port
 
 
 def test_the_window_slides_by_a_hop() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support import components, install
-from support.components import COMPONENTS, Component
+
+from tools import components, install
+from tools.components import COMPONENTS, Component
 
 
 @pytest.fixture

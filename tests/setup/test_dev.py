@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import install, steps
-from support.paths import BENCH_WEB, ROOT, WEB
+
+from tools import install, steps
+from tools.paths import BENCH_WEB, ROOT, WEB
 
 
 def _dev(*args: str) -> subprocess.CompletedProcess[str]:

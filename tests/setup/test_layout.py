@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support import layout
-from support.paths import ROOT
+
+from tools import layout
+from tools.paths import ROOT
 
 
 @pytest.fixture

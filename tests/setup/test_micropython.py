@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.micropython import Port
+
+from tools.micropython import Port
 
 NATIVE = """
 import micropython

@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support import mpy_cross
-from support.layout import device_files
-from support.paths import ROOT
+
+from tools import mpy_cross
+from tools.layout import device_files
+from tools.paths import ROOT
 
 # Native code is compiled for each family of boards: RP2040, RP2350 and STM32, ESP32, and the 64-bit Unix port.
 ARCHITECTURES = ("armv6m", "armv7emsp", "xtensawin", "x64")

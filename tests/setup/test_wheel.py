@@ -10,9 +10,10 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 import pytest
-from support.check import check_packages
-from support.layout import package_folders, python_files
-from support.paths import ROOT
+
+from tools.check import check_packages
+from tools.layout import package_folders, python_files
+from tools.paths import ROOT
 
 
 @pytest.fixture(scope="module")

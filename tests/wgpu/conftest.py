@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from emberlet.backend import Backend, get_backend
 from emberlet.tensor import Tensor
-from support.components import require
+
+from tools.components import require
 
 
 @pytest.fixture(scope="session")

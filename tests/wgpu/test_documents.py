@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet.wgpu_backend import WgpuBackend
-from support.paths import ROOT
+
+from tools.paths import ROOT
 
 
 def test_the_kernels_of_the_guide_compute_what_they_say(gpu, make):

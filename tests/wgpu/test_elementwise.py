@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from emberlet import dtypes
-from emberlet.protocol import BINARY, UNARY
+from emberlet.backend.protocol import BINARY, UNARY
 
 SPECIAL = [
     0.0,

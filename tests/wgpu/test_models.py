@@ -10,7 +10,8 @@ from emberlet.backend import get_backend
 from emberlet.codegen import load
 from emberlet.wgpu_backend.compiled import compile
 from models.index import Case, cases
-from support.paths import SHARED
+
+from tools.paths import SHARED
 
 # Their Python depends on values: a loop's count, boxes that suppress others.
 CUT = ("detector", "loop_and_branch")

@@ -48,7 +48,7 @@ def test_the_table_lists_kernels_by_time_and_the_trace_is_json(gpu, make):
 
 
 def test_the_command_prints_the_table_and_writes_the_trace(gpu, tmp_path, capsys):
-    from support.paths import ROOT
+    from tools.paths import ROOT
 
     trace = tmp_path / "trace.json"
     model = ROOT / "examples" / "digits" / "digits.onnx"

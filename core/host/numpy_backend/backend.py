@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backend.protocol import Protocol
 from ...dtypes import DType
 from ...errors import DTypeError
-from ...protocol import Protocol
 from ...tensor import Tensor
 from . import attention, composites, elementwise, integers, recurrent, storage, windows
 from .storage import WIDE, Array, numpy_dtype

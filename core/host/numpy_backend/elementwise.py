@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import dtypes
+from ...backend.protocol import BOOLEAN_RESULT
 from ...dtypes import DType
-from ...protocol import BOOLEAN_RESULT
 from ...tensor import Tensor
 from .storage import NARROW, WIDE, Array, numpy_dtype
 

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from support.browser.chromium import NEEDED, Browser, BrowserError
-from support.paths import WEB
+from tools.chromium import NEEDED, Browser, BrowserError
+from tools.paths import WEB
 
 from .target import CLASSIFY, Answer, Kit, Target, TargetError
 

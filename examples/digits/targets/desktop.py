@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from support.layout import package_folders
+from tools.layout import package_folders
 
 from .target import CLASSIFY, Answer, Kit, Target, TargetError
 

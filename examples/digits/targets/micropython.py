@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from support import components
-from support.layout import device_tree
-from support.micropython import Port, armhf_port, unix_port
+from tools import components
+from tools.layout import device_tree
+from tools.micropython import Port, armhf_port, unix_port
 
 from .target import CLASSIFY, Answer, Kit, Target, TargetError
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from support import components
+
+from tools import components
 
 CLASSES = 10
 CLASSIFY = Path(__file__).with_name("classify.py")
@@ -118,7 +119,7 @@ class Target:
         key: What `--only` calls it.
         name: What the table calls it.
         run: Classifies the images of a kit.
-        needs: Components (tests/support/components.py) without which it is not there.
+        needs: Components (tools/components.py) without which it is not there.
         modules: Python modules, likewise.
     """
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .chromium import BrowserError
+from tools.chromium import BrowserError
 
 
 def in_micropython(function: Callable[[], Any]) -> Callable[..., None]:

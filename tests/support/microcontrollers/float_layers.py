@@ -18,7 +18,7 @@ from emberlet.micro.builder.kernels.recurrent_float import GruFloat, LstmFloat
 from emberlet.micro.builder.kernels.softmax import SoftmaxFloat
 from emberlet.micro.builder.program import Constants, Program, Step
 
-from .random_layers import Case, border_view, window_at_random
+from tools.microcontrollers.random_layers import Case, border_view, window_at_random
 
 Rng = np.random.Generator
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.micropython import Port
+from tools.micropython import Port
 
 
 @contextmanager

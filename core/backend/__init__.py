@@ -1,0 +1,102 @@
+"""Backends by name: the registry, the default, and operations added from outside. protocol.py says what one must do.
+
+Registering, extending, listing and setting the default lie in registry.py, loaded when first asked for.
+"""
+
+from ..errors import BackendError, refuse
+
+
+class Backend:
+    """Base of all backends: a name and an index. What a backend must do is written down in protocol.py."""
+
+    name = "abstract"
+    OVERRIDES = ()  # type: tuple[str, ...]
+
+    def __init__(self, index=0):
+        self.index = index
+
+    def __repr__(self):
+        return self.name if not self.index else "{}:{}".format(self.name, self.index)
+
+    def realize(self, *tensors):
+        """Compute what is still recorded lazily. Nothing to do for an eager backend."""
+
+    def __reduce__(self):
+        # Copies and pickles of a tensor or module name the backend; they never hold a second one.
+        return get_backend, (repr(self),)
+
+
+_factories = {}
+_instances = {}
+_default = None
+
+
+def operation(backend, name):
+    """The backend's own method for a composite or an added operation, or None."""
+    return getattr(backend, name, None)
+
+
+# name -> (module, class) of the backends that come with emberlet
+_OWN = {
+    "python": ("python_backend", "PythonBackend"),
+    "numpy": ("host.numpy_backend", "NumpyBackend"),
+    "wgpu": ("wgpu_backend", "WgpuBackend"),
+}
+
+
+def _class(name):
+    module, class_name = _OWN[name]
+    return getattr(__import__("emberlet." + module, None, None, ("*",)), class_name)
+
+
+def _make(name, index):
+    if name not in _OWN:
+        return _factories[name](index)
+    try:
+        found = _class(name)
+    except ImportError as error:
+        from .registry import missing
+
+        missing(name, error)
+    return found(index)
+
+
+def names():
+    """The names of all known backends, sorted."""
+    return sorted(set(_factories) | set(_OWN))
+
+
+def get_backend(backend=None):
+    """The Backend for a name ("numpy", "wgpu", "wgpu:1"), a Backend (returned as it is), or None: the default.
+
+    Raises BackendError for an unknown name or a backend whose library or device is missing.
+    """
+    global _default
+    if isinstance(backend, Backend):
+        return backend
+    if backend is None:
+        if _default is None:
+            try:
+                _class("numpy")
+                _default = get_backend("numpy")
+            except (BackendError, ImportError):
+                _default = get_backend("python")
+        return _default
+    found = _instances.get(backend)
+    if found is None:
+        name, _, index = str(backend).partition(":")
+        single = name in ("python", "numpy") and index not in ("", "0")
+        if name not in names() or single or (index and not index.isdigit()):
+            refuse("backend", backend, ", ".join(names()))
+        if index == "0":  # "numpy:0" is "numpy"
+            found = get_backend(name)
+        else:
+            found = _make(name, int(index or 0))
+        _instances[backend] = found
+    return found
+
+
+def __getattr__(name):
+    if name not in ("register", "extend", "available", "set_default_backend"):
+        raise AttributeError(name)
+    return getattr(__import__("emberlet.backend.registry", None, None, ("*",)), name)

@@ -1,0 +1,56 @@
+"""What is done to the known backends: registering and extending one, listing those that work, setting the default.
+
+Reached as functions of backend.py.
+"""
+
+import sys
+
+from ..errors import BackendError, refuse
+from . import get_backend, names
+
+_backend = sys.modules["emberlet.backend"]
+
+# What provides the library that a backend needs.
+LIBRARIES = {"numpy": "NumPy: pip install emberlet[numpy]", "wgpu": "wgpu-py: pip install emberlet[wgpu]"}
+
+
+def missing(name, error):
+    """Raise BackendError: the backend's module did not import."""
+    refuse("backend library", name, LIBRARIES.get(name, "its module"), error)
+
+
+def register(name, factory):
+    """Make a backend known: `factory(index)` returns a Backend. Raises BackendError where the name is taken."""
+    if name in names():
+        refuse("registered", name)
+    _backend._factories[name] = factory
+
+
+def extend(backend_class, name=None):
+    """Decorator: add an operation (a function of (backend, *args)) to a backend class, under its own name or `name`.
+
+    The functional layer, or your own function, finds it with `operation(x.backend, name)`. See examples/custom_kernel.
+    """
+
+    def add(function):
+        setattr(backend_class, name or function.__name__, function)
+        return function
+
+    return add
+
+
+def available():
+    """The names of the backends that work here, sorted: their libraries and devices are there."""
+    out = []
+    for name in names():
+        try:
+            get_backend(name)
+            out.append(name)
+        except (BackendError, ImportError):
+            pass
+    return out
+
+
+def set_default_backend(backend):
+    """Use `backend` (a name or a Backend) wherever none is given; None goes back to numpy, else python."""
+    _backend._default = None if backend is None else get_backend(backend)

@@ -1,0 +1,225 @@
+"""Reading a burnpack (`.bpk`): Burn's file of named tensors. docs/burnpack.md describes the format byte by byte.
+
+Opening one decodes its table of contents and checks every entry; the tensors themselves stay where they are, in the
+bytes given, the mapped file or flash, until asked for, and are used in place. A file is never trusted: whatever does
+not hold together raises FormatError before anything is allocated for it.
+"""
+
+import sys
+
+from .. import dtypes
+
+MAGIC = 0x4255524E
+VERSION = 1
+HEADER = 10
+ALIGNMENT = 256
+MAX_METADATA = 100 << 20
+MAX_TENSORS = 100000
+MAX_TENSOR = (2 if sys.maxsize < 1 << 32 else 10) << 30
+MAX_FILE = 100 << 30
+MAX_RANK = 64
+MAX_U64 = (1 << 64) - 1
+
+# See special_types.py.
+NARROW = "emberlet.dtype."
+
+
+def aligned(n):
+    """The first multiple of 256 that is not less than n."""
+    return (n + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+class Entry:
+    """One tensor of a burnpack, not read yet.
+
+    dtype: what `Burnpack.tensor` gives (float32 for a quantized one); shape: tuple of int; start, end: its bytes,
+    counted from the beginning of the file; param_id: int or None; stored: the dtype as the file names it.
+    """
+
+    __slots__ = ("dtype", "end", "param_id", "shape", "start", "stored")
+
+    def __init__(self, dtype, shape, start, end, param_id, stored):
+        self.dtype = dtype
+        self.shape = shape
+        self.start = start
+        self.end = end
+        self.param_id = param_id
+        self.stored = stored
+
+    @property
+    def nbytes(self):
+        return self.end - self.start
+
+    @property
+    def is_quantized(self):
+        return isinstance(self.stored, dict) and "QFloat" in self.stored
+
+    def __repr__(self):
+        return "Entry({}, {}, bytes {}..{})".format(self.dtype, self.shape, self.start, self.end)
+
+
+class Burnpack:
+    """An open burnpack.
+
+    tensors: name -> Entry; metadata: text -> text; scalars: name -> int, float or bool; data: memoryview of the file.
+    Raises FormatError, beginning with `origin`, where the bytes are not a burnpack.
+    """
+
+    def __init__(self, data, origin="burnpack"):
+        data = memoryview(data)
+        self.data = data
+        self.origin = origin
+        size = len(data)
+        if size < HEADER:
+            self.bad("header", size, HEADER)
+        if size > MAX_FILE:
+            self.bad("limit", size, "bytes", MAX_FILE)
+        magic = int.from_bytes(data[0:4], "little")
+        if magic != MAGIC:
+            self.bad("magic", magic, MAGIC)
+        version = int.from_bytes(data[4:6], "little")
+        if version != VERSION:
+            self.bad("version", version, VERSION)
+        length = int.from_bytes(data[6:10], "little")
+        if length > MAX_METADATA:
+            self.bad("limit", length, "bytes of metadata", MAX_METADATA)
+        if HEADER + length > size:
+            self.bad("truncated", "its metadata", HEADER + length, size)
+
+        from . import cbor
+
+        contents = cbor.decode(data, HEADER, HEADER + length, origin)
+        if not isinstance(contents, dict) or not isinstance(contents.get("tensors"), dict):
+            self.bad("contents")
+        tensors = contents["tensors"]
+        if len(tensors) > MAX_TENSORS:
+            self.bad("limit", len(tensors), "tensors", MAX_TENSORS)
+        self.data_start = aligned(HEADER + length)
+        for name in tensors:
+            tensors[name] = self._entry(name, tensors[name])
+        self.tensors = tensors
+        self.metadata = {}
+        texts = self._map(contents, "metadata")
+        for key in texts:
+            if not isinstance(texts[key], str):
+                self.bad("text", key)
+            if key.startswith(NARROW):
+                from .special_types import narrow
+
+                narrow(self, key, texts[key])
+            else:
+                self.metadata[key] = texts[key]
+        self.scalars = self._map(contents, "scalars")
+        for key in self.scalars:
+            from .special_types import scalar
+
+            self.scalars[key] = scalar(self, key, self.scalars[key])
+
+    @staticmethod
+    def from_bytes(data, origin="burnpack"):
+        """Open a burnpack that lies in memory (bytes, bytearray, memoryview), without copying it."""
+        return Burnpack(data, origin)
+
+    @staticmethod
+    def from_file(path):
+        """Open the burnpack at `path`, or at `path`.bpk where there is no such file and the name has no extension.
+
+        CPython maps the file; MicroPython uses it in place where the file system allows (ROMFS), else reads it.
+        Raises OSError where there is no file, FormatError where it is no burnpack.
+        """
+        from .file import contents
+
+        return Burnpack(*contents(path))
+
+    def __repr__(self):
+        return "Burnpack({!r}, {} tensors)".format(self.origin, len(self.tensors))
+
+    def raw(self, name):
+        """The bytes of the tensor `name`, a memoryview of the file. Raises FormatError for a name it does not hold."""
+        entry = self._find(name)
+        return self.data[entry.start : entry.end]
+
+    def tensor(self, name, backend=None):
+        """The tensor `name` on `backend`, over the file's own bytes where the backend can use them in place.
+
+        A quantized tensor comes as float32. Raises FormatError for a name the file does not hold.
+        """
+        from ..backend import get_backend
+
+        entry = self._find(name)
+        backend = get_backend(backend)
+        if entry.dtype is dtypes.bool or not isinstance(entry.stored, str):
+            from .special_types import special
+
+            return special(self, name, entry, backend)
+        return backend.from_bytes(self.raw(name), entry.dtype, entry.shape)
+
+    # -- checks -----------------------------------------------------------------------------------------------------
+
+    def bad(self, what, *found):
+        """Refuse the file. The words are loaded only now: a device that meets no bad file never holds them."""
+        from .errors import refuse
+
+        refuse(self.origin, what, found)
+
+    def _find(self, name):
+        entry = self.tensors.get(name)
+        if entry is None:
+            self.bad("name", name, ", ".join(sorted(self.tensors)[:8]) or "none")
+        return entry
+
+    def _map(self, contents, key):
+        found = contents.get(key)
+        if found is None:
+            return {}
+        if not isinstance(found, dict):
+            self.bad("map", key)
+        return found
+
+    def unsigned(self, value, name, what):
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_U64:
+            self.bad("unsigned", name, what, value)
+        return value
+
+    def _entry(self, name, found):
+        if not isinstance(found, dict):
+            self.bad("descriptor", name)
+        shape = found.get("shape")
+        offsets = found.get("data_offsets")
+        if not isinstance(shape, list):
+            self.bad("shape", name)
+        if len(shape) > MAX_RANK:
+            self.bad("tensor_limit", name, len(shape), "dimensions", MAX_RANK)
+        if not isinstance(offsets, list) or len(offsets) != 2:
+            self.bad("offsets", name)
+        start = self.unsigned(offsets[0], name, "the start")
+        end = self.unsigned(offsets[1], name, "the end")
+        if end < start:
+            self.bad("backwards", name, end, start)
+        if end - start > MAX_TENSOR:
+            self.bad("tensor_limit", name, end - start, "bytes", MAX_TENSOR)
+        if self.data_start + end > len(self.data) and end:
+            self.bad("truncated", "tensor {!r}".format(name), self.data_start + end, len(self.data))
+        count = 1
+        for n in shape:
+            count *= self.unsigned(n, name, "a dimension")
+            if count > MAX_U64:
+                self.bad("product", name, shape)
+        param_id = found.get("param_id")
+        if param_id is not None:
+            self.unsigned(param_id, name, "param_id")
+        stored = found.get("dtype")
+        dtype = None
+        if isinstance(stored, str):
+            for d in dtypes.ALL:
+                if d.burn == stored:
+                    dtype = d
+        if dtype is None:
+            from .special_types import special_dtype
+
+            dtype, itemsize = special_dtype(self, name, stored, shape, end - start)
+        else:
+            itemsize = dtype.itemsize
+        if itemsize and end - start != count * itemsize:
+            self.bad("length", name, end - start, shape, stored, count * itemsize)
+        return Entry(dtype, tuple(shape), self.data_start + start, self.data_start + end, param_id, stored)

@@ -1,0 +1,87 @@
+"""The parts of CBOR that a burnpack's table of contents seldom has: floats, strings in pieces, text beyond ASCII, and
+what is said of bytes that are no CBOR."""
+
+from ..errors import FormatError
+from .cbor import bad
+
+_SAYS = {
+    "cut": "ends in the middle of a value",
+    "cut_string": "ends in the middle of a string of indefinite length",
+    "reserved": "reserved initial byte 0x{:02x}",
+    "string": "a string of {} bytes where {} are left",
+    "container": "a container of {} items where {} bytes are left",
+    "piece": "a string of indefinite length holds something else than plain strings",
+    "utf8": "a text that is not valid UTF-8",
+    "deep": "nested deeper than {}",
+    "break": "a break outside a container of indefinite length",
+    "simple": "simple value {} has no meaning",
+    "key": "a map key that is not a text",
+    "twice": "the key {!r} stands twice in one map",
+    "behind": "{} bytes follow the value",
+}
+
+
+def refuse(what, at, problem, found):
+    """Raise FormatError: the file, the byte, and what was found there."""
+    raise FormatError("{}, byte {}: {}".format(what, at, _SAYS[problem].format(*found)))
+
+
+def floating(raw):
+    """The float of 2, 4 or 8 big-endian bytes."""
+    import struct
+
+    if len(raw) > 2:
+        return struct.unpack(">f" if len(raw) == 4 else ">d", raw)[0]
+    # By hand: not every port's struct has the half-precision code.
+    bits = (raw[0] << 8) | raw[1]
+    exponent = (bits >> 10) & 31
+    mantissa = bits & 1023
+    if exponent == 31:
+        value = float("nan") if mantissa else float("inf")
+    elif exponent:
+        value = (1024 + mantissa) * 2.0 ** (exponent - 25)
+    else:
+        value = mantissa * 2.0**-24
+    return -value if bits & 0x8000 else value
+
+
+def is_utf8(raw, text):
+    """Whether `text`, decoded from the bytes `raw`, is what they say: MicroPython lets through surrogates, overlong
+    forms and too large code points."""
+    n = 0
+    for c in text:
+        c = ord(c)
+        if 0xD800 <= c < 0xE000 or c > 0x10FFFF:
+            return False
+        n += 1 if c < 0x80 else 2 if c < 0x800 else 3 if c < 0x10000 else 4
+    return n == len(raw)
+
+
+def chunks(data, at, end, major, what):
+    """(bytes, position behind) of a string of indefinite length whose pieces begin at `at`."""
+    begin = at
+    parts = []
+    while True:
+        if at >= end:
+            bad(what, begin, "cut_string")
+        if data[at] == 0xFF:
+            return b"".join(parts), at + 1
+        info = data[at] & 31
+        if data[at] >> 5 != major or info > 27:
+            bad(what, at, "piece")
+        start = at
+        at += 1
+        n = info
+        if info > 23:
+            width = 1 << (info - 24)
+            n = int.from_bytes(data[at : at + width], "big") if width <= end - at else end
+            at += width
+        if n > end - at:
+            bad(what, start, "string", n, max(0, end - at))
+        piece = bytes(data[at : at + n])
+        if major == 3:
+            from .cbor import text
+
+            text(piece, what, start)  # each piece is text by itself
+        parts.append(piece)
+        at += n

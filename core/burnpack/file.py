@@ -1,0 +1,41 @@
+"""The bytes of a burnpack that is a file."""
+
+import sys
+
+
+def contents(path):
+    """(bytes, path) of the file at path, or at path.bpk: see Burnpack.from_file."""
+    path = str(path)
+    try:
+        data = _contents(path)
+    except OSError:
+        if "." in path.replace("\\", "/").split("/")[-1]:
+            raise
+        try:
+            data = _contents(path + ".bpk")
+        except OSError:
+            data = None
+        if data is None:
+            raise
+        path += ".bpk"
+    return data, path
+
+
+def _contents(path):
+    """The bytes of the file at path: mapped, in flash, or read."""
+    if sys.implementation.name != "micropython":
+        from ..host.files import map_file
+
+        return map_file(path)
+    file = open(path, "rb")
+    try:
+        return memoryview(file)  # a file of ROMFS is a buffer: the flash itself
+    except TypeError:
+        pass
+    try:
+        data = bytearray(file.seek(0, 2))
+        file.seek(0)
+        file.readinto(data)
+        return data
+    finally:
+        file.close()

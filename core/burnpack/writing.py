@@ -1,0 +1,176 @@
+"""Where everything goes in a burnpack that is to be written: its header, and the place of each tensor's bytes.
+
+Runs on devices too; core/host/burnpack_writer.py writes files from it, and Record.save on MicroPython.
+The layout is Burn's: names sorted, every tensor at a multiple of 256 bytes. Two names of one tensor share its bytes.
+"""
+
+from .. import dtypes
+from ..errors import DTypeError, FormatError
+from . import HEADER, MAGIC, MAX_METADATA, MAX_TENSORS, NARROW, VERSION, aligned
+
+
+class Source:
+    """A tensor to be written whose bytes need not exist yet.
+
+    read() gives its bytes, little-endian and row-major, or an iterable of their pieces; it is called once, when the
+    writer gets there, and nothing is kept. Two sources are one tensor when they are the same object.
+    """
+
+    def __init__(self, dtype, shape, read, param_id=None):
+        self.dtype = dtype
+        self.shape = tuple(shape)
+        self.read = read
+        self.param_id = param_id
+
+    @property
+    def nbytes(self):
+        count = 1
+        for n in self.shape:
+            count *= n
+        return self.dtype.nbytes(count)
+
+
+def source_of(tensor):
+    """A Source for a Tensor; a Source is returned as it is."""
+    if isinstance(tensor, Source):
+        return tensor
+    return Source(tensor.dtype, tensor.shape, lambda: tensor.backend.to_bytes(tensor))
+
+
+def plan(tensors, metadata=None, scalars=None, param_ids=None):
+    """(header, metadata and padding as bytes; list of (name, position in the data section, Source) to write).
+
+    tensors: name -> Tensor or Source; metadata: text -> text; scalars: name -> int, float or bool; param_ids: name ->
+    int. Raises DTypeError for strings, FormatError past a limit of the format.
+    """
+    if len(tensors) > MAX_TENSORS:
+        raise FormatError("{} tensors are more than the {} a burnpack may hold".format(len(tensors), MAX_TENSORS))
+    texts = {}
+    for key in metadata or ():
+        value = metadata[key]
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise FormatError("metadata {!r}: {!r} is not a pair of texts".format(key, value))
+        if key.startswith(NARROW):
+            raise FormatError("metadata {!r}: keys that begin with {!r} are the writer's own".format(key, NARROW))
+        texts[key] = value
+    entries = []
+    order = []
+    seen = {}
+    end = 0
+    for name in sorted(tensors):
+        source = source_of(tensors[name])
+        if source.dtype.kind == "string":
+            raise DTypeError("tensor {!r} holds strings, which a burnpack cannot".format(name))
+        key = id(tensors[name])  # unique while `tensors` holds it
+        if key not in seen:
+            start = aligned(end)
+            end = start + source.nbytes
+            seen[key] = (start, end)
+            order.append((name, start, source))
+        stored = source.dtype.burn
+        shape = source.shape
+        if source.dtype is dtypes.bool:
+            stored = _Map([("Bool", "Native")])
+        elif stored is None:
+            texts[NARROW + name] = " ".join([source.dtype.name] + [str(n) for n in shape])
+            stored = "U8"
+            shape = (source.nbytes,)
+        entry = [("dtype", stored), ("shape", shape), ("data_offsets", seen[key])]
+        param_id = source.param_id
+        if param_id is None and param_ids:
+            param_id = param_ids.get(name)
+        if param_id is not None:
+            entry.append(("param_id", param_id))
+        entries.append((name, _Map(entry)))
+    contents = [("tensors", _Map(entries))]
+    if texts:
+        contents.append(("metadata", _Map([(key, texts[key]) for key in sorted(texts)])))
+    if scalars:
+        contents.append(("scalars", _Map([(key, _scalar(key, scalars[key])) for key in sorted(scalars)])))
+    encoded = bytearray()
+    _encode(_Map(contents), encoded)
+    if len(encoded) > MAX_METADATA:
+        raise FormatError(
+            "{} bytes of metadata are more than the {} a burnpack may hold".format(len(encoded), MAX_METADATA)
+        )
+    header = bytearray(aligned(HEADER + len(encoded)))
+    header[0:4] = MAGIC.to_bytes(4, "little")
+    header[4:6] = VERSION.to_bytes(2, "little")
+    header[6:10] = len(encoded).to_bytes(4, "little")
+    header[HEADER : HEADER + len(encoded)] = encoded
+    return bytes(header), order
+
+
+def write(file, header, order):
+    """Write what `plan` gave to an open binary file; returns the size. Raises FormatError where a Source gives another
+    number of bytes than it said."""
+    size = file.write(header)
+    begin = size
+    for name, start, source in order:
+        size += file.write(bytes(begin + start - size))
+        data = source.read()
+        for piece in (data,) if isinstance(data, (bytes, bytearray, memoryview)) else data:
+            size += file.write(piece)
+        data = piece = None  # freed before the next one is read
+        if size != begin + start + source.nbytes:
+            raise FormatError(
+                "tensor {!r} gave {} bytes where {} of shape {} takes {}".format(
+                    name, size - begin - start, source.dtype, source.shape, source.nbytes
+                )
+            )
+    return size
+
+
+def _scalar(name, value):
+    if isinstance(value, bool):
+        return _Map([("Bool", value)])
+    if isinstance(value, float):
+        return _Map([("Float", value)])
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
+        return _Map([("Int" if value < 1 << 63 else "UInt", value)])
+    raise FormatError("scalar {!r}: {!r} is not a bool, a float or an integer of 64 bits".format(name, value))
+
+
+class _Map:
+    """A CBOR map with its keys in the order given: MicroPython's dicts have none."""
+
+    def __init__(self, pairs):
+        self.pairs = pairs
+
+
+def _head(major, argument, out):
+    """The first bytes of a CBOR item, in the shortest form."""
+    if argument < 24:
+        out.append(major << 5 | argument)
+        return
+    width = 0
+    while argument >> (8 << width):
+        width += 1
+    out.append(major << 5 | (24 + width))
+    out.extend(argument.to_bytes(1 << width, "big"))
+
+
+def _encode(value, out):
+    """Append `value` as CBOR (RFC 8949)."""
+    if isinstance(value, _Map):
+        _head(5, len(value.pairs), out)
+        for key, one in value.pairs:
+            _encode(key, out)
+            _encode(one, out)
+    elif isinstance(value, bool):
+        out.append(0xF5 if value else 0xF4)
+    elif isinstance(value, int):
+        _head(*((0, value) if value >= 0 else (1, -1 - value)), out)
+    elif isinstance(value, str):
+        raw = value.encode()
+        _head(3, len(raw), out)
+        out.extend(raw)
+    elif isinstance(value, float):
+        import struct
+
+        out.append(0xFB)
+        out.extend(struct.pack(">d", value))
+    else:
+        _head(4, len(value), out)
+        for one in value:
+            _encode(one, out)

@@ -1,0 +1,101 @@
+"""The command line: `emberlet COMMAND …`. Each command is a file of its own, imported when it is asked for.
+
+Exit status: 0 done, 1 `verify` found a difference, 2 an error, 130 interrupted. Errors are one line on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from ...errors import EmberletError
+
+# command -> (module, what it does); a module has configure(parser) and run(arguments) -> exit status
+COMMANDS = {
+    "codegen": ("codegen", "write an ONNX model as a Python module and a burnpack of its weights"),
+    "inspect": ("inspect", "print the typed graph of an ONNX model, or the contents of a burnpack"),
+    "run": ("run", "run a model on inputs from .npy files"),
+    "verify": ("verify", "compare a model's outputs with onnxruntime's, or ONNX's reference"),
+    "compile": ("compile", "write a model's plan for the GPU: kernels, buffers, weights in one file"),
+    "devices": ("devices", "list the backends and GPU adapters of this machine"),
+}
+
+# command -> (module with main(arguments) -> exit status, what it does)
+DELEGATED = {
+    "profile": ("emberlet.wgpu_backend.profile", "time a model's GPU kernels"),
+    "micro": ("emberlet.micro.builder.cli", "build a model for a microcontroller, and bring it onto a board"),
+}
+
+# module -> the extra that brings it
+_EXTRAS = {"numpy": "numpy", "ml_dtypes": "numpy", "cbor2": "store", "wgpu": "wgpu", "onnx": "onnx"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(arguments)
+    except (EmberletError, OSError) as error:
+        if isinstance(error, BrokenPipeError):  # the reader of the output has left
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        print(f"emberlet: {_text(error)}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        print(f"emberlet: this needs {error.name}: pip install emberlet[{extra}]", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("emberlet: interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments and arguments[0] in DELEGATED:
+        return _delegate(arguments[0])(arguments[1:])
+    parser = argparse.ArgumentParser(
+        prog="emberlet", description="ONNX models as readable Python: generate, run, verify, measure."
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    modules = {}
+    for name, (file, about) in COMMANDS.items():
+        sub = commands.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+        if arguments[:1] == [name]:
+            modules[name] = importlib.import_module("emberlet.host.cli." + file)
+            modules[name].configure(sub)
+    for name, (module, about) in DELEGATED.items():
+        if importlib.util.find_spec(module):
+            commands.add_parser(name, help=about)
+    parsed = parser.parse_args(arguments)
+    if parsed.version:
+        from ... import __version__
+
+        print(__version__)
+        return 0
+    if parsed.command is None:
+        parser.print_help()
+        return 2
+    status: int = modules[parsed.command].run(parsed)
+    return status
+
+
+def _delegate(name: str) -> Callable[[list[str]], int]:
+    module = DELEGATED[name][0]
+    try:
+        found: Callable[[list[str]], int] = importlib.import_module(module).main
+    except ImportError as error:
+        raise EmberletError(f"{name} is not available here: {error}") from None
+    return found
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

@@ -1,0 +1,43 @@
+"""emberlet codegen MODEL.onnx --out DIR"""
+
+from __future__ import annotations
+
+import argparse
+
+from .progress import step
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="an ONNX file")
+    parser.add_argument("--out", default=".", metavar="DIR", help="folder to write to (default: this one)")
+    parser.add_argument("--name", help="name of the class and the files (default: the model file's)")
+    parser.add_argument("--embed", action="store_true", help="put the weights into the module itself")
+    parser.add_argument("--half", action="store_true", help="store floats as float16")
+    parser.add_argument(
+        "--passes", metavar="NAMES", help="the passes to run, separated by commas; 'none' for none (default: all)"
+    )
+    parser.add_argument("--explain", action="store_true", help="say what each pass did")
+    parser.add_argument("--comment", default="", metavar="TEXT", help="a comment for the top of the module")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from emberlet.codegen import generate
+
+    passes = None
+    if arguments.passes is not None:
+        passes = [] if arguments.passes == "none" else arguments.passes.split(",")
+    with step(f"generating {arguments.model}"):
+        made = generate(
+            arguments.model,
+            arguments.out,
+            name=arguments.name,
+            embed=arguments.embed,
+            half=arguments.half,
+            passes=passes,
+            top_comment=arguments.comment,
+        )
+    if arguments.explain:
+        print("\n".join(made.notes) or "no pass changed anything")
+    files = f"{made.module}" if made.weights is None else f"{made.module} and {made.weights}"
+    print(f"wrote {files}: class {made.class_name}")
+    return 0

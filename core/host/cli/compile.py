@@ -1,0 +1,38 @@
+"""emberlet compile MODEL --out FILE.plan"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from ...errors import EmberletError
+from ...functional.creation import zeros
+from . import model as models
+from .progress import step
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="an ONNX file or a generated module (.py)")
+    parser.add_argument("--out", metavar="FILE", help="where to write (default: the model's name with .plan)")
+    models.add_sizes(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from emberlet.wgpu_backend.plan_writer import save
+
+    with step(f"loading {arguments.model}"):
+        loaded = models.load(arguments.model, None)
+    sizes = models.sizes(arguments.dim, loaded)
+    examples = []
+    for i in loaded.inputs:
+        if i.dtype is None or i.shape is None:
+            raise EmberletError(f"the dtype and shape of input {i} are not known, and a plan is made for them")
+        examples.append(zeros(models.sized(i.shape, sizes), dtype=i.dtype))
+    out = arguments.out or os.path.splitext(os.path.basename(arguments.model))[0] + ".plan"
+    with step("planning"):
+        plan = save(
+            out, loaded.model, *examples, inputs=[i.name for i in loaded.inputs], outputs=list(loaded.outputs) or None
+        )
+    size = os.path.getsize(out)
+    print(f"wrote {out}: {len(plan.steps)} dispatches of {len(plan.kernels)} kernels, {size} bytes")
+    return 0

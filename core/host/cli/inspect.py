@@ -1,0 +1,46 @@
+"""emberlet inspect MODEL.onnx | WEIGHTS.bpk | MODEL.plan"""
+
+from __future__ import annotations
+
+import argparse
+
+from ...burnpack import MAGIC, Burnpack
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", help="an ONNX file, or a burnpack (weights or a plan)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    with open(arguments.file, "rb") as file:
+        magic = file.read(4)
+    if magic == MAGIC.to_bytes(4, "little"):
+        print(describe_burnpack(arguments.file))
+        return 0
+    from emberlet.codegen import inspect
+
+    print(inspect(arguments.file), end="")
+    return 0
+
+
+def describe_burnpack(path: str) -> str:
+    """A table of the tensors in a burnpack, its metadata and scalars."""
+    pack = Burnpack.from_file(path)
+    rows = [("tensor", "dtype", "shape", "bytes")]
+    total = 0
+    for name in sorted(pack.tensors):
+        entry = pack.tensors[name]
+        total += entry.nbytes
+        kind = f"{entry.dtype} (quantized)" if entry.is_quantized else str(entry.dtype)
+        rows.append((_plain(name), kind, str(entry.shape), str(entry.nbytes)))
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines.append(f"{len(pack.tensors)} tensors, {total} bytes")
+    lines += [f"metadata {_plain(key)}: {_plain(value)}" for key, value in sorted(pack.metadata.items())]
+    lines += [f"scalar {_plain(key)}: {value}" for key, value in sorted(pack.scalars.items())]
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """A file's own words, with what a terminal would obey escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

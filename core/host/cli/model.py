@@ -1,0 +1,205 @@
+"""Models for the commands that run one, loaded from ONNX or a Python module, with what is known of their inputs."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ... import dtypes
+from ...backend import Backend, get_backend
+from ...errors import DTypeError, EmberletError, LoadError, ShapeError
+from ...tensor import Tensor
+from .. import npy
+
+Dims = tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True)
+class Input:
+    """name: as the file has it; parameter: as `forward` has it; dtype and shape: None where nothing is known."""
+
+    name: str
+    parameter: str
+    dtype: dtypes.DType | None
+    shape: Dims | None
+
+    def __str__(self) -> str:
+        shape = "" if self.shape is None else " (" + ", ".join("?" if d is None else str(d) for d in self.shape) + ")"
+        return f"{self.name}{'' if self.dtype is None else f': {self.dtype}'}{shape}"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model on a backend, ready to run."""
+
+    model: Any
+    inputs: tuple[Input, ...]
+    outputs: tuple[str, ...]
+
+    def __call__(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The outputs by name."""
+        found = self.model(*[inputs[i.name] for i in self.inputs])
+        results = list(found) if isinstance(found, (tuple, list)) else [found]
+        for x in results:
+            if not isinstance(x, Tensor):
+                raise EmberletError(f"an output is of {type(x).__name__}; only tensors can be shown and saved")
+        names = self.outputs
+        if len(names) != len(results):
+            names = ("output",) if len(results) == 1 else tuple(f"output_{i}" for i in range(len(results)))
+        return dict(zip(names, results, strict=True))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say which model runs where, on what."""
+    add_inputs(parser)
+    parser.add_argument("--backend", help="python, numpy, wgpu or wgpu:N (default: numpy, else python)")
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """The argument that says what a model runs on."""
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="an input from an .npy file, or all from an .npz; repeat for more",
+    )
+
+
+def load(path: str, backend: str | None) -> Loaded:
+    """The model in an .onnx or .py file, with its weights. Raises EmberletError, OSError."""
+    kind = os.path.splitext(path)[1]
+    if kind == ".onnx":
+        return _load_onnx(path, get_backend(backend))
+    if kind == ".py":
+        return _load_module(path, get_backend(backend))
+    raise EmberletError(f"{path}: expected an .onnx file, or a generated module (.py)")
+
+
+def _load_onnx(path: str, backend: Backend) -> Loaded:
+    from emberlet.codegen import weights
+    from emberlet.codegen.generation import instantiate, translate
+    from emberlet.codegen.ir.types import TensorType
+
+    model, written, _ = translate(path)
+    instance = instantiate(written, model.name, backend)
+    instance.load_record(weights.tensors(written.record, backend))
+    inputs = []
+    for argument, parameter in zip(model.graph.inputs, written.inputs, strict=True):
+        known = argument.type if isinstance(argument.type, TensorType) else None
+        inputs.append(Input(argument.name, parameter, known.dtype if known else None, known.shape if known else None))
+    return Loaded(instance, tuple(inputs), model.outputs)
+
+
+def _load_module(path: str, backend: Backend) -> Loaded:
+    from ...model import Model
+
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise EmberletError(f"{path}: not a Python module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (SyntaxError, ImportError) as error:
+        del sys.modules[name]
+        raise LoadError(f"{path}: cannot be imported: {type(error).__name__}: {error}") from error
+    classes = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, Model)]
+    classes = [c for c in classes if c.__module__ == name]
+    if len(classes) != 1:
+        found = ", ".join(c.__name__ for c in classes) or "none"
+        raise LoadError(f"{path}: expected one class derived from emberlet.model.Model, found {found}")
+    text = inspect.getdoc(classes[0].forward) or ""
+    inputs = []
+    for parameter in list(inspect.signature(classes[0].forward).parameters)[1:]:
+        dtype, shape = _described(text, parameter)
+        inputs.append(Input(parameter, parameter, dtype, shape))
+    returned = re.search(r"^Returns (.*)", text, re.MULTILINE | re.DOTALL)
+    outputs = re.findall(r"(\w+): \w+ ?\(", returned[1]) if returned else []
+    return Loaded(classes[0].default(backend), tuple(inputs), tuple(outputs))
+
+
+def _described(text: str, parameter: str) -> tuple[dtypes.DType | None, Dims | None]:
+    """What a generated docstring says of a parameter: "image: float32 (batch, 1, 8, 8)"."""
+    line = re.search(rf"^{re.escape(parameter)}: (\w+)(?: \((.*)\))?$", text, re.MULTILINE)
+    if line is None or line[1] not in dtypes.BY_NAME:
+        return None, None
+    shape = None
+    if line[2] is not None:
+        words = [w.strip() for w in line[2].split(",") if w.strip()]
+        shape = tuple(int(w) if w.isdigit() else None if w == "?" else w for w in words)
+    return dtypes.BY_NAME[line[1]], shape
+
+
+def read_inputs(loaded: Loaded, given: list[str], backend: str | None) -> dict[str, Tensor]:
+    """The tensors of NAME=FILE.npy pairs and of .npz files, which name theirs, by the inputs' names.
+
+    Raises EmberletError for a name that is not one, and where a file's dtype or shape is not what the model takes.
+    """
+    found: dict[str, Tensor] = {}
+    for word in given:
+        name, equals, path = word.partition("=")
+        if not equals and not word.endswith(".npz"):
+            raise EmberletError(f"--input {word}: expected NAME=FILE.npy or FILE.npz")
+        named = {name: npy.load(path, backend)} if equals else npy.load_archive(word, backend)
+        for name, x in named.items():
+            match = [i for i in loaded.inputs if name in (i.name, i.parameter)]
+            if not match:
+                raise EmberletError(f"there is no input {name!r}; the model has {list_inputs(loaded)}")
+            if match[0].name in found:
+                raise EmberletError(f"--input {name}: given twice")
+            found[match[0].name] = _fitting(x, match[0], path or word)
+    return found
+
+
+def _fitting(x: Tensor, i: Input, path: str) -> Tensor:
+    """The tensor of a file as the input `i` takes it: of the dtype and shape the model says, as far as it says."""
+    if i.dtype is not None and x.dtype is not i.dtype:
+        if x.dtype is not npy.stored_dtype(i.dtype):
+            raise DTypeError(f"{path} holds {x.dtype} {x.shape}, the model takes {i}; convert the file")
+        x = x.backend.cast(x, i.dtype)
+    if i.shape is not None:
+        fits = len(x.shape) == len(i.shape)
+        if not fits or any(isinstance(d, int) and d != n for n, d in zip(x.shape, i.shape, strict=True)):
+            raise ShapeError(f"{path} holds {x.dtype} {x.shape}, the model takes {i}")
+    return x
+
+
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    """The argument that says how large symbolic dimensions are."""
+    parser.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=N", help="size of a symbolic dimension (default: 1)"
+    )
+
+
+def sizes(given: list[str], loaded: Loaded) -> dict[str, int]:
+    """The NAME=N pairs of --dim. Raises EmberletError for a name that no input's shape has."""
+    symbols = sorted({d for i in loaded.inputs for d in i.shape or () if isinstance(d, str)})
+    found = {}
+    for pair in given:
+        name, _, size = pair.partition("=")
+        if not size.isdigit():
+            raise EmberletError(f"--dim {pair}: expected NAME=NUMBER")
+        if name not in symbols:
+            raise EmberletError(
+                f"--dim {pair}: no input has a dimension {name!r}; there are {', '.join(symbols) or 'none'}"
+            )
+        found[name] = int(size)
+    return found
+
+
+def sized(shape: Dims, known: Mapping[str, int]) -> tuple[int, ...]:
+    """`shape` with its symbols replaced by their sizes; 1 where nothing is known."""
+    return tuple(d if isinstance(d, int) else known.get(d or "", 1) for d in shape)
+
+
+def list_inputs(loaded: Loaded) -> str:
+    return "; ".join(map(str, loaded.inputs)) or "none"

@@ -1,0 +1,80 @@
+"""emberlet run MODEL --input NAME=FILE.npy --out FILE.npz"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from typing import Any
+
+from ...errors import EmberletError
+from ...tensor import Tensor
+from .. import npy
+from . import model as models
+from .progress import step
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="an ONNX file or a generated module (.py)")
+    models.add_arguments(parser)
+    parser.add_argument("--out", metavar="FILE.npz", help="where to write the outputs")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run N times and print how long that took")
+    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.repeat < 1:
+        raise EmberletError(f"--repeat is {arguments.repeat}, expected 1 or more")
+    with step(f"loading {arguments.model}"):
+        loaded = models.load(arguments.model, arguments.backend)
+    inputs = models.read_inputs(loaded, arguments.input, arguments.backend)
+    missing = [str(i) for i in loaded.inputs if i.name not in inputs]
+    if missing:
+        raise EmberletError(f"the model also wants --input NAME=FILE for {'; '.join(missing)}")
+    seconds = []
+    with step("running"):
+        for _ in range(arguments.repeat):
+            begin = time.perf_counter()
+            outputs = loaded(inputs)
+            for x in outputs.values():
+                x.backend.to_bytes(x) if x.dtype.kind != "string" else x.backend.to_list(x)
+            seconds.append(time.perf_counter() - begin)
+    if arguments.out:
+        npy.save_archive(arguments.out, outputs)
+    if arguments.json:
+        print(json.dumps(_report(outputs, seconds, arguments.backend), indent=2))
+        return 0
+    for name, x in outputs.items():
+        print(f"{name}: {x.dtype} {x.shape} {_glimpse(x)}")
+    if arguments.repeat > 1:
+        rest = seconds[1:]
+        print(f"first {seconds[0] * 1e3:.2f} ms, then median {statistics.median(rest) * 1e3:.2f} ms, "
+              f"fastest {min(rest) * 1e3:.2f} ms of {len(rest)}")  # fmt: skip
+    if arguments.out:
+        print(f"wrote {arguments.out}")
+    return 0
+
+
+def _glimpse(x: Tensor, limit: int = 8) -> str:
+    """The first elements, flat."""
+    values = x.backend.to_list(x.backend.reshape(x, (x.size,)))[:limit]
+    shown = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in values]
+    return "[" + ", ".join(shown) + (", …]" if x.size > limit else "]")
+
+
+def _report(outputs: dict[str, Tensor], seconds: list[float], backend: str | None) -> dict[str, Any]:
+    described = {}
+    for name, x in outputs.items():
+        one: dict[str, Any] = {"dtype": str(x.dtype), "shape": list(x.shape), "backend": repr(x.backend)}
+        if x.size and x.dtype.kind != "string":
+            values = [float(v) for v in x.backend.to_list(x)]
+            finite = [v for v in values if v - v == 0]
+            one["finite"] = len(finite)
+            if finite:
+                one |= {"min": min(finite), "max": max(finite), "mean": sum(finite) / len(finite)}
+        described[name] = one
+    times = {"first_ms": seconds[0] * 1e3, "all_ms": [s * 1e3 for s in seconds]}
+    if len(seconds) > 1:
+        times["median_ms"] = statistics.median(seconds[1:]) * 1e3
+    return {"outputs": described, "times": times}

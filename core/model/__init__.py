@@ -1,0 +1,51 @@
+"""Model: the base of generated models, which know where their weights are.
+
+A generated module sets one attribute on its class. WEIGHTS: the name of a burnpack that lies beside the module's file;
+or EMBEDDED: the burnpack itself, bytes in the module, used in place.
+"""
+
+from ..burnpack import Burnpack
+from ..module import Module
+
+
+class Model(Module):
+    """`M(backend)` has no weights yet, and makes random ones if it is run; `M.from_file`, `M.from_bytes`,
+    `M.from_embedded` and `M.default` load them. Each takes a backend's name, a Backend, or None for the default."""
+
+    WEIGHTS = None
+    EMBEDDED = None
+
+    @classmethod
+    def from_file(cls, path, backend=None):
+        """The model with the weights of the burnpack at `path` (a path without extension is tried with `.bpk`).
+
+        Raises OSError, FormatError where it is no burnpack, LoadError where its tensors do not fit.
+        """
+        return cls._loaded(Burnpack.from_file(path), backend)
+
+    @classmethod
+    def from_bytes(cls, data, backend=None):
+        """The model with the weights of a burnpack in memory, which stays in use. Raises FormatError, LoadError."""
+        return cls._loaded(Burnpack.from_bytes(data), backend)
+
+    @classmethod
+    def from_embedded(cls, backend=None):
+        """The model with the weights that its own module carries. Raises LoadError where it carries none."""
+        from .weights import embedded
+
+        return cls._loaded(embedded(cls), backend)
+
+    @classmethod
+    def default(cls, backend=None):
+        """The model with its own weights: those in its module, else the file WEIGHTS beside it."""
+        if cls.EMBEDDED is not None:
+            return cls.from_embedded(backend)
+        from .weights import beside
+
+        return cls.from_file(beside(cls), backend)
+
+    @classmethod
+    def _loaded(cls, pack, backend):
+        model = cls(backend=backend)
+        model.load_record(pack)
+        return model

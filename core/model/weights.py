@@ -1,0 +1,34 @@
+"""Where a generated model finds its own weights: in its module, or in a file beside it."""
+
+import sys
+
+from ..burnpack import Burnpack
+from ..errors import refuse
+
+
+def embedded(cls):
+    """The burnpack in the module of `cls`."""
+    if cls.EMBEDDED is None:
+        refuse("not embedded", cls.__name__)
+    return Burnpack.from_bytes(_word_aligned(cls.EMBEDDED), cls.__name__ + ".EMBEDDED")
+
+
+def beside(cls):
+    """The path of the file WEIGHTS, in the folder of the module that says where the weights of `cls` are."""
+    name = cls.WEIGHTS
+    if name is None:
+        refuse("no weights", cls.__name__)
+    while "WEIGHTS" not in cls.__dict__:
+        cls = cls.__bases__[0]
+    path = (getattr(sys.modules.get(cls.__module__), "__file__", None) or "").replace("\\", "/")
+    return path[: path.rfind("/") + 1] + name
+
+
+def _word_aligned(data):
+    """`data`, or a copy where it does not begin at a multiple of four: words are read in place, and a Cortex-M0+ faults
+    on others. MicroPython puts constants anywhere in flash; CPython aligns them to 16."""
+    try:
+        from uctypes import addressof
+    except ImportError:
+        return data
+    return data if addressof(data) % 4 == 0 else bytearray(data)

@@ -1,0 +1,47 @@
+"""Copying a module and moving one to another backend."""
+
+from ..param import Param
+from ..tensor import Tensor
+from . import Module, items
+
+
+def clone(module):
+    return _rebuilt(module, {}, lambda leaf: leaf.clone() if isinstance(leaf, Param) else leaf, True)
+
+
+def move(module, backend):
+    return _rebuilt(module, {}, lambda leaf: leaf.to(backend), False)
+
+
+def _rebuilt(value, memo, change, copy):
+    """`value` with every Param and Tensor changed: a copy, or the same modules with their attributes replaced.
+
+    memo: id of an original -> its result, so that what is held twice stays one.
+    """
+    if not isinstance(value, (Param, Tensor, Module, list, tuple, dict)):
+        return value
+    if id(value) in memo:
+        return memo[id(value)]
+    if isinstance(value, (Param, Tensor)):
+        memo[id(value)] = out = change(value)
+    elif isinstance(value, Module):
+        memo[id(value)] = out = object.__new__(type(value)) if copy else value
+        for key, child in items(value):
+            setattr(out, key, _rebuilt(child, memo, change, copy))
+    elif isinstance(value, dict):
+        memo[id(value)] = out = type(value)() if copy else value
+        for key, child in items(value):
+            out[key] = _rebuilt(child, memo, change, copy)
+    elif isinstance(value, list):
+        memo[id(value)] = out = [] if copy else value
+        for i, child in items(value):
+            child = _rebuilt(child, memo, change, copy)
+            if copy:
+                out.append(child)
+            else:
+                out[i] = child
+    else:
+        parts = [_rebuilt(child, memo, change, copy) for child in value]
+        out = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)  # a named tuple stays one
+        memo[id(value)] = out
+    return out

@@ -1,0 +1,53 @@
+"""Loading a record into a module: everything is looked at before anything changes, and every problem is listed."""
+
+from ..errors import DTypeError, ShapeError
+from ..param import Param
+from . import leaves
+
+
+class LoadReport:
+    """What loading did: the names loaded, those the record lacks, and those of the record that the module lacks."""
+
+    def __init__(self, loaded, missing, unexpected):
+        self.loaded = loaded
+        self.missing = missing
+        self.unexpected = unexpected
+
+    def __repr__(self):
+        from .load_errors import summary
+
+        return summary(self)
+
+
+def load(module, record, strict):
+    """See Module.load_record."""
+    burnpack = hasattr(record, "raw")
+    names = record.tensors if burnpack else record
+    ids = getattr(record, "param_ids", None)  # a Record's
+    found = {}  # id of a Param -> (Param, value, identity or None)
+    loaded = []
+    absent = []
+    wrong = []
+    wanted = {}
+    for name, _, _, param in leaves(module, Param):
+        wanted[name] = True
+        if name not in names:
+            absent.append((name, param))
+            continue
+        try:
+            value = param.loaded(record.tensor(name, param.backend) if burnpack else record[name])
+        except (ShapeError, DTypeError) as error:
+            wrong.append("{}: {}".format(name, error))
+            continue
+        found[id(param)] = (param, value, names[name].param_id if burnpack else ids and ids.get(name))
+        loaded.append(name)
+    # A parameter that the module holds under several names needs only one of them.
+    missing = [name for name, param in absent if id(param) not in found]
+    unexpected = [name for name in names if name not in wanted]
+    if wrong or (strict and (missing or unexpected)):
+        from .load_errors import refuse_load
+
+        refuse_load(module, wrong, strict and missing, strict and unexpected)
+    for param, value, identity in found.values():
+        param.set(value, identity)
+    return LoadReport(loaded, missing, unexpected)

@@ -1,0 +1,168 @@
+"""Param: a tensor that is a module's parameter, initialised when first used.
+
+Semantics are those of Burn's `Param`. A lazy one knows its shape, dtype and backend and how to make its value, and
+holds no memory. The first `val()` makes it, once, also when several threads ask together. Loading a value into a lazy
+Param never runs its initialiser, and so a model costs nothing before its weights arrive.
+"""
+
+from ..errors import refuse
+
+try:
+    import _thread
+except ImportError:  # a port without threads
+    _thread = None
+
+
+def new_lock():
+    return _thread.allocate_lock() if _thread else None
+
+
+def _zeros(shape, dtype, backend):
+    return backend.full(shape, 0, dtype)
+
+
+class Param:
+    """A parameter: a Tensor with an identity, known before it exists.
+
+    `Param(tensor)` holds its value already; `Param.uninitialized(init, shape, dtype, backend)` is lazy. `val()` gives
+    the tensor. shape, dtype and backend are known without making it. require_grad is carried along for a backend that
+    differentiates and means nothing to the others.
+    """
+
+    __slots__ = (
+        "_backend", "_dtype", "_id", "_init", "_lock", "_on_load", "_on_save", "_owner", "_shape", "_value",
+        "require_grad",
+    )  # fmt: skip
+
+    def __init__(self, value, id=None, require_grad=None):
+        self._value = value
+        self._id = id
+        self._init = self._on_load = self._on_save = self._lock = self._owner = None
+        self.require_grad = value.dtype.is_float if require_grad is None else require_grad
+
+    @staticmethod
+    def uninitialized(init, shape, dtype=None, backend=None, require_grad=None, id=None):
+        """A lazy Param. init(shape, dtype, backend) -> Tensor makes its value; dtype: float32 unless given."""
+        from .. import dtypes
+
+        p = object.__new__(Param)
+        p._value = p._on_load = p._on_save = p._owner = None
+        p._init = init
+        p._shape = tuple(shape)
+        p._dtype = dtypes.float32 if dtype is None else dtypes.dtype(dtype)
+        p._backend = backend
+        p._id = id
+        p._lock = new_lock()
+        p.require_grad = p._dtype.is_float if require_grad is None else require_grad
+        return p
+
+    @staticmethod
+    def zeros(shape, dtype=None, backend=None, require_grad=None):
+        """A lazy Param whose elements begin as 0: the place of a value that will be loaded."""
+        return Param.uninitialized(_zeros, shape, dtype, backend, require_grad)
+
+    # -- the value ---------------------------------------------------------------------------------------------------
+
+    def val(self):
+        """The value, made now if this Param is lazy. What the initialiser raises leaves it lazy: the next call tries
+        again."""
+        value = self._value
+        return self._initialize() if value is None else value
+
+    def _initialize(self):
+        self._acquire()
+        try:
+            if self._value is None:
+                self._value = self._init(self._shape, self._dtype, self.backend)
+                self._init = None
+            return self._value
+        finally:
+            self._release()
+
+    def _acquire(self):
+        if self._lock:
+            me = _thread.get_ident()
+            if self._owner == me:
+                refuse("same param")
+            self._lock.acquire()
+            self._owner = me
+
+    def _release(self):
+        if self._lock:
+            self._owner = None
+            self._lock.release()
+
+    def set(self, value, id=None):
+        """Give it another value (a Tensor), keeping the mappers and, unless another is given, its identity."""
+        self._acquire()
+        self._value = value
+        self._init = None
+        if id is not None:
+            self._id = id
+        self._release()
+        return self
+
+    # -- what is known without the value -----------------------------------------------------------------------------
+
+    @property
+    def shape(self):
+        value = self._value
+        return self._shape if value is None else value.shape
+
+    @property
+    def dtype(self):
+        value = self._value
+        return self._dtype if value is None else value.dtype
+
+    @property
+    def backend(self):
+        value = self._value
+        if value is not None:
+            return value.backend
+        from ..backend import get_backend
+
+        return get_backend(self._backend)
+
+    def __repr__(self):
+        from .methods import represent
+
+        return represent(self)
+
+    def __getattr__(self, name):
+        # methods.py has what running a loaded model never asks for, and the class gets it when it is first used.
+        from .methods import METHODS
+
+        found = METHODS.get(name)
+        if found is None:
+            raise AttributeError("'Param' object has no attribute " + repr(name))
+        setattr(Param, name, found)
+        return getattr(self, name)
+
+    # -- records -----------------------------------------------------------------------------------------------------
+
+    def loaded(self, tensor):
+        """What `tensor`, from a record, becomes as this Param's value: on its backend, in its dtype, through the load
+        mapper. The Param does not change.
+
+        Raises DTypeError for another kind of number, ShapeError where the result has another shape than the Param.
+        """
+        mine = self.dtype
+        if tensor.dtype is not mine:
+            if tensor.dtype.is_float != mine.is_float or tensor.dtype.is_bool != mine.is_bool:
+                refuse("kind", tensor.dtype, mine)
+            tensor = tensor.astype(mine)
+        backend = self.backend
+        if tensor.backend is not backend:
+            tensor = tensor.to(backend)
+        if self._on_load:
+            tensor = self._on_load(tensor)
+        if tensor.shape != self.shape:
+            refuse("param shape", tensor.shape, self.shape)
+        return tensor
+
+
+if hasattr(memoryview, "cast"):  # not on MicroPython
+    from .methods import METHODS as _METHODS
+
+    for _name in _METHODS:
+        setattr(Param, _name, _METHODS[_name])

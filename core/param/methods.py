@@ -1,0 +1,129 @@
+"""What a Param does besides holding its value and taking another: its identity, copies, mappers and moves.
+
+The class gets these when one is first used on a microcontroller, and at once elsewhere (see param.py).
+"""
+
+from . import Param, new_lock
+
+_id_lock = new_lock()
+
+
+def _id(self):
+    """The ParamId, made when first asked for."""
+    found = self._id
+    if found is None or isinstance(found, int):
+        from .identity import ParamId
+
+        if _id_lock:
+            _id_lock.acquire()
+        if found is None:
+            found = self._id
+        if not isinstance(found, ParamId):
+            found = self._id = ParamId(found)
+        if _id_lock:
+            _id_lock.release()
+    return found
+
+
+def _size(self):
+    n = 1
+    for d in self.shape:
+        n *= d
+    return n
+
+
+def represent(self):
+    state = "" if self.is_initialized else ", lazy"
+    return "Param({}, {}{})".format(self.shape, self.dtype, state)
+
+
+def _is_initialized(self):
+    return self._value is not None
+
+
+def clone(self):
+    """Another Param of the same identity and mappers. A lazy one stays lazy and makes a value of its own."""
+    self._acquire()
+    try:
+        if self._value is None:
+            p = Param.uninitialized(self._init, self._shape, self._dtype, self._backend, self.require_grad, self.id)
+        else:
+            p = Param(self._value, self.id, self.require_grad)
+    finally:
+        self._release()
+    p._on_load = self._on_load
+    p._on_save = self._on_save
+    return p
+
+
+def _deepcopy(self, memo):
+    return clone(self)
+
+
+def map(self, function):
+    """Replace the value by function(value), making it first where lazy; identity and mappers stay."""
+    return self.set(function(self.val()))
+
+
+def init_mapper(self, function):
+    """Apply function(tensor) to the value once it is made: now if it is there, else behind the initialiser (and
+    behind earlier such functions). A value that is loaded instead does not go through it."""
+    self._acquire()
+    init = self._init
+    lazy = self._value is None
+    if lazy:
+        self._init = lambda shape, dtype, backend: function(init(shape, dtype, backend))
+    self._release()
+    return self if lazy else map(self, function)
+
+
+def load_mapper(self, function):
+    """Apply function(tensor) to every value that is loaded from a record."""
+    self._on_load = function
+    return self
+
+
+def save_mapper(self, function):
+    """Apply function(tensor) to what goes into a record; the Param keeps its own value."""
+    self._on_save = function
+    return self
+
+
+def set_require_grad(self, require_grad):
+    self.require_grad = require_grad
+    return self
+
+
+def to(self, backend):
+    """Move the value to another backend, or make it there where lazy."""
+    self._acquire()
+    try:
+        if self._value is None:
+            self._backend = backend
+        else:
+            self._value = self._value.to(backend)
+    finally:
+        self._release()
+    return self
+
+
+def saved(self):
+    """What goes into a record: the value through the save mapper."""
+    return self._on_save(self.val()) if self._on_save else self.val()
+
+
+METHODS = {
+    "is_initialized": property(_is_initialized),
+    "id": property(_id),
+    "size": property(_size),
+    "clone": clone,
+    "__copy__": clone,
+    "__deepcopy__": _deepcopy,
+    "map": map,
+    "init_mapper": init_mapper,
+    "load_mapper": load_mapper,
+    "save_mapper": save_mapper,
+    "set_require_grad": set_require_grad,
+    "to": to,
+    "saved": saved,
+}

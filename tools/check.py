@@ -1,0 +1,71 @@
+"""The checks that need no test run: the list of packages, ruff's lint and format, the type checker."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from .layout import PYPROJECT, host_files, packages, pyproject, typing_tree
+from .paths import ROOT
+from .steps import say
+
+# Typed beside the distribution's own CPython-only files.
+TYPED = ("dev.py", "tests/conftest.py", "tests/support/*.py", "tools/*.py")
+PACKAGES = re.compile(r"^packages = \[[^\]]*\]$", re.MULTILINE)
+
+
+def check(*, fix: bool = False) -> bool:
+    """Run every check, whatever the first ones say; with `fix`, repair first what can be repaired."""
+    ruff_fix = ["--fix"] if fix else []
+    ruff_format = [] if fix else ["--check"]
+    results = [
+        check_packages(fix=fix),
+        _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", *ruff_fix, "."]),
+        _tool("ruff format", ["ruff", "format", "--quiet", *ruff_format, "."]),
+        _mypy(),
+    ]
+    if not all(results) and not fix:
+        say("`python3 dev.py check --fix` formats, and repairs what it can.")
+    return all(results)
+
+
+def check_packages(*, fix: bool = False) -> bool:
+    """Whether pyproject.toml names every package of the tree, and no other."""
+    if (listed := sorted(pyproject()["tool"]["setuptools"]["packages"])) == (found := packages()):
+        return True
+    if fix:
+        lines = "".join(f'    "{name}",\n' for name in found)
+        PYPROJECT.write_text(PACKAGES.sub(f"packages = [\n{lines}]", PYPROJECT.read_text(), count=1))
+        pyproject.cache_clear()
+        say("packages: pyproject.toml names them all now")
+        return True
+    unknown, gone = sorted(set(found) - set(listed)), sorted(set(listed) - set(found))
+    say(f"packages: pyproject.toml lacks {unknown} and names {gone}, which are gone; run `python3 dev.py check --fix`")
+    return False
+
+
+def _mypy() -> bool:
+    """Type-check what needs CPython; what also runs on MicroPython is read for its names only."""
+    tree = typing_tree()
+    typed = [str(file.relative_to(ROOT)) for pattern in TYPED for file in sorted(ROOT.glob(pattern))]
+    files = [str((tree / target).relative_to(ROOT)) for target, _ in host_files()]
+    shown = {str((tree / target).relative_to(ROOT)): str(file.relative_to(ROOT)) for target, file in host_files()}
+    return _tool("mypy", ["mypy", "--no-error-summary", *typed, *files], shown)
+
+
+def _tool(name: str, command: list[str], renamed: dict[str, str] | None = None) -> bool:
+    """Run a tool of the environment; print what it says, with the files' names as they are in the tree."""
+    tool = shutil.which(command[0], path=os.path.dirname(sys.executable)) or command[0]
+    done = subprocess.run([tool, *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        lines = (done.stdout + done.stderr).splitlines()
+        say("\n".join([f"{name}:", *(_rename(line, renamed or {}) for line in lines)]))
+    return done.returncode == 0
+
+
+def _rename(line: str, renamed: dict[str, str]) -> str:
+    file, colon, rest = line.partition(":")
+    return f"{renamed.get(file, file)}{colon}{rest}"

@@ -1,0 +1,12 @@
+"""Where things lie in a checkout."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CACHE = ROOT / ".cache"
+VENV = ROOT / ".venv"
+WEB = ROOT / "web"
+BENCHES = ROOT / "benches"
+BENCH_WEB = BENCHES / "web"
+# Real models and weight files that lie beside some checkouts and belong to none: tests that read them skip without.
+SHARED = ROOT.parent / "shared"
