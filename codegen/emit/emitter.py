@@ -101,7 +101,7 @@ class Emitter:
         value = a.value
         if value is None or value.size != 1 or value.dtype.kind == "string" or value.dtype.bits < 8:
             return None
-        others = [as_tensor(o.type).shape for o in self.node.inputs if o is not a and o.value is None]
+        others = [as_tensor(o.type).shape for o in self.node.inputs if o.present and o is not a and o.value is None]
         if not others or any(s is None or len(s) < len(value.shape) for s in others):
             return None
         return lift(shortest(value))

@@ -99,8 +99,9 @@ class Pad(Node[PadConfig]):
         if axes is None:
             return (TensorType(x.dtype, (None,) * len(x.shape)),)
         out = list(x.shape)
-        if pads is not None and len(pads) != 2 * len(axes):
-            raise Problem(f"{len(pads)} pads for {len(axes)} axes, expected two for each")
+        given = pads if self.config.pads is not None else self.dims(1)
+        if given is not None and len(given) != 2 * len(axes):
+            raise Problem(f"{len(given)} pads for {len(axes)} axes, expected two for each")
         for i, axis in enumerate(axes):
             d = out[axis]
             if pads is None:

@@ -10,6 +10,7 @@ from emberlet import dtypes
 from emberlet.dtypes import DType
 
 from ..emit.emitter import Emission, Emitter, default
+from ..emit.expression import Expr
 from ..ir.node import Node
 from ..ir.types import Dim, TensorType, Type
 from .attributes import Attributes
@@ -83,7 +84,10 @@ class STFTConfig:
 
 
 class STFT(Node[STFTConfig]):
-    """Short-time Fourier transform: inputs signal, frame_step, window, frame_length."""
+    """Short-time Fourier transform: inputs signal, frame_step, window, frame_length.
+
+    Without window and frame_length a frame is the whole signal, as in ONNX's reference.
+    """
 
     since, static = (17,), (1, 3)
 
@@ -96,6 +100,8 @@ class STFT(Node[STFTConfig]):
         step, length = self.ints(1), self.ints(3) if self.has(3) else None
         window = self.shape(2) if self.has(2) else None
         size: Dim = length[0] if length else window[0] if window else None
+        if not self.has(2) and not self.has(3) and x.shape is not None:
+            size = x.shape[1]
         frames: Dim = None
         bins: Dim = None
         if isinstance(size, int):
@@ -106,12 +112,15 @@ class STFT(Node[STFTConfig]):
         return (TensorType(x.dtype, (x.shape[0] if x.shape is not None else None, frames, bins, 2)),)
 
     def emit(self, e: Emitter) -> Emission:
+        length: Expr | None = e.number(3) if self.has(3) else None
+        if not self.has(2) and not self.has(3):
+            length = e.index(e.shape_of(e.x(0)), 1)
         return e.call(
             "stft",
             e.x(0),
             e.number(1),
             window=default(e.optional(2), None),
-            frame_length=default(e.number(3) if self.has(3) else None, None),
+            frame_length=default(length, None),
             onesided=default(self.config.onesided, True),
         )
 
