@@ -19,7 +19,7 @@ _HOMES = {
     "set_print_options": "display",
     "print_options": "display",
     "check_closeness": "display",
-    "__array_namespace_info__": "functional.inspection",
+    "__array_namespace_info__": "functional.creation.inspection",
     "Module": "module",
     "Param": "param",
     "ParamId": "param.identity",

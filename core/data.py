@@ -30,7 +30,7 @@ class TensorData:
     def from_list(cls, values, shape=None, dtype=None):
         """From nested lists, or a flat list and a shape; the dtype by the values unless given."""
         from .functional.arrays import asarray
-        from .functional.movement import reshape
+        from .functional.movement.rearranging import reshape
 
         if dtype is not None and dtypes.dtype(dtype).kind == "string":
             return cls(list(values), (len(values),) if shape is None else shape, dtype)

@@ -160,11 +160,11 @@ class WgpuBackend(Recording):
         return self._record("pool", (x,), args, "pool", arg, x.dtype, x.shape[:2] + tuple(spatial))
 
     def dot_product_attention(self, q, keys, values, bias, scale, softcap, blind, sink):
-        """The composite of that name (core/functional/dot_product_attention.py) in one kernel, where that serves."""
+        """The composite of that name (functional/transformer) in one kernel, where that serves."""
         from .attention_kernel import serves
 
         if not q.dtype.is_float or not serves(q, keys, values, self.options.software):
-            from emberlet.functional.dot_product_attention import compose_attention
+            from emberlet.functional.transformer.dot_product_attention import compose_attention
 
             return compose_attention(q, keys, values, bias, scale, softcap, blind, sink)
         tensors = [q, keys, values]

@@ -171,7 +171,7 @@ def trace(samples: Sequence[Sample], title: str) -> str:
 def main(argv: Sequence[str]) -> int:
     """The command `emberlet profile`; returns its exit status."""
     from emberlet.backend import get_backend
-    from emberlet.functional.creation import zeros
+    from emberlet.functional.creation.fills import zeros
     from emberlet.host.cli import model as models
     from emberlet.host.files import atomic_write
 

@@ -1,7 +1,8 @@
 """The functions of emberlet: those of the array API standard, and the neural-network ones (`F.relu`, `F.conv`, …).
 
 Each is written once, from the backend's primitives, in a small file per family; `emberlet.names` says which. A family
-is imported when one of its functions is first used.
+is imported when one of its functions is first used. Families lie in packages by concept (elementwise/, windows/, …).
+The few that small networks need lie beside this file: on a microcontroller every package costs memory.
 """
 
 

@@ -67,7 +67,7 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
     if dtype is not None:
         dtype = dtypes.dtype(dtype)
     if isinstance(obj, Tensor):
-        from .transfer import converted
+        from .creation.transfer import converted
 
         return converted(obj, dtype, backend, copy)
     target = get_backend(backend)
@@ -89,6 +89,6 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
         elif dtype is not None and dtype.is_integer and found.is_float:
             flat = [int(v) for v in flat]
         return target.from_list(flat, dtype or found, shape)
-    from .foreign import from_object
+    from .creation.objects import from_object
 
     return from_object(obj, dtype, target, copy)

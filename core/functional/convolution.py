@@ -21,7 +21,7 @@ def per_axis(value, n, what):
 def padding_pairs(padding, n, kernel=None, dilation=None):
     """`padding` as a tuple of n (low, high) pairs."""
     if isinstance(padding, str):
-        from .padding_rules import named
+        from .windows.padding_rules import named
 
         return named(padding, n, kernel, dilation)
     if isinstance(padding, int):
@@ -49,7 +49,7 @@ def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     padding = padding_pairs(padding, n, kernel, dilation)
     for i in range(n):
         if min(padding[i]) < 0:
-            from .padding_rules import cropped
+            from .windows.padding_rules import cropped
 
             x, padding = cropped(x, padding)
             break

@@ -20,7 +20,7 @@ def reshape(x, shape, *, copy=None):
     elif size(shape) != x.size:
         refuse("reshape", x.shape, x.size, shape)
     if copy:
-        from .transfer import duplicate
+        from .creation.transfer import duplicate
 
         x = duplicate(x)
     return alias(x) if shape == x.shape else x.backend.reshape(x, shape)

@@ -145,7 +145,7 @@ class _Imported:
 def from_dlpack(obj: Any, backend: Backend, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of any object with `__dlpack__` that lies on the CPU."""
     if isinstance(obj, Tensor):
-        from ..functional.transfer import duplicate, move
+        from ..functional.creation.transfer import duplicate, move
 
         if copy is False and obj.backend is not backend:
             raise ValueError("another backend needs a copy, and copy=False forbids it")
@@ -179,7 +179,7 @@ def _over_memory(
     copy: bool | None,
 ) -> Tensor:
     """A tensor over foreign memory: a strided view where the backend knows strides, else a copy."""
-    from ..functional.transfer import duplicate, move
+    from ..functional.creation.transfer import duplicate, move
 
     low = sum(min(0, (n - 1) * s) for n, s in zip(shape, strides, strict=True)) if all(shape) else 0
     high = sum(max(0, (n - 1) * s) for n, s in zip(shape, strides, strict=True)) if all(shape) else -1

@@ -55,10 +55,10 @@ def _returns_one_tensor(function: Any) -> bool:
 
 
 _PLAIN = {
-    "activations", "arithmetic", "arrays", "comparison", "convolution", "convolution_ranks", "creation",
-    "dense", "encoding", "indexing", "indexing_nd", "interpolation", "joining", "linear_algebra", "movement",
-    "normalization", "pooling", "pooling_means", "rectifiers", "reductions", "reshaping", "rounding", "sorting",
-    "transcendental", "transfer", "transposed_convolution", "conversion", "einstein", "randomness",
+    "activations", "arithmetic", "arrays", "comparison", "convolution", "convolution_by_rank", "fills",
+    "dense", "encoding", "selection", "index_tuples", "interpolation", "joining", "products", "rearranging",
+    "normalization", "pooling", "max_pooling", "rectifiers", "over_axes", "reshaping", "rounding", "sorting",
+    "transcendental", "transfer", "transposed_convolution", "conversion", "einsum", "draws",
 }  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Activation functions as layers, for models that keep them in fields."""
 
-from ..functional.activations import (
+from ..functional.elementwise.activations import (
     elu,
     gelu,
     glu,

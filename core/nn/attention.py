@@ -1,8 +1,8 @@
 """Multi-head attention (Vaswani et al. 2017), with a cache for generating step by step."""
 
 from ..errors import ShapeError
-from ..functional.activations import quiet_softmax, softmax
-from ..functional.dot_product_attention import dot_product_attention, merge_heads, split_heads
+from ..functional.elementwise.activations import quiet_softmax, softmax
+from ..functional.transformer.dot_product_attention import dot_product_attention, merge_heads, split_heads
 from ..module import Module
 from .linear import Linear
 
@@ -108,7 +108,7 @@ class MultiHeadAttention(Module):
 
 def causal_mask(seq_q, seq_k, backend=None):
     """(seq_q, seq_k) bool that hides from each query the keys behind it; the last query sees every key."""
-    from ..functional.creation import arange
+    from ..functional.creation.fills import arange
 
     queries = arange(seq_k - seq_q, seq_k, backend=backend).reshape((seq_q, 1))
     return arange(seq_k, backend=backend).reshape((1, seq_k)) > queries
@@ -116,6 +116,6 @@ def causal_mask(seq_q, seq_k, backend=None):
 
 def pad_mask(lengths, seq):
     """(batch, seq) bool, True at the padding behind the first lengths[i] steps of row i. lengths: (batch,) integers."""
-    from ..functional.creation import arange
+    from ..functional.creation.fills import arange
 
     return arange(seq, backend=lengths.backend).reshape((1, seq)) >= lengths.reshape((lengths.shape[0], 1))

@@ -1,6 +1,6 @@
 """Normalisation by statistics gathered in training."""
 
-from ..functional.normalization import batch_norm
+from ..functional.reductions.normalization import batch_norm
 from ..module import Module
 from .params import constant, value
 

@@ -6,7 +6,7 @@ out_channels // groups, *kernel_size); everything else as in conv.py.
 """
 
 from ..functional.convolution import per_axis
-from ..functional.transposed_convolution import conv_transpose
+from ..functional.windows.transposed_convolution import conv_transpose
 from .conv import Conv
 
 

@@ -1,6 +1,6 @@
 """Deformable convolution (Dai et al. 2017; with a mask, Zhu et al. 2019)."""
 
-from ..functional.sampling import deform_conv
+from ..functional.windows.sampling import deform_conv
 from .conv import Conv
 from .params import value
 

@@ -1,7 +1,7 @@
 """Normalisation over groups of channels, and over each channel."""
 
 from ..errors import ShapeError
-from ..functional.normalization import group_norm
+from ..functional.reductions.normalization import group_norm
 from ..module import Module
 from .params import constant, value
 

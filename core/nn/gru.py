@@ -1,6 +1,6 @@
 """Gated recurrent units (Cho et al. 2014), in one direction or both."""
 
-from ..functional.recurrent import gru
+from ..functional.recurrent.layers import gru
 from ..module import Module
 from .gate import GateController, hidden_states, packed, time_major, with_direction
 

@@ -37,13 +37,13 @@ def fans_of(shape):
 
 
 def _uniform(shape, limit, dtype, backend):
-    from ..functional.randomness import uniform
+    from ..functional.randomness.draws import uniform
 
     return uniform(shape, -limit, limit, dtype=dtype, backend=backend)
 
 
 def _normal(shape, mean, std, dtype, backend):
-    from ..functional.randomness import normal
+    from ..functional.randomness.draws import normal
 
     return normal(shape, mean, std, dtype=dtype, backend=backend)
 
@@ -76,7 +76,7 @@ class Uniform(Initializer):
         self.high = high
 
     def make(self, shape, dtype, backend, fan_in, fan_out):
-        from ..functional.randomness import uniform
+        from ..functional.randomness.draws import uniform
 
         return uniform(shape, self.low, self.high, dtype=dtype, backend=backend)
 

@@ -2,7 +2,7 @@
 
 from ..errors import ShapeError
 from ..functional.convolution import per_axis
-from ..functional.interpolation import interpolate
+from ..functional.windows.interpolation import interpolate
 from ..module import Module
 
 

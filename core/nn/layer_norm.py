@@ -1,6 +1,6 @@
 """Layer normalisation."""
 
-from ..functional.normalization import layer_norm
+from ..functional.reductions.normalization import layer_norm
 from ..module import Module
 from .params import constant, value
 

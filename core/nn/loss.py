@@ -2,10 +2,10 @@
 reduction "none", every element's own."""
 
 from ..errors import IndexingError, ShapeError
-from ..functional.activations import log_softmax, softplus
-from ..functional.comparison import where
-from ..functional.creation import arange
-from ..functional.indexing import take_along_axis
+from ..functional.creation.fills import arange
+from ..functional.elementwise.activations import log_softmax, softplus
+from ..functional.elementwise.comparison import where
+from ..functional.indexing.selection import take_along_axis
 from ..module import Module
 
 

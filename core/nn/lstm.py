@@ -1,6 +1,6 @@
 """Long short-term memory (Hochreiter and Schmidhuber 1997), in one direction or both."""
 
-from ..functional.recurrent import lstm
+from ..functional.recurrent.layers import lstm
 from ..module import Module
 from .gate import GateController, hidden_states, packed, time_major, with_direction
 

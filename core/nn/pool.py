@@ -5,8 +5,8 @@ each axis that is an int or a (low, high) pair. Inputs that do not fit raise Sha
 """
 
 from ..functional.convolution import padding_pairs, per_axis
-from ..functional.pooling import max_pool
-from ..functional.pooling_means import adaptive_avg_pool, avg_pool
+from ..functional.max_pooling import max_pool
+from ..functional.windows.pooling import adaptive_avg_pool, avg_pool
 from ..module import Module
 
 

@@ -2,7 +2,7 @@
 
 from .. import dtypes
 from ..errors import ShapeError
-from ..functional.creation import arange
+from ..functional.creation.fills import arange
 from ..module import Module
 
 
@@ -72,7 +72,7 @@ class RotaryEncoding(_Encoding):
                     self.d_model, self.max_sequence_length, x.shape, start
                 )
             )
-        from ..functional.rotary import rotary_embedding
+        from ..functional.transformer.rotary import rotary_embedding
 
         cos, sin = self._table_for(x).narrow(1, start, seq).split(2, 0)
         lead = x.reshape((-1, 1, seq, self.d_model)) if x.size else x

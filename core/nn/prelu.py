@@ -1,6 +1,6 @@
 """A leaky ReLU whose slope is learnt."""
 
-from ..functional.activations import prelu
+from ..functional.elementwise.activations import prelu
 from ..module import Module
 from .params import constant
 

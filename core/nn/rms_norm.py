@@ -1,6 +1,6 @@
 """Root mean square normalisation (Zhang and Sennrich 2019)."""
 
-from ..functional.normalization import rms_norm
+from ..functional.reductions.normalization import rms_norm
 from ..module import Module
 from .params import constant
 

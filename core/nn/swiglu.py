@@ -1,6 +1,6 @@
 """The gated linear unit with SiLU (Shazeer 2020)."""
 
-from ..functional.activations import silu
+from ..functional.elementwise.activations import silu
 from ..module import Module
 from .linear import Linear
 

@@ -1,7 +1,7 @@
 """Sliding windows as columns."""
 
 from ..functional.convolution import padding_pairs, per_axis
-from ..functional.patches import unfold
+from ..functional.windows.patches import unfold
 from ..module import Module
 
 

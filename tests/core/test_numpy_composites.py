@@ -67,7 +67,7 @@ def test_attention(queries: int, keys: int, heads: int, shared: int, mask: str) 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_attention_in_every_float_with_cap_and_sink(dtype: str) -> None:
-    from emberlet.functional.dot_product_attention import dot_product_attention
+    from emberlet.functional.transformer.dot_product_attention import dot_product_attention
 
     arrays = [normal(i, 2, 4, 6, 8, dtype=dtype) for i in range(3)]
     agree(

@@ -92,5 +92,5 @@ def test_only_what_digits_uses_is_loaded(digits):
     assert not {
         m for m in loaded if "host" in m or m in ("emberlet.names", "emberlet.backend.protocol", "emberlet.data")
     }
-    assert "emberlet.functional.activations" not in loaded
+    assert "emberlet.functional.elementwise.activations" not in loaded
     assert Path(DIGITS).exists()

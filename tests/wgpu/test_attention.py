@@ -33,7 +33,7 @@ def test_a_sink_takes_its_share(twin, make):
     q, k, v, sink = make((2, 2, 20, 8)), make((2, 2, 6, 8)), make((2, 2, 6, 8)), make((2,))
 
     def attend(backend, q, k, v, sink):
-        from emberlet.functional.dot_product_attention import dot_product_attention
+        from emberlet.functional.transformer.dot_product_attention import dot_product_attention
 
         return dot_product_attention(q, k, v, sink=sink)
 

@@ -6,7 +6,7 @@ import argparse
 import os
 
 from ...errors import EmberletError
-from ...functional.creation import zeros
+from ...functional.creation.fills import zeros
 from . import model as models
 from .progress import step
 

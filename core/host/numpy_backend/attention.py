@@ -66,7 +66,7 @@ def dot_product_attention(
     blind: bool,
     sink: Tensor | None,
 ) -> Tensor:
-    """The composite of that name (core/functional/dot_product_attention.py); it never needs to be told of `blind`."""
+    """The composite of that name (functional/transformer); it never needs to be told of `blind`."""
     batch, heads, rows, width = q.shape
     shared, length, depth = keys.shape[1], keys.shape[2], values.shape[3]
     group = heads // shared

@@ -1,0 +1,137 @@
+"""Questions about dtypes and about this library, as the array API standard asks them."""
+
+from ... import dtypes
+from ...errors import DTypeError
+from ...tensor import Tensor
+from ..operands import is_scalar
+from ..promotion import scalar_dtype
+
+
+class _Info:
+    def __init__(self, **facts):
+        for name in facts:
+            setattr(self, name, facts[name])
+
+
+def _dtype(x):
+    return x.dtype if isinstance(x, Tensor) else dtypes.dtype(x)
+
+
+# name -> mantissa bits, largest exponent, smallest normal exponent
+_FLOATS = {
+    "float64": (52, 1023, -1022), "float32": (23, 127, -126), "float16": (10, 15, -14), "bfloat16": (7, 127, -126),
+    "float8_e4m3fn": (3, 8, -6), "float8_e4m3fnuz": (3, 7, -7), "float8_e5m2": (2, 15, -14),
+    "float8_e5m2fnuz": (2, 15, -15), "float6_e2m3fn": (3, 2, 0), "float6_e3m2fn": (2, 4, -2),
+    "float4_e2m1fn": (1, 2, 0),
+}  # fmt: skip
+_LARGEST = {"float8_e4m3fn": 448.0}  # the pattern above is NaN
+
+
+def finfo(type):
+    """bits, eps, max, min, smallest_normal and dtype of a floating-point dtype or tensor."""
+    d = _dtype(type)
+    if d.name not in _FLOATS:
+        raise DTypeError("finfo is for floating-point dtypes, found {}".format(d))
+    mantissa, top, low = _FLOATS[d.name]
+    largest = _LARGEST.get(d.name) or (2.0 - 2.0**-mantissa) * 2.0**top
+    return _Info(bits=d.bits, eps=2.0**-mantissa, max=largest, min=-largest, smallest_normal=2.0**low, dtype=d)
+
+
+def iinfo(type):
+    """bits, max, min and dtype of an integer dtype or tensor."""
+    d = _dtype(type)
+    if not d.is_integer:
+        raise DTypeError("iinfo is for integer dtypes, found {}".format(d))
+    signed = d.kind == "int"
+    low = -(1 << (d.bits - 1)) if signed else 0
+    return _Info(bits=d.bits, max=(1 << (d.bits - signed)) - 1, min=low, dtype=d)
+
+
+def isdtype(dtype, kind):
+    """Whether dtype is of a kind ("bool", "signed integer", "unsigned integer", "integral", "real floating",
+    "complex floating", "numeric"), is that dtype, or fits one of a tuple of those."""
+    d = dtypes.dtype(dtype)
+    if isinstance(kind, tuple):
+        for k in kind:
+            if isdtype(d, k):
+                return True
+        return False
+    if isinstance(kind, dtypes.DType):
+        return d is kind
+    if kind == "bool":
+        return d.is_bool
+    if kind == "signed integer":
+        return d.kind == "int"
+    if kind == "unsigned integer":
+        return d.kind == "uint"
+    if kind == "integral":
+        return d.is_integer
+    if kind == "real floating":
+        return d.is_float
+    if kind == "complex floating":
+        return False
+    if kind == "numeric":
+        return d.is_float or d.is_integer
+    raise ValueError("there is no kind {!r} of dtypes".format(kind))
+
+
+def can_cast(from_, to):
+    """Whether promotion leads from a dtype (or a tensor's) to another."""
+    to = dtypes.dtype(to)
+    try:
+        return dtypes.promote(_dtype(from_), to) is to
+    except DTypeError:
+        return False
+
+
+def result_type(*arrays_and_dtypes):
+    """The dtype that tensors, dtypes and Python scalars give together. Raises DTypeError where there is none."""
+    found = None
+    scalars = []
+    for a in arrays_and_dtypes:
+        if is_scalar(a) and not isinstance(a, str):
+            scalars.append(a)
+        else:
+            found = _dtype(a) if found is None else dtypes.promote(found, _dtype(a))
+    if found is None:
+        raise ValueError("result_type wants at least one tensor or dtype")
+    for s in scalars:
+        found = scalar_dtype(s, found)
+    return found
+
+
+class _NamespaceInfo:
+    """What this library can do (array API standard, inspection)."""
+
+    def capabilities(self):
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self):
+        from ...backend import get_backend
+
+        return repr(get_backend())
+
+    def devices(self):
+        from ...backend import available
+
+        return available()
+
+    def default_dtypes(self, *, device=None):
+        return {
+            "real floating": dtypes.float32,
+            "complex floating": None,
+            "integral": dtypes.int64,
+            "indexing": dtypes.int64,
+        }
+
+    def dtypes(self, *, device=None, kind=None):
+        standard = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
+        found = {n: dtypes.BY_NAME[n] for n in standard}
+        if kind is None:
+            return found
+        return {n: found[n] for n in found if isdtype(found[n], kind)}
+
+
+def __array_namespace_info__():
+    """Devices, dtypes and capabilities of emberlet, for array-agnostic code."""
+    return _NamespaceInfo()

@@ -1,0 +1,51 @@
+"""The same elements on another backend, or in memory of their own."""
+
+from ... import dtypes
+from ...backend import get_backend
+
+
+def move(x, backend):
+    """x on another backend (a copy through host memory; x itself where it lives there)."""
+    backend = get_backend(backend)
+    if x.backend is backend:
+        return x
+    if x.dtype.kind == "string":
+        return backend.from_list(x.backend.to_list(x), x.dtype, x.shape)
+    return backend.from_bytes(x.backend.to_bytes(x), x.dtype, x.shape)
+
+
+def to(x, target, *more):
+    """x on another backend, in another dtype, or both: `x.to("wgpu")`, `x.to(emberlet.float16)`."""
+    for t in (target,) + more:
+        if isinstance(t, dtypes.DType) or str(t) in dtypes.BY_NAME:
+            t = dtypes.dtype(t)
+            x = x if x.dtype is t else x.backend.cast(x, t)
+        else:
+            x = move(x, t)
+    return x
+
+
+def to_device(x, device, *, stream=None):
+    """x on the backend called `device` (array API)."""
+    if stream is not None:
+        raise ValueError("emberlet has no streams, stream must be None")
+    return move(x, device)
+
+
+def duplicate(x):
+    """A tensor with x's elements in memory of its own."""
+    if x.dtype.kind == "string":
+        return x.backend.from_list(list(x.backend.to_list(x)), x.dtype, x.shape)
+    return x.backend.from_bytes(bytes(x.backend.to_bytes(x)), x.dtype, x.shape)
+
+
+def converted(x, dtype, backend, copy):
+    """What `asarray` makes of a tensor."""
+    target = x.backend if backend is None else get_backend(backend)
+    if copy is False and (target is not x.backend or (dtype is not None and dtype is not x.dtype)):
+        raise ValueError("another dtype or backend needs a copy, and copy=False forbids it")
+    if target is not x.backend:
+        x = move(x, target)
+    if dtype is not None and dtype is not x.dtype:
+        return x.backend.cast(x, dtype)
+    return duplicate(x) if copy else x

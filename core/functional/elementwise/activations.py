@@ -1,0 +1,235 @@
+"""Activation functions, elementwise on floats unless an axis is named."""
+
+from ... import dtypes
+from ...backend import operation
+from ...shapes import axis_of
+from ..operands import floating, like, numeric
+
+
+def relu6(x):
+    """min(max(x, 0), 6)."""
+    from .arithmetic import clip
+
+    return clip(x, 0, 6)
+
+
+def leaky_relu(x, negative_slope=0.01):
+    """x where it is >= 0, negative_slope * x elsewhere."""
+    x = floating(x)
+    k = x.backend
+    low = k.binary("mul", x, k.full((), negative_slope, x.dtype))
+    return k.where(k.binary("lt", x, k.full((), 0, x.dtype)), low, x)
+
+
+def prelu(x, alpha):
+    """x where it is >= 0, alpha * x elsewhere; a 1-D alpha of several values goes along axis 1 (the channels)."""
+    x = floating(x)
+    k = x.backend
+    alpha = like(alpha, x)
+    if alpha.ndim == 1 and alpha.size > 1 and x.ndim > 1:
+        alpha = k.reshape(alpha, (alpha.size,) + (1,) * (x.ndim - 2))
+    return k.where(k.binary("lt", x, k.full((), 0, x.dtype)), k.binary("mul", x, alpha), x)
+
+
+def sigmoid(x):
+    """1 / (1 + exp(-x)), without overflow for any x."""
+    x = floating(x)
+    k = x.backend
+    fast = operation(k, "sigmoid")
+    if fast:
+        return fast(x)
+    one = k.full((), 1, x.dtype)
+    return k.binary("div", one, k.binary("add", one, k.unary("exp", k.unary("neg", x))))
+
+
+def hard_sigmoid(x, alpha=0.2, beta=0.5):
+    """alpha * x + beta held between 0 and 1. Defaults are Burn's and ONNX's; PyTorch's alpha is 1/6."""
+    from .arithmetic import clip
+
+    x = floating(x)
+    k = x.backend
+    line = k.binary("add", k.binary("mul", x, k.full((), alpha, x.dtype)), k.full((), beta, x.dtype))
+    return clip(line, 0, 1)
+
+
+def silu(x):
+    """x * sigmoid(x)."""
+    x = floating(x)
+    return x.backend.binary("mul", x, sigmoid(x))
+
+
+def swish(x, alpha=1.0):
+    """x * sigmoid(alpha * x)."""
+    x = floating(x)
+    k = x.backend
+    return k.binary("mul", x, sigmoid(k.binary("mul", x, k.full((), alpha, x.dtype))))
+
+
+def hard_swish(x):
+    """x * hard_sigmoid(x, 1/6, 1/2)."""
+    x = floating(x)
+    return x.backend.binary("mul", x, hard_sigmoid(x, 1 / 6, 0.5))
+
+
+def gelu(x, approximate="none"):
+    """x times the normal distribution's cumulative probability at x; "tanh" uses the usual approximation."""
+    x = floating(x)
+    k = x.backend
+    fast = operation(k, "gelu")
+    if fast:
+        return fast(x, approximate)
+    half, one = k.full((), 0.5, x.dtype), k.full((), 1, x.dtype)
+    if approximate == "tanh":
+        cube = k.binary("mul", k.binary("mul", x, x), x)
+        inner = k.binary("add", x, k.binary("mul", cube, k.full((), 0.044715, x.dtype)))
+        bend = k.unary("tanh", k.binary("mul", inner, k.full((), 0.7978845608028654, x.dtype)))
+    else:
+        bend = k.unary("erf", k.binary("mul", x, k.full((), 0.7071067811865476, x.dtype)))
+    return k.binary("mul", k.binary("mul", x, half), k.binary("add", one, bend))
+
+
+def softplus(x, beta=1.0):
+    """log(1 + exp(beta * x)) / beta, without overflow."""
+    x = floating(x)
+    k = x.backend
+    scale = k.full((), beta, x.dtype)
+    z = k.binary("mul", x, scale)
+    tail = k.unary("log1p", k.unary("exp", k.unary("neg", k.unary("abs", z))))
+    return k.binary("div", k.binary("add", k.binary("maximum", z, k.full((), 0, x.dtype)), tail), scale)
+
+
+def softsign(x):
+    """x / (1 + |x|)."""
+    x = floating(x)
+    k = x.backend
+    return k.binary("div", x, k.binary("add", k.full((), 1, x.dtype), k.unary("abs", x)))
+
+
+def log_sigmoid(x):
+    """log(sigmoid(x)), without overflow."""
+    x = floating(x)
+    return x.backend.unary("neg", softplus(x.backend.unary("neg", x)))
+
+
+def mish(x):
+    """x * tanh(softplus(x))."""
+    x = floating(x)
+    return x.backend.binary("mul", x, x.backend.unary("tanh", softplus(x)))
+
+
+def elu(x, alpha=1.0):
+    """x where it is >= 0, alpha * (exp(x) - 1) elsewhere."""
+    x = floating(x)
+    k = x.backend
+    zero = k.full((), 0, x.dtype)
+    low = k.binary("mul", k.unary("expm1", k.binary("minimum", x, zero)), k.full((), alpha, x.dtype))
+    return k.where(k.binary("lt", x, zero), low, x)
+
+
+def selu(x, alpha=1.6732632423543772, gamma=1.0507009873554805):
+    """gamma * elu(x, alpha)."""
+    x = elu(x, alpha)
+    return x.backend.binary("mul", x, x.backend.full((), gamma, x.dtype))
+
+
+def celu(x, alpha=1.0):
+    """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))."""
+    x = floating(x)
+    k = x.backend
+    zero, a = k.full((), 0, x.dtype), k.full((), alpha, x.dtype)
+    low = k.binary("mul", k.unary("expm1", k.binary("div", k.binary("minimum", x, zero), a)), a)
+    return k.binary("add", k.binary("maximum", x, zero), low)
+
+
+def thresholded_relu(x, alpha=1.0):
+    """x where it is > alpha, 0 elsewhere."""
+    x = floating(x)
+    k = x.backend
+    return k.where(k.binary("gt", x, k.full((), alpha, x.dtype)), x, k.full((), 0, x.dtype))
+
+
+def shrink(x, lambd=0.5, bias=0.0):
+    """x + bias below -lambd, x - bias above lambd, 0 between."""
+    x = numeric(x, "shrink")
+    k = x.backend
+    # The shift happens in float and is cut back to x's dtype, as ONNX has it for integers.
+    wide = floating(x)
+    low = k.binary("add", wide, k.full((), bias, wide.dtype))
+    high = k.binary("sub", wide, k.full((), bias, wide.dtype))
+    out = k.where(k.binary("gt", wide, k.full((), lambd, wide.dtype)), high, k.full((), 0, wide.dtype))
+    out = k.where(k.binary("lt", wide, k.full((), -lambd, wide.dtype)), low, out)
+    return out if out.dtype is x.dtype else k.cast(out, x.dtype)
+
+
+def hardtanh(x, min_value=-1.0, max_value=1.0):
+    """x held between min_value and max_value."""
+    from .arithmetic import clip
+
+    return clip(x, min_value, max_value)
+
+
+def softmax(x, axis=-1):
+    """exp(x) over its sum along axis; the largest element is subtracted first."""
+    x = floating(x)
+    axis = axis_of(axis, x.ndim)
+    k = x.backend
+    fast = operation(k, "softmax")
+    if fast:
+        return fast(x, axis)
+    e = k.unary("exp", k.binary("sub", x, k.reduce("max", x, (axis,), True)))
+    return k.binary("div", e, k.reduce("sum", e, (axis,), True))
+
+
+def softmin(x, axis=-1):
+    """softmax(-x)."""
+    x = floating(x)
+    return softmax(x.backend.unary("neg", x), axis)
+
+
+def quiet_softmax(x, axis=-1):
+    """exp(x) / (1 + its sum along axis): attention that may attend to nothing."""
+    x = floating(x)
+    axis = axis_of(axis, x.ndim)
+    k = x.backend
+    peak = k.binary("maximum", k.reduce("max", x, (axis,), True), k.full((), 0, x.dtype))
+    e = k.unary("exp", k.binary("sub", x, peak))
+    rest = k.unary("exp", k.unary("neg", peak))
+    return k.binary("div", e, k.binary("add", k.reduce("sum", e, (axis,), True), rest))
+
+
+def log_softmax(x, axis=-1):
+    """log(softmax(x)), without underflow."""
+    x = floating(x)
+    axis = axis_of(axis, x.ndim)
+    k = x.backend
+    fast = operation(k, "log_softmax")
+    if fast:
+        return fast(x, axis)
+    x = k.binary("sub", x, k.reduce("max", x, (axis,), True))
+    return k.binary("sub", x, k.unary("log", k.reduce("sum", k.unary("exp", x), (axis,), True)))
+
+
+def hardmax(x, axis=-1):
+    """1 at the first largest element along axis, 0 elsewhere."""
+    x = numeric(x, "hardmax")
+    axis = axis_of(axis, x.ndim)
+    k = x.backend
+    best = k.argreduce("max", x, axis, True)
+    along = [1] * x.ndim
+    along[axis] = x.shape[axis]
+    index = k.reshape(k.arange(0, 1, x.shape[axis], dtypes.int64), tuple(along))
+    return k.cast(k.binary("eq", index, best), x.dtype)
+
+
+def glu(x, axis=-1):
+    """The first half of x along axis times the sigmoid of the second."""
+    from ..movement.joining import split
+
+    a, b = split(floating(x), 2, axis)
+    return x.backend.binary("mul", a, sigmoid(b))
+
+
+def swiglu(gate, x, alpha=1.0):
+    """swish(gate, alpha) * x, for two tensors of one shape."""
+    gate = floating(gate)
+    return gate.backend.binary("mul", swish(gate, alpha), like(x, gate))

@@ -1,0 +1,218 @@
+"""Arithmetic on numbers: the array API's elementwise operators, and the few Burn and ONNX add to them."""
+
+from ... import dtypes
+from ...backend import operation
+from ...errors import DTypeError
+from ..operands import alias, astype, floating, is_scalar, like, numeric, tensor
+from ..promotion import paired, scalar
+
+
+def _binary(op, x1, x2):
+    a, b = paired(x1, x2)
+    if a.dtype.is_bool or a.dtype.kind == "string":
+        raise DTypeError("{} is not defined for {} and {}; convert with .astype()".format(op, a.dtype, b.dtype))
+    return a.backend.binary(op, a, b)
+
+
+def add(x1, x2):
+    """x1 + x2."""
+    return _binary("add", x1, x2)
+
+
+def subtract(x1, x2):
+    """x1 - x2."""
+    return _binary("sub", x1, x2)
+
+
+def multiply(x1, x2):
+    """x1 * x2."""
+    return _binary("mul", x1, x2)
+
+
+def divide(x1, x2):
+    """x1 / x2, true division: integers become float32 first (`trunc_divide` keeps them integers)."""
+    a, b = paired(x1, x2)
+    if not a.dtype.is_float:
+        a, b = floating(a), floating(b)
+    return a.backend.binary("div", a, b)
+
+
+def trunc_divide(x1, x2):
+    """x1 / x2 rounded toward zero, as C, Burn and ONNX divide integers; by zero gives 0 for integers."""
+    a, b = paired(x1, x2)
+    out = _binary("div", a, b)
+    return a.backend.unary("trunc", out) if a.dtype.is_float else out
+
+
+def floor_divide(x1, x2):
+    """x1 / x2 rounded toward minus infinity; by zero gives 0 for integers."""
+    return _binary("floor_divide", x1, x2)
+
+
+def remainder(x1, x2):
+    """x1 - x2 * floor(x1 / x2): takes the sign of x2; by zero gives 0 for integers, NaN for floats."""
+    return _binary("remainder", x1, x2)
+
+
+def fmod(x1, x2):
+    """x1 - x2 * trunc(x1 / x2): takes the sign of x1."""
+    return _binary("fmod", x1, x2)
+
+
+def pow(x1, x2):
+    """x1 to the power of x2."""
+    return _binary("pow", x1, x2)
+
+
+def atan2(x1, x2):
+    """The angle of the point (x2, x1), in [-pi, pi]."""
+    a, b = paired(x1, x2)
+    a, b = floating(a), floating(b)
+    return a.backend.binary("atan2", a, b)
+
+
+def maximum(x1, x2):
+    """The larger of each pair; NaN where either is NaN."""
+    return _binary("maximum", x1, x2)
+
+
+def minimum(x1, x2):
+    """The smaller of each pair; NaN where either is NaN."""
+    return _binary("minimum", x1, x2)
+
+
+def negative(x):
+    """-x."""
+    x = numeric(x, "negative")
+    return x.backend.unary("neg", x)
+
+
+def positive(x):
+    """x itself. Raises DTypeError for bool."""
+    return alias(numeric(x, "positive"))
+
+
+def abs(x):
+    """The magnitude of each element."""
+    x = numeric(x, "abs")
+    return x if x.dtype.kind == "uint" else x.backend.unary("abs", x)
+
+
+def sign(x):
+    """-1, 0 or 1 (NaN stays NaN)."""
+    x = numeric(x, "sign")
+    return x.backend.unary("sign", x)
+
+
+def square(x):
+    """x * x."""
+    x = numeric(x, "square")
+    return x.backend.binary("mul", x, x)
+
+
+def reciprocal(x):
+    """1 / x."""
+    x = floating(x)
+    return x.backend.binary("div", x.backend.full((), 1, x.dtype), x)
+
+
+def clip(x, min=None, max=None):
+    """x held between min and max (numbers, tensors or None); the dtype stays x's. NaN stays NaN."""
+    x = numeric(x, "clip")
+    if operation(x.backend, "clip") and (min is None or is_scalar(min)) and (max is None or is_scalar(max)):
+        return x.backend.clip(x, min, max)
+    if min is not None:
+        x = x.backend.binary("maximum", x, _bound(min, x))
+    if max is not None:
+        x = x.backend.binary("minimum", x, _bound(max, x))
+    return x
+
+
+def _bound(value, x):
+    if is_scalar(value):
+        if x.dtype.is_integer:
+            low = -(1 << (x.dtype.bits - 1)) if x.dtype.kind == "int" else 0
+            high = (1 << (x.dtype.bits - (x.dtype.kind == "int"))) - 1
+            value = low if value < low else high if value > high else value
+        return scalar(value, x.dtype, x.backend)
+    return like(value, x)
+
+
+def clamp_min(x, min):
+    """x, but at least min."""
+    return clip(x, min, None)
+
+
+def clamp_max(x, max):
+    """x, but at most max."""
+    return clip(x, None, max)
+
+
+def hypot(x1, x2):
+    """sqrt(x1² + x2²) without overflow on the way."""
+    a, b = paired(x1, x2)
+    a, b = abs(floating(a)), abs(floating(b))
+    k = a.backend
+    big, small = k.binary("maximum", a, b), k.binary("minimum", a, b)
+    zero, one = k.full((), 0, a.dtype), k.full((), 1, a.dtype)
+    ratio = k.binary("div", small, k.where(k.binary("eq", big, zero), one, big))
+    out = k.binary("mul", big, k.unary("sqrt", k.binary("add", one, k.binary("mul", ratio, ratio))))
+    infinite = k.binary("logical_or", k.unary("isinf", a), k.unary("isinf", b))
+    return k.where(infinite, k.full((), float("inf"), a.dtype), out)
+
+
+def logaddexp(x1, x2):
+    """log(exp(x1) + exp(x2)) without overflow."""
+    a, b = paired(x1, x2)
+    a, b = floating(a), floating(b)
+    k = a.backend
+    big = k.binary("maximum", a, b)
+    gap = k.unary("neg", k.unary("abs", k.binary("sub", a, b)))
+    out = k.binary("add", big, k.unary("log1p", k.unary("exp", gap)))
+    # Two equal infinities have no difference; their sum is the infinity itself (or NaN, which `big` is then too).
+    return k.where(k.binary("eq", a, b), k.binary("add", a, k.full((), 0.6931471805599453, a.dtype)), out)
+
+
+def copysign(x1, x2):
+    """x1 with the sign of x2 (of its zero too)."""
+    a, b = paired(x1, x2)
+    a, b = floating(a), floating(b)
+    k = a.backend
+    size = k.unary("abs", a)
+    return k.where(signbit(b), k.unary("neg", size), size)
+
+
+def signbit(x):
+    """Whether the sign bit is set: true for -0.0, and for NaN where its bit is kept."""
+    x = tensor(x)
+    k = x.backend
+    if not x.dtype.is_float:
+        return k.binary("lt", x, k.full((), 0, x.dtype))
+    fast = operation(k, "signbit")
+    if fast:
+        return fast(x)
+    # 1 / -0.0 is minus infinity; the sign of a NaN is only in its bits.
+    wide = astype(x, dtypes.float64) if x.dtype is dtypes.float64 else astype(x, dtypes.float32)
+    bits = k.bitcast(wide, dtypes.int64 if wide.dtype is dtypes.float64 else dtypes.int32)
+    return k.binary("lt", bits, k.full((), 0, bits.dtype))
+
+
+def nextafter(x1, x2):
+    """The next float after x1 in the direction of x2 (float32 and float64)."""
+    a, b = paired(x1, x2)
+    if a.dtype is not dtypes.float32 and a.dtype is not dtypes.float64:
+        raise DTypeError("nextafter is defined for float32 and float64, found {}".format(a.dtype))
+    k = a.backend
+    whole = dtypes.int64 if a.dtype is dtypes.float64 else dtypes.int32
+    zero, one = k.full((), 0, a.dtype), k.full((), 1, whole)
+    up = k.binary("lt", a, b)
+    bits = k.bitcast(a, whole)
+    # Away from zero the magnitude's bits grow by one; toward zero they shrink.
+    grows = k.binary("eq", up, k.binary("gt", a, zero))
+    moved = k.bitcast(k.where(grows, k.binary("add", bits, one), k.binary("sub", bits, one)), a.dtype)
+    least = k.bitcast(one, a.dtype)
+    from_zero = k.where(up, least, k.unary("neg", least))
+    out = k.where(k.binary("eq", a, zero), from_zero, moved)
+    nan = k.binary("logical_or", k.unary("isnan", a), k.unary("isnan", b))
+    out = k.where(k.binary("eq", a, b), b, out)
+    return k.where(nan, k.binary("add", a, b), out)

@@ -1,0 +1,187 @@
+"""Comparisons, logic, bits, and the choice between two tensors."""
+
+from ... import dtypes
+from ...errors import DTypeError
+from ...shapes import broadcast
+from ..operands import astype, integers, is_scalar, like, same_backend, tensor
+from ..promotion import paired
+
+
+def _compare(op, x1, x2):
+    a, b = paired(x1, x2)
+    return a.backend.binary(op, a, b)
+
+
+def equal(x1, x2):
+    """Elementwise x1 == x2 (bool). NaN equals nothing."""
+    return _compare("eq", x1, x2)
+
+
+def not_equal(x1, x2):
+    """Elementwise x1 != x2 (bool)."""
+    return _compare("ne", x1, x2)
+
+
+def less(x1, x2):
+    """Elementwise x1 < x2 (bool)."""
+    return _compare("lt", x1, x2)
+
+
+def less_equal(x1, x2):
+    """Elementwise x1 <= x2 (bool)."""
+    return _compare("le", x1, x2)
+
+
+def greater(x1, x2):
+    """Elementwise x1 > x2 (bool)."""
+    return _compare("gt", x1, x2)
+
+
+def greater_equal(x1, x2):
+    """Elementwise x1 >= x2 (bool)."""
+    return _compare("ge", x1, x2)
+
+
+def isnan(x):
+    """Whether each element is NaN."""
+    x = tensor(x)
+    return x.backend.unary("isnan", x) if x.dtype.is_float else x.backend.full(x.shape, False, dtypes.bool)
+
+
+def isinf(x):
+    """Whether each element is an infinity."""
+    x = tensor(x)
+    return x.backend.unary("isinf", x) if x.dtype.is_float else x.backend.full(x.shape, False, dtypes.bool)
+
+
+def isfinite(x):
+    """Whether each element is neither NaN nor an infinity."""
+    x = tensor(x)
+    if not x.dtype.is_float:
+        return x.backend.full(x.shape, True, dtypes.bool)
+    k = x.backend
+    return k.unary("logical_not", k.binary("logical_or", k.unary("isnan", x), k.unary("isinf", x)))
+
+
+def contains_nan(x):
+    """Whether any element is NaN, as a bool tensor without axes."""
+    x = isnan(x)
+    return x.backend.reduce("any", x, tuple(range(len(x.shape))), False)
+
+
+def _logic(op, x1, x2):
+    a, b = paired(x1, x2)
+    return a.backend.binary(op, a, b)
+
+
+def logical_and(x1, x2):
+    """Both true (not 0)."""
+    return _logic("logical_and", x1, x2)
+
+
+def logical_or(x1, x2):
+    """Either true (not 0)."""
+    return _logic("logical_or", x1, x2)
+
+
+def logical_xor(x1, x2):
+    """Exactly one true (not 0)."""
+    return _logic("logical_xor", x1, x2)
+
+
+def logical_not(x):
+    """True where x is False or 0."""
+    x = tensor(x)
+    return x.backend.unary("logical_not", x)
+
+
+def _bits(op, x1, x2, bools=True):
+    a, b = paired(x1, x2)
+    if not (a.dtype.is_integer or (bools and a.dtype.is_bool)):
+        raise DTypeError("{} takes integers, found {}".format(op, a.dtype))
+    if a.dtype.is_bool:
+        op = op.replace("bitwise", "logical")
+    return a.backend.binary(op, a, b)
+
+
+def bitwise_and(x1, x2):
+    """Bits set in both; for bools, logical and."""
+    return _bits("bitwise_and", x1, x2)
+
+
+def bitwise_or(x1, x2):
+    """Bits set in either; for bools, logical or."""
+    return _bits("bitwise_or", x1, x2)
+
+
+def bitwise_xor(x1, x2):
+    """Bits set in exactly one; for bools, logical exclusive or."""
+    return _bits("bitwise_xor", x1, x2)
+
+
+def bitwise_left_shift(x1, x2):
+    """x1 << x2 within x1's width."""
+    return _bits("shift_left", x1, x2, False)
+
+
+def bitwise_right_shift(x1, x2):
+    """x1 >> x2; arithmetic for signed dtypes."""
+    return _bits("shift_right", x1, x2, False)
+
+
+def bitwise_invert(x):
+    """Every bit flipped; for bools, logical not."""
+    x = integers(x, "bitwise_invert")
+    return x.backend.unary("logical_not" if x.dtype.is_bool else "bitwise_not", x)
+
+
+# What the operators &, |, ^ and ~ call.
+_and = bitwise_and
+_or = bitwise_or
+_xor = bitwise_xor
+_invert = bitwise_invert
+
+
+def where(condition, x1, x2):
+    """x1 where condition (bool; numbers count as true when not 0) holds, else x2; all three broadcast."""
+    condition = tensor(condition, getattr(x1, "backend", None) or getattr(x2, "backend", None))
+    if is_scalar(x1) and is_scalar(x2):
+        x1 = tensor(x1, condition.backend)
+    a, b = paired(x1, x2)
+    same_backend(condition, a)
+    broadcast(condition.shape, a.shape, b.shape)
+    return a.backend.where(astype(condition, dtypes.bool), a, b)
+
+
+def mask_where(x, mask, value):
+    """`value` (tensor) where mask holds, else x, in x's dtype."""
+    mask = tensor(mask, x.backend)
+    return x.backend.where(astype(mask, dtypes.bool), like(value, x), x)
+
+
+def mask_fill(x, mask, value):
+    """`value` (number) where mask holds, else x, in x's dtype."""
+    return mask_where(x, mask, value)
+
+
+def is_close(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Elementwise |x1 - x2| <= atol + rtol * |x2|; infinities are close to themselves only."""
+    a, b = paired(x1, x2)
+    k = a.backend
+    same = k.binary("eq", a, b)
+    if not a.dtype.is_float:
+        a, b = astype(a, dtypes.float64), astype(b, dtypes.float64)
+    gap = k.unary("abs", k.binary("sub", a, b))
+    size = k.unary("abs", b)
+    bound = k.binary("add", k.full((), atol, a.dtype), k.binary("mul", k.full((), rtol, a.dtype), size))
+    infinite = k.binary("logical_or", k.unary("isinf", a), k.unary("isinf", b))
+    near = k.where(infinite, same, k.binary("le", gap, bound))
+    if equal_nan:
+        near = k.binary("logical_or", near, k.binary("logical_and", k.unary("isnan", a), k.unary("isnan", b)))
+    return near
+
+
+def all_close(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Whether every pair `is_close`; a bool tensor without axes."""
+    near = is_close(x1, x2, rtol, atol, equal_nan)
+    return near.backend.reduce("all", near, tuple(range(len(near.shape))), False)

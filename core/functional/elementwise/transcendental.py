@@ -1,0 +1,132 @@
+"""Exponentials, logarithms, roots, trigonometry: functions of one float. Integers become float32 first."""
+
+from ..operands import floating
+
+
+def _unary(op, x):
+    x = floating(x)
+    return x.backend.unary(op, x)
+
+
+def sqrt(x):
+    """Square root; NaN below zero."""
+    return _unary("sqrt", x)
+
+
+def rsqrt(x):
+    """1 / sqrt(x)."""
+    x = floating(x)
+    return x.backend.binary("div", x.backend.full((), 1, x.dtype), x.backend.unary("sqrt", x))
+
+
+def exp(x):
+    """e to the power of x."""
+    return _unary("exp", x)
+
+
+def exp2(x):
+    """2 to the power of x."""
+    x = floating(x)
+    return x.backend.binary("pow", x.backend.full((), 2, x.dtype), x)
+
+
+def expm1(x):
+    """exp(x) - 1, exact for small x."""
+    return _unary("expm1", x)
+
+
+def log(x):
+    """Natural logarithm; -inf at 0, NaN below."""
+    return _unary("log", x)
+
+
+def log1p(x):
+    """log(1 + x), exact for small x."""
+    return _unary("log1p", x)
+
+
+def _log(x, base):
+    # Divided rather than multiplied by the inverse: exact powers of the base then give whole numbers more often.
+    x = floating(x)
+    return x.backend.binary("div", x.backend.unary("log", x), x.backend.full((), base, x.dtype))
+
+
+def log2(x):
+    """Logarithm to base 2."""
+    return _log(x, 0.6931471805599453)
+
+
+def log10(x):
+    """Logarithm to base 10."""
+    return _log(x, 2.302585092994046)
+
+
+def erf(x):
+    """The error function."""
+    return _unary("erf", x)
+
+
+def erfc(x):
+    """1 - erf(x)."""
+    x = floating(x)
+    return x.backend.binary("sub", x.backend.full((), 1, x.dtype), x.backend.unary("erf", x))
+
+
+def sin(x):
+    """Sine of an angle in radians."""
+    return _unary("sin", x)
+
+
+def cos(x):
+    """Cosine of an angle in radians."""
+    return _unary("cos", x)
+
+
+def tan(x):
+    """Tangent of an angle in radians."""
+    return _unary("tan", x)
+
+
+def asin(x):
+    """Inverse sine; NaN outside [-1, 1]."""
+    return _unary("asin", x)
+
+
+def acos(x):
+    """Inverse cosine; NaN outside [-1, 1]."""
+    return _unary("acos", x)
+
+
+def atan(x):
+    """Inverse tangent."""
+    return _unary("atan", x)
+
+
+def sinh(x):
+    """Hyperbolic sine."""
+    return _unary("sinh", x)
+
+
+def cosh(x):
+    """Hyperbolic cosine."""
+    return _unary("cosh", x)
+
+
+def tanh(x):
+    """Hyperbolic tangent."""
+    return _unary("tanh", x)
+
+
+def asinh(x):
+    """Inverse hyperbolic sine."""
+    return _unary("asinh", x)
+
+
+def acosh(x):
+    """Inverse hyperbolic cosine; NaN below 1."""
+    return _unary("acosh", x)
+
+
+def atanh(x):
+    """Inverse hyperbolic tangent; NaN outside [-1, 1]."""
+    return _unary("atanh", x)

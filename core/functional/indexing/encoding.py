@@ -1,0 +1,90 @@
+"""Indices to vectors and back, and other rearrangements that values decide."""
+
+from ... import dtypes
+from ...errors import ShapeError
+from ...shapes import axis_of
+from ..movement.rearranging import flip, narrow, reshape
+from ..operands import astype, like, tensor
+from .selection import take
+
+
+def one_hot(x, num_classes, axis=-1, off_value=0, on_value=1, *, dtype=None):
+    """A new axis of num_classes elements: on_value where it equals x (negative indices from the end), else off_value.
+
+    Indices outside give off_value everywhere. The dtype is x's unless given.
+    """
+    x = tensor(x)
+    k = x.backend
+    if num_classes < 0:
+        raise ShapeError("one_hot: a number of classes is not negative, found {}".format(num_classes))
+    index = astype(x, dtypes.int64)
+    index = k.where(
+        k.binary("lt", index, k.full((), 0, index.dtype)),
+        k.binary("add", index, k.full((), num_classes, index.dtype)),
+        index,
+    )
+    axis = axis_of(axis, x.ndim + 1)
+    along = [1] * (x.ndim + 1)
+    along[axis] = num_classes
+    classes = k.reshape(k.arange(0, 1, num_classes, dtypes.int64), tuple(along))
+    hit = k.binary("eq", reshape(index, x.shape[:axis] + (1,) + x.shape[axis:]), classes)
+    dtype = x.dtype if dtype is None else dtypes.dtype(dtype)
+    zero = k.full((), 0, dtype)
+    return k.where(hit, like(on_value, zero), like(off_value, zero))
+
+
+def embedding(indices, weight):
+    """Rows of weight (n, d) at integer indices of any shape: (*indices.shape, d)."""
+    return take(weight, indices, 0)
+
+
+def cumsum(x, axis=-1, *, exclusive=False, reverse=False):
+    """Running sums along axis in x's dtype; exclusive: without the element itself, reverse: from the end."""
+    x = tensor(x)
+    axis = axis_of(axis, x.ndim)
+    if reverse:
+        x = flip(x, axis)
+    k = x.backend
+    out = k.cumulative("sum", x, axis)
+    if exclusive:
+        first = tuple([1 if i == axis else x.shape[i] for i in range(x.ndim)])
+        out = k.concat((k.full(first, 0, x.dtype), narrow(out, axis, 0, max(0, x.shape[axis] - 1))), axis)
+        out = narrow(out, axis, 0, x.shape[axis])
+    return flip(out, axis) if reverse else out
+
+
+def eye_like(x, k=0, *, dtype=None):
+    """Ones on diagonal k, zeros elsewhere, with x's shape (2-D), and its dtype unless given."""
+    from ..creation.fills import eye
+
+    x = tensor(x)
+    if x.ndim != 2:
+        raise ShapeError("eye_like wants 2 axes, found shape {}".format(x.shape))
+    return eye(x.shape[0], x.shape[1], k=k, dtype=dtype or x.dtype, backend=x.backend)
+
+
+def compress(x, condition, axis=None):
+    """The slices of x along axis (elements, for None) where the 1-D `condition` holds; it may be shorter."""
+    x = tensor(x)
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    picked = x.backend.nonzero(astype(tensor(condition, x.backend), dtypes.bool))
+    return take(x, reshape(picked, (picked.size,)), axis)
+
+
+def reverse_sequence(x, lengths, batch_axis=1, time_axis=0):
+    """The first lengths[b] steps of each batch entry in reverse order, the rest as they are."""
+    x = tensor(x)
+    k = x.backend
+    batch_axis, time_axis = axis_of(batch_axis, x.ndim), axis_of(time_axis, x.ndim)
+
+    def along(axis, values):
+        shape = [1] * x.ndim
+        shape[axis] = x.shape[axis]
+        return k.reshape(values, tuple(shape))
+
+    lengths = along(batch_axis, astype(tensor(lengths, k), dtypes.int64))
+    step = along(time_axis, k.arange(0, 1, x.shape[time_axis], dtypes.int64))
+    turned = k.binary("sub", k.binary("sub", lengths, step), k.full((), 1, dtypes.int64))
+    index = k.where(k.binary("lt", step, lengths), turned, step)
+    return k.gather(x, k.expand(index, x.shape), time_axis)

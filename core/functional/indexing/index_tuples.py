@@ -1,0 +1,104 @@
+"""Indexing by tuples: the last axis of `indices` holds one index per leading axis of x (ONNX GatherND, ScatterND)."""
+
+from ... import dtypes
+from ...backend import operation
+from ...errors import ShapeError
+from ...shapes import size
+from ..movement.rearranging import broadcast_to, reshape
+from ..operands import astype, integers, like, tensor
+
+
+def _flat_index(indices, lengths):
+    """(…, depth) -> (…,): the index into the `depth` axes of `lengths`, merged into one. Negative ones count from
+    the end."""
+    k = indices.backend
+    total = None
+    shape = indices.shape[:-1]
+    for i in range(len(lengths)):
+        starts, sizes = (0,) * len(shape) + (i,), shape + (1,)
+        at = reshape(k.slice(indices, starts, sizes, (1,) * indices.ndim), shape)
+        n = k.full((), lengths[i], at.dtype)
+        at = k.where(k.binary("lt", at, k.full((), 0, at.dtype)), k.binary("add", at, n), at)
+        total = at if total is None else k.binary("add", k.binary("mul", total, n), at)
+    return k.full(shape, 0, dtypes.int64) if total is None else total
+
+
+def _checked(what, x, indices, batch_dims=0):
+    indices = integers(tensor(indices, x.backend), what + ": indices")
+    if indices.dtype.bits < 32:
+        indices = astype(indices, dtypes.int64)
+    depth = indices.shape[-1] if indices.ndim else 0
+    if not indices.ndim or depth > x.ndim - batch_dims or x.shape[:batch_dims] != indices.shape[:batch_dims]:
+        raise ShapeError(
+            "{}: indices {} do not fit {} with {} batch axes; the last axis holds at most one index per axis".format(
+                what, indices.shape, x.shape, batch_dims
+            )
+        )
+    return indices, depth
+
+
+def gather_nd(x, indices, batch_dims=0):
+    """Slices of x at tuples of indices: indices (*batch, …, depth) -> (*batch, …, *x.shape[batch_dims + depth:])."""
+    x = tensor(x)
+    k = x.backend
+    indices, depth = _checked("gather_nd", x, indices, batch_dims)
+    lead, rest = x.shape[:batch_dims], x.shape[batch_dims + depth :]
+    lengths = x.shape[batch_dims : batch_dims + depth]
+    at = _flat_index(indices, lengths)
+    inner = at.shape[batch_dims:]
+    batch, count = size(lead), size(lengths)
+    if batch_dims:
+        # The batch becomes one more leading index.
+        first = k.arange(0, count, batch, at.dtype)
+        at = k.binary("add", reshape(at, (batch, size(inner))), k.reshape(first, (batch, 1)))
+    out = k.take(reshape(x, (batch * count,) + rest), reshape(at, (batch * size(inner),)), 0)
+    return reshape(out, lead + inner + rest)
+
+
+def scatter_nd(x, indices, updates, reduction="none"):
+    """x with `updates` (*indices.shape[:-1], *x.shape[depth:]) put at tuples of indices (…, depth).
+
+    reduction: "none" (assigned, the last of equal indices wins), "add", "mul", "max" or "min".
+    """
+    x = tensor(x)
+    k = x.backend
+    indices, depth = _checked("scatter_nd", x, indices)
+    updates = like(updates, x)
+    rest = x.shape[depth:]
+    if updates.shape != indices.shape[:-1] + rest:
+        raise ShapeError(
+            "scatter_nd: updates {} do not fit indices {} into {}".format(updates.shape, indices.shape, x.shape)
+        )
+    rows, width, count = size(x.shape[:depth]), size(rest), size(indices.shape[:-1])
+    at = reshape(_flat_index(indices, x.shape[:depth]), (count, 1))
+    out = k.scatter(
+        reshape(x, (rows, width)), broadcast_to(at, (count, width)), reshape(updates, (count, width)), 0, reduction
+    )
+    return reshape(out, x.shape)
+
+
+def tensor_scatter(past, update, write_indices=None, axis=-2, mode="linear"):
+    """past with update[b] written along axis from position write_indices[b] on (0 by default): a cache's update.
+
+    past (batch, …, length, …), update of the same shape but shorter along axis; mode "circular" goes on at the front
+    when the end is reached (ONNX TensorScatter). Raises ShapeError where they do not fit.
+    """
+    past = tensor(past)
+    k = past.backend
+    update = like(update, past)
+    axis = axis + past.ndim if axis < 0 else axis
+    fits = past.ndim == update.ndim and 0 < axis < past.ndim and update.shape[axis] <= past.shape[axis]
+    if not fits or past.shape[:axis] + past.shape[axis + 1 :] != update.shape[:axis] + update.shape[axis + 1 :]:
+        raise ShapeError("tensor_scatter: {} cannot be written into {} along {}".format(update.shape, past.shape, axis))
+    fast = operation(k, "tensor_scatter")
+    if fast:
+        return fast(past, update, write_indices, axis, mode)
+    batch, steps = past.shape[0], update.shape[axis]
+    at = k.reshape(k.arange(0, 1, steps, dtypes.int64), (1, steps))
+    if write_indices is not None:
+        at = k.binary("add", at, reshape(astype(tensor(write_indices, k), dtypes.int64), (batch, 1)))
+    if mode == "circular":
+        at = k.binary("remainder", at, k.full((), past.shape[axis], dtypes.int64))
+    shape = [1] * past.ndim
+    shape[0], shape[axis] = at.shape
+    return k.scatter(past, broadcast_to(reshape(at, shape), update.shape), update, axis, "none")

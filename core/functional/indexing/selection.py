@@ -1,0 +1,364 @@
+"""x[key], x[key] = value, and the functions that pick or place elements by index.
+
+Keys follow NumPy: ints, slices, ..., None (a new axis), bool tensors, and integer tensors or lists, which broadcast
+together and stand at the place of the first where they are neighbours, in front otherwise.
+"""
+
+from ... import dtypes
+from ...errors import DTypeError, IndexingError, ShapeError
+from ...shapes import axis_of, broadcast, size
+from ...tensor import Tensor
+from ..movement.rearranging import broadcast_to, moveaxis, permute_dims, reshape
+from ..operands import alias, astype, like, tensor
+
+
+class _Span:
+    """A slice where `slice` cannot be called (MicroPython)."""
+
+    def __init__(self, start=None, stop=None, step=None):
+        self.start = start
+        self.stop = stop
+        self.step = step
+
+    def __getitem__(self, key):
+        return key
+
+
+_SLICES = (type(_Span()[0:1]), _Span)
+
+
+def _slice_positions(key, n):
+    """(start, count, step) of a slice on an axis of length n."""
+    step = 1 if key.step is None else key.step.__index__() if not isinstance(key.step, int) else key.step
+    if not step:
+        raise IndexingError("the step of a slice must not be 0")
+    start, stop = key.start, key.stop
+    if start is None:
+        start = 0 if step > 0 else n - 1
+    else:
+        start = int(start)
+        start = max(start + n, 0 if step > 0 else -1) if start < 0 else min(start, n if step > 0 else n - 1)
+    if stop is None:
+        stop = n if step > 0 else -1
+    else:
+        stop = int(stop)
+        stop = max(stop + n, 0 if step > 0 else -1) if stop < 0 else min(stop, n if step > 0 else n - 1)
+    count = (stop - start + step - (1 if step > 0 else -1)) // step
+    return (start, count, step) if count > 0 else (0, 0, 1)
+
+
+def _parts(x, key):
+    """The key as a list with one entry per axis it speaks of, `...` filled in."""
+    key = list(key) if isinstance(key, tuple) else [key]
+    out, used, dots = [], 0, None
+    for k in key:
+        if isinstance(k, (list, tuple)) or (
+            not isinstance(k, (bool, int, Tensor)) and hasattr(k, "__array_interface__")
+        ):
+            k = tensor(k if len(k) else [], x.backend)
+            if not k.size:
+                k = astype(k, dtypes.int64) if not k.dtype.is_bool else k
+        if isinstance(k, Tensor):
+            if k.dtype.is_bool:
+                if k.ndim == 0:
+                    raise IndexingError("a bool index without axes is not supported; use where or an if")
+                used += k.ndim
+            elif k.dtype.is_integer:
+                used += 1
+                if k.ndim == 0:
+                    k = int(k.item())
+            else:
+                raise IndexingError("an index is integer or bool, found {}".format(k.dtype))
+        elif k is Ellipsis:
+            if dots is not None:
+                raise IndexingError("an index can hold ... once")
+            dots = len(out)
+        elif isinstance(k, bool):
+            raise IndexingError("a Python bool is no index; use where or an if")
+        elif k is not None:
+            used += 1
+            if not isinstance(k, (int,) + _SLICES):
+                try:
+                    k = k.__index__()
+                except AttributeError:
+                    raise IndexingError("cannot index with {!r}".format(k))
+        out.append(k)
+    if used > x.ndim:
+        raise IndexingError("{} indices for {} axes of shape {}".format(used, x.ndim, x.shape))
+    rest = [_Span()] * (x.ndim - used)
+    if dots is None:
+        return out + rest
+    return out[:dots] + rest + out[dots + 1 :]
+
+
+def _basic(x, parts):
+    """Apply ints, slices and None. (x, [(axis of the result, advanced index)…], whether the advanced are neighbours)"""
+    starts, sizes, steps, shape, advanced = [], [], [], [], []
+    gap, apart, axis = False, False, 0
+    has_arrays = False
+    for k in parts:
+        has_arrays = has_arrays or isinstance(k, Tensor)
+    for k in parts:
+        if k is None:
+            shape.append(1)
+            gap = gap or bool(advanced)
+            continue
+        if isinstance(k, Tensor):
+            apart = apart or gap
+            for i in range(k.ndim if k.dtype.is_bool else 1):
+                n = x.shape[axis]
+                if k.dtype.is_bool and k.shape[i] != n:
+                    raise IndexingError("bool index of shape {} on axis {} of {}".format(k.shape, axis, x.shape))
+                if i == 0:
+                    advanced.append((len(shape), k))
+                starts.append(0)
+                sizes.append(n)
+                steps.append(1)
+                shape.append(n)
+                axis += 1
+            continue
+        n = x.shape[axis]
+        if isinstance(k, int):
+            if not -n <= k < n:
+                raise IndexingError("index {} is outside axis {} of length {}".format(k, axis, n))
+            if has_arrays:
+                # Beside arrays an int is an array of one index (it takes part in their place).
+                apart = apart or gap
+                advanced.append((len(shape), k))
+                shape.append(1)
+            starts.append(k % n)
+            sizes.append(1)
+            steps.append(1)
+        else:
+            start, count, step = _slice_positions(k, n)
+            starts.append(start)
+            sizes.append(count)
+            steps.append(step)
+            shape.append(count)
+            gap = gap or bool(advanced)
+        axis += 1
+    if tuple(sizes) != x.shape or steps.count(1) != len(steps):
+        x = x.backend.slice(x, tuple(starts), tuple(sizes), tuple(steps))
+    shape = tuple(shape)
+    return x if shape == x.shape else x.backend.reshape(x, shape), advanced, apart
+
+
+def _index_arrays(x, advanced):
+    """Broadcast integer indices, one per axis: ([axes], [int64 tensors], their shape)."""
+    k = x.backend
+    axes, arrays = [], []
+    for axis, index in advanced:
+        if isinstance(index, int):
+            axes.append(axis)
+            arrays.append(k.full((), 0, dtypes.int64))
+        elif index.dtype.is_bool:
+            found = k.nonzero(index)
+            for i in range(index.ndim):
+                axes.append(axis + i)
+                arrays.append(reshape(k.slice(found, (i, 0), (1, found.shape[1]), (1, 1)), (found.shape[1],)))
+        else:
+            axes.append(axis)
+            arrays.append(astype(index, dtypes.int64))
+    try:
+        shape = broadcast(*[a.shape for a in arrays])
+    except ShapeError as error:
+        raise IndexingError("index arrays: {}".format(error))
+    return axes, arrays, shape
+
+
+def _linear(x, axes, arrays, shape):
+    """One int64 index of `shape` into the merged `axes` of x; negative indices are turned, bounds are checked."""
+    k = x.backend
+    total = None
+    for axis, index in zip(axes, arrays):
+        n = x.shape[axis]
+        _check_bounds(index, n, axis)
+        if len(axes) == 1:
+            return broadcast_to(index, shape)
+        turned = k.where(k.binary("lt", index, k.full((), 0, index.dtype)),
+                         k.binary("add", index, k.full((), n, index.dtype)), index)  # fmt: skip
+        total = turned if total is None else k.binary("add", k.binary("mul", total, k.full((), n, index.dtype)), turned)
+    return broadcast_to(total, shape)
+
+
+def _check_bounds(index, n, axis):
+    if index.size and getattr(index.backend, "checks_indices", True):
+        low = index.backend.reduce("min", index, tuple(range(index.ndim)), False).item()
+        high = index.backend.reduce("max", index, tuple(range(index.ndim)), False).item()
+        if low < -n or high >= n:
+            raise IndexingError("index {} is outside axis {} of length {}".format(low if low < -n else high, axis, n))
+
+
+def getitem(x, key):
+    """x[key]; a view where the key holds only ints, slices, None and `...`."""
+    if isinstance(key, int) and not isinstance(key, bool) and x.shape:  # the commonest, made short
+        n = x.shape[0]
+        if not -n <= key < n:
+            raise IndexingError("index {} is outside axis 0 of length {}".format(key, n))
+        rest = x.shape[1:]
+        k = x.backend
+        lead = k.slice(x, (key % n,) + (0,) * len(rest), (1,) + rest, (1,) * x.ndim)
+        return k.reshape(lead, rest)
+    whole = x
+    x, advanced, apart = _basic(x, _parts(x, key))
+    if not advanced:
+        return alias(x) if x is whole else x
+    axes, arrays, shape = _index_arrays(x, advanced)
+    k = x.backend
+    # The indexed axes move to the front and merge into one, from which `take` picks.
+    order = axes + [i for i in range(x.ndim) if i not in axes]
+    index = _linear(x, axes, arrays, shape)
+    rest = tuple([x.shape[i] for i in range(x.ndim) if i not in axes])
+    merged = size([x.shape[i] for i in axes])
+    out = k.take(reshape(permute_dims(x, order), (merged,) + rest), index, 0)
+    if not apart and axes[0]:
+        out = moveaxis(out, tuple(range(len(shape))), tuple(range(axes[0], axes[0] + len(shape))))
+    return out
+
+
+def setitem(x, key, value):
+    """x[key] = value: rebinds x's data (views taken earlier keep the old values)."""
+    x.data = assigned(x, key, value).data
+
+
+def assigned(x, key, value):
+    """A tensor equal to x but for x[key], which is `value` (number or tensor, broadcast to x[key])."""
+    k = x.backend
+    flat = k.reshape(k.arange(0, 1, x.size, dtypes.int64), x.shape)
+    where = getitem(flat, key)
+    value = like(value, x)
+    lead = value.ndim - where.ndim
+    if lead > 0 and value.shape[:lead] == (1,) * lead:
+        value = reshape(value, value.shape[lead:])
+    try:
+        value = broadcast_to(value, where.shape)
+    except ShapeError:
+        raise ShapeError("cannot assign shape {} to a selection of shape {}".format(value.shape, where.shape))
+    out = k.scatter(reshape(x, (x.size,)), reshape(where, (where.size,)), reshape(value, (where.size,)), 0, "none")
+    return reshape(out, x.shape)
+
+
+def slice(x, ranges):
+    """x limited along its leading axes: each range is (start, stop), (start, stop, step) or a slice."""
+    return getitem(x, _key(ranges))
+
+
+def slice_assign(x, ranges, values):
+    """A tensor equal to x but for the part that `slice(x, ranges)` gives, which is `values`."""
+    return assigned(x, _key(ranges), values)
+
+
+def _key(ranges):
+    return tuple([_Span(*r) if isinstance(r, (tuple, list)) else r for r in ranges])
+
+
+def take(x, indices, axis=None):
+    """Slices of x at `indices` (any shape) along axis (None: the only one). Negative indices count from the end."""
+    x = tensor(x)
+    if axis is None:
+        if x.ndim != 1:
+            raise ShapeError("axis must be given for a tensor of {} axes".format(x.ndim))
+        axis = 0
+    axis = axis_of(axis, x.ndim)
+    indices = _integers(indices, x)
+    _check_bounds(indices, x.shape[axis], axis)
+    return x.backend.take(x, indices, axis)
+
+
+def select(x, axis, indices):
+    """`take` in Burn's order of arguments."""
+    return take(x, indices, axis)
+
+
+def _integers(indices, x):
+    indices = tensor(indices, x.backend)
+    if not indices.dtype.is_integer:
+        if indices.size:
+            raise DTypeError("indices are integers, found {}".format(indices.dtype))
+        indices = astype(indices, dtypes.int64)
+    return indices
+
+
+def take_along_axis(x, indices, axis=-1):
+    """out[i][j] = x[i][indices[i][j]] for the last axis: one index per element; the other axes broadcast."""
+    x = tensor(x)
+    axis = axis_of(axis, x.ndim)
+    indices = _integers(indices, x)
+    if indices.ndim != x.ndim:
+        raise ShapeError("take_along_axis wants indices of {} axes, found shape {}".format(x.ndim, indices.shape))
+    lead = broadcast(
+        x.shape[:axis] + (1,) + x.shape[axis + 1 :], indices.shape[:axis] + (1,) + indices.shape[axis + 1 :]
+    )
+    x = broadcast_to(x, lead[:axis] + x.shape[axis : axis + 1] + lead[axis + 1 :])
+    indices = broadcast_to(indices, lead[:axis] + indices.shape[axis : axis + 1] + lead[axis + 1 :])
+    _check_bounds(indices, x.shape[axis], axis)
+    return x.backend.gather(x, indices, axis)
+
+
+def gather(x, axis, indices):
+    """out[i][j][k] = x[indices[i][j][k]][j][k] for axis 0 (Burn, PyTorch, ONNX GatherElements)."""
+    x = tensor(x)
+    axis = axis_of(axis, x.ndim)
+    indices = _integers(indices, x)
+    _check_elements(x, indices, axis)
+    return x.backend.gather(_cut(x, indices, axis), indices, axis)
+
+
+def _cut(x, indices, axis):
+    """x limited to the extent of `indices` on every axis but `axis`."""
+    shape = tuple([x.shape[i] if i == axis else indices.shape[i] for i in range(x.ndim)])
+    return x if shape == x.shape else x.backend.slice(x, (0,) * x.ndim, shape, (1,) * x.ndim)
+
+
+def _check_elements(x, indices, axis):
+    if indices.ndim != x.ndim:
+        raise ShapeError("indices of shape {} do not have the {} axes of {}".format(indices.shape, x.ndim, x.shape))
+    for i in range(x.ndim):
+        if i != axis and indices.shape[i] > x.shape[i]:
+            raise ShapeError("indices of shape {} reach beyond axis {} of {}".format(indices.shape, i, x.shape))
+    _check_bounds(indices, x.shape[axis], axis)
+
+
+def scatter(x, axis, indices, values, reduction="add"):
+    """x with values[i][j] joined to x[indices[i][j]][j] for axis 0 by "add", "none" (assign), "mul", "max" or "min"."""
+    x = tensor(x)
+    axis = axis_of(axis, x.ndim)
+    indices = _integers(indices, x)
+    values = like(values, x)
+    _check_elements(x, indices, axis)
+    if values.shape != indices.shape:
+        if values.ndim:
+            raise ShapeError("values of shape {} for indices of shape {}".format(values.shape, indices.shape))
+        values = broadcast_to(values, indices.shape)
+    return x.backend.scatter(x, indices, values, axis, reduction)
+
+
+def select_assign(x, axis, indices, values):
+    """x with values[i] added to the slice indices[i] along axis (1-D indices), as Burn's select_assign."""
+    x = tensor(x)
+    axis = axis_of(axis, x.ndim)
+    indices = _integers(indices, x)
+    along = [1] * x.ndim
+    along[axis] = indices.size
+    shape = x.shape[:axis] + (indices.size,) + x.shape[axis + 1 :]
+    return scatter(x, axis, broadcast_to(reshape(indices, along), shape), broadcast_to(like(values, x), shape), "add")
+
+
+def nonzero(x):
+    """A tuple of int64 tensors, one per axis: the indices of the elements that are not 0, in row-major order."""
+    x = tensor(x)
+    if not x.ndim:
+        raise ShapeError("nonzero wants at least one axis")
+    k = x.backend
+    found = k.nonzero(x)
+    n = found.shape[1]
+    return tuple([k.reshape(k.slice(found, (i, 0), (1, n), (1, 1)), (n,)) for i in range(x.ndim)])
+
+
+def argwhere(x):
+    """int64 (count, rank): the index of each element that is not 0."""
+    x = tensor(x)
+    if not x.ndim:
+        n = 1 if x.item() else 0
+        return x.backend.full((n, 0), 0, dtypes.int64)
+    return permute_dims(x.backend.nonzero(x), (1, 0))

@@ -1,0 +1,1 @@
+"""Products of matrices, dense layers, determinants, einsum."""

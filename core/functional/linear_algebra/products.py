@@ -1,0 +1,102 @@
+"""Products of matrices and vectors."""
+
+from ...errors import ShapeError
+from ...shapes import axis_of, broadcast
+from ..movement.rearranging import moveaxis, permute_dims, reshape
+from ..operands import astype, floating, like
+from ..promotion import together
+
+
+def matmul(x1, x2):
+    """Matrix product (…, m, k) @ (…, k, n) -> (…, m, n); leading axes broadcast, 1-D operands count as a row or
+    column that then vanishes. Raises ShapeError where the inner sizes differ."""
+    a, b = together(x1, x2)
+    if not a.ndim or not b.ndim:
+        raise ShapeError("matmul wants at least one axis, found shapes {} and {}".format(a.shape, b.shape))
+    row, column = a.ndim == 1, b.ndim == 1
+    if row:
+        a = reshape(a, (1,) + a.shape)
+    if column:
+        b = reshape(b, b.shape + (1,))
+    if a.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            "matmul of {} and {}: {} columns meet {} rows".format(x1.shape, x2.shape, a.shape[-1], b.shape[-2])
+        )
+    broadcast(a.shape[:-2], b.shape[:-2])
+    out = a.backend.matmul(a, b)
+    if row or column:
+        shape = out.shape[:-2] + (() if row else out.shape[-2:-1]) + (() if column else out.shape[-1:])
+        out = reshape(out, shape)
+    return out
+
+
+def tensordot(x1, x2, axes=2):
+    """Products summed over the last `axes` axes of x1 and the first of x2, or over two given lists of axes."""
+    a, b = together(x1, x2)
+    if isinstance(axes, int):
+        first, second = list(range(a.ndim - axes, a.ndim)), list(range(axes))
+    else:
+        first = [axis_of(i, a.ndim) for i in axes[0]]
+        second = [axis_of(i, b.ndim) for i in axes[1]]
+    if [a.shape[i] for i in first] != [b.shape[i] for i in second]:
+        raise ShapeError("tensordot: axes {} of {} and {} of {} differ".format(first, a.shape, second, b.shape))
+    keep_a = [i for i in range(a.ndim) if i not in first]
+    keep_b = [i for i in range(b.ndim) if i not in second]
+    inner = 1
+    for i in first:
+        inner *= a.shape[i]
+    shape = tuple([a.shape[i] for i in keep_a]) + tuple([b.shape[i] for i in keep_b])
+    rows = 1
+    for i in keep_a:
+        rows *= a.shape[i]
+    columns = 1
+    for i in keep_b:
+        columns *= b.shape[i]
+    a = reshape(permute_dims(a, keep_a + first), (rows, inner))
+    b = reshape(permute_dims(b, second + keep_b), (inner, columns))
+    return reshape(a.backend.matmul(a, b), shape)
+
+
+def vecdot(x1, x2, *, axis=-1):
+    """Products summed along axis (negative, counted in each operand), the other axes broadcasting."""
+    a, b = together(x1, x2)
+    if axis >= 0:
+        raise ShapeError("vecdot wants a negative axis, which both operands have; found {}".format(axis))
+    a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
+    if a.shape[-1] != b.shape[-1]:
+        raise ShapeError("vecdot: shapes {} and {} differ along axis {}".format(x1.shape, x2.shape, axis))
+    a, b = reshape(a, a.shape[:-1] + (1, a.shape[-1])), reshape(b, b.shape + (1,))
+    out = matmul(a, b)
+    return reshape(out, out.shape[:-2])
+
+
+def dot(x1, x2):
+    """The sum of products of two 1-D tensors."""
+    a, b = together(x1, x2)
+    return vecdot(a, b)
+
+
+def outer(x1, x2):
+    """Every element of x1 times every element of x2: (m,), (n,) -> (m, n)."""
+    a, b = together(x1, x2)
+    return a.backend.binary("mul", reshape(a, (a.size, 1)), reshape(b, (1, b.size)))
+
+
+def gemm(a, b, c=None, alpha=1.0, beta=1.0, trans_a=False, trans_b=False):
+    """alpha * a' @ b' + beta * c, a' and b' transposed where asked (ONNX Gemm)."""
+    a, b = together(a, b)
+    k = a.backend
+    out = matmul(permute_dims(a, (1, 0)) if trans_a else a, permute_dims(b, (1, 0)) if trans_b else b)
+    if alpha != 1.0:
+        out = _scaled(out, alpha)
+    if c is not None:
+        c = like(c, out)
+        out = k.binary("add", out, c if beta == 1.0 else _scaled(c, beta))
+    return out
+
+
+def _scaled(x, factor):
+    k = x.backend
+    if x.dtype.is_integer:
+        return astype(k.binary("mul", floating(x), k.full((), factor, floating(x).dtype)), x.dtype)
+    return k.binary("mul", x, k.full((), factor, x.dtype))

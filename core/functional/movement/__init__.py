@@ -1,0 +1,1 @@
+"""Rearranging elements without computing: shapes, axes, joining, splitting."""

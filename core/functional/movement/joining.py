@@ -1,0 +1,76 @@
+"""Joining tensors, and taking them apart again."""
+
+from ... import dtypes
+from ...errors import ShapeError
+from ...shapes import axis_of
+from ..operands import astype, tensor
+from ..promotion import all_together
+from .rearranging import expand_dims, narrow, reshape
+
+
+def _some(arrays, name):
+    arrays = list(arrays)
+    if not arrays:
+        raise ShapeError("{} wants at least one tensor, found none".format(name))
+    return all_together(arrays)
+
+
+def concat(arrays, axis=0, *, dtype=None):
+    """Tensors joined along axis (None: flattened first); all other sizes must agree. Dtypes are promoted."""
+    arrays = _some(arrays, "concat")
+    if axis is None:
+        arrays, axis = [reshape(a, (a.size,)) for a in arrays], 0
+    first = arrays[0]
+    axis = axis_of(axis, first.ndim)
+    for a in arrays:
+        if a.shape[:axis] != first.shape[:axis] or a.shape[axis + 1 :] != first.shape[axis + 1 :]:
+            raise ShapeError("shapes {} and {} do not join along axis {}".format(first.shape, a.shape, axis))
+    if dtype is not None:
+        arrays = [astype(a, dtypes.dtype(dtype)) for a in arrays]
+    return arrays[0] if len(arrays) == 1 else first.backend.concat(arrays, axis)
+
+
+cat = concat
+
+
+def stack(arrays, axis=0):
+    """Tensors of one shape along a new axis."""
+    arrays = _some(arrays, "stack")
+    for a in arrays:
+        if a.shape != arrays[0].shape:
+            raise ShapeError("stack wants equal shapes, found {} and {}".format(arrays[0].shape, a.shape))
+    axis = axis_of(axis, arrays[0].ndim + 1)
+    return arrays[0].backend.concat([expand_dims(a, axis) for a in arrays], axis)
+
+
+def unstack(x, axis=0):
+    """A tuple of the slices along axis, without it."""
+    x = tensor(x)
+    axis = axis_of(axis, x.ndim)
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+    return tuple([reshape(narrow(x, axis, i, 1), shape) for i in range(x.shape[axis])])
+
+
+def split(x, sections, axis=0):
+    """Parts of x along axis: `sections` is their sizes, or their number (then all but the last have equal size)."""
+    x = tensor(x)
+    axis = axis_of(axis, x.ndim)
+    n = x.shape[axis]
+    if isinstance(sections, int):
+        if sections < 1:
+            raise ShapeError("the number of parts is at least 1, found {}".format(sections))
+        each = -(-n // sections)
+        sections = [max(0, min(each, n - i * each)) for i in range(sections)]
+    elif sum(sections) != n:
+        raise ShapeError("parts of {} do not add up to axis {} of {}".format(list(sections), axis, x.shape))
+    out, start = [], 0
+    for length in sections:
+        out.append(narrow(x, axis, start, length))
+        start += length
+    return out
+
+
+def chunk(x, chunks, axis=0):
+    """At most `chunks` parts along axis, of equal size but for the last (a list; fewer parts where x is short)."""
+    x = tensor(x)
+    return [part for part in split(x, chunks, axis) if part.shape[axis_of(axis, x.ndim)]] or [x]

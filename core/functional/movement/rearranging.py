@@ -1,0 +1,330 @@
+"""Rearranging elements without computing: shapes, axes, views, padding, repetition."""
+
+from ...errors import DTypeError, ShapeError
+from ...shapes import axes_of, axis_of, broadcast, size
+from ..operands import same_backend, tensor
+from ..reshaping import reshape
+
+
+def permute_dims(x, axes):
+    """Axis i of the result is axis axes[i] of x."""
+    x = tensor(x)
+    axes = tuple([axis_of(a, x.ndim) for a in axes])
+    if sorted(axes) != list(range(x.ndim)):
+        raise ShapeError("axes {} are no permutation of the {} axes of {}".format(axes, x.ndim, x.shape))
+    return x if list(axes) == sorted(axes) else x.backend.permute(x, axes)
+
+
+def permute(x, *axes):
+    """`permute_dims` with the axes as a tuple or one by one."""
+    return permute_dims(x, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+
+
+def transpose(x, axes=None):
+    """With axes, `permute_dims`; without, the last two axes swapped (for NumPy's reversal of all: axes in full)."""
+    return matrix_transpose(x) if axes is None else permute_dims(x, axes)
+
+
+def matrix_transpose(x):
+    """The last two axes swapped."""
+    x = tensor(x)
+    if x.ndim < 2:
+        raise ShapeError("a matrix needs at least 2 axes, found shape {}".format(x.shape))
+    return swap_dims(x, -2, -1)
+
+
+def swap_dims(x, dim1, dim2):
+    """Two axes swapped."""
+    x = tensor(x)
+    axes = list(range(x.ndim))
+    a, b = axis_of(dim1, x.ndim), axis_of(dim2, x.ndim)
+    axes[a], axes[b] = b, a
+    return permute_dims(x, axes)
+
+
+def moveaxis(x, source, destination):
+    """The axes `source` put at the places `destination`, the others in order around them."""
+    x = tensor(x)
+    source = (source,) if isinstance(source, int) else source
+    destination = (destination,) if isinstance(destination, int) else destination
+    if len(source) != len(destination):
+        raise ShapeError("moveaxis got {} sources and {} destinations".format(len(source), len(destination)))
+    source = [axis_of(a, x.ndim) for a in source]
+    destination = [axis_of(a, x.ndim) for a in destination]
+    axes_of(source, x.ndim), axes_of(destination, x.ndim)
+    order = [a for a in range(x.ndim) if a not in source]
+    for d, s in sorted(zip(destination, source)):
+        order.insert(d, s)
+    return permute_dims(x, order)
+
+
+movedim = moveaxis
+
+
+def squeeze(x, axis=None):
+    """x without the axes `axis` (int or tuple; None: all of length 1). Raises ShapeError where one is longer than 1."""
+    x = tensor(x)
+    axes = [i for i in range(x.ndim) if x.shape[i] == 1] if axis is None else axes_of(axis, x.ndim)
+    for a in axes:
+        if x.shape[a] != 1:
+            raise ShapeError("axis {} of {} has length {}, only 1 can be squeezed".format(a, x.shape, x.shape[a]))
+    return reshape(x, [x.shape[i] for i in range(x.ndim) if i not in axes])
+
+
+def expand_dims(x, axis=0):
+    """x with a new axis of length 1 at each place of `axis` (int or tuple) in the result."""
+    x = tensor(x)
+    new = axes_of(axis if isinstance(axis, int) else tuple(axis), x.ndim + (1 if isinstance(axis, int) else len(axis)))
+    out = list(x.shape)
+    for a in new:
+        out.insert(a, 1)
+    return reshape(x, out)
+
+
+unsqueeze = expand_dims
+
+
+def broadcast_to(x, shape):
+    """x seen under `shape`, by NumPy's rule (a view)."""
+    x = tensor(x)
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if x.shape == shape:
+        return x
+    _not_negative(shape, "a shape")
+    if broadcast(x.shape, shape) != shape:
+        raise ShapeError("shape {} does not broadcast to {}".format(x.shape, shape))
+    return x.backend.expand(x, shape)
+
+
+def expand(x, *shape):
+    """x broadcast to shape, where -1 keeps an axis and both shapes broadcast (ONNX Expand, PyTorch and Burn expand)."""
+    x = tensor(x)
+    shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    lead = len(shape) - x.ndim
+    if -1 in shape:
+        if lead < 0 or -1 in shape[:lead]:
+            raise ShapeError("-1 in {} keeps an axis that {} does not have".format(shape, x.shape))
+        shape = tuple([x.shape[i - lead] if shape[i] == -1 else shape[i] for i in range(len(shape))])
+    return broadcast_to(x, broadcast(x.shape, shape))
+
+
+def broadcast_arrays(*arrays):
+    """All arrays broadcast to their common shape (a list of views)."""
+    arrays = [tensor(a) for a in arrays]
+    shape = broadcast(*[a.shape for a in arrays])
+    return [broadcast_to(a, shape) for a in arrays]
+
+
+def broadcast_shapes(*shapes):
+    """The shape that all `shapes` broadcast to."""
+    return broadcast(*[tuple(s) for s in shapes])
+
+
+def _slice(x, starts, sizes, steps):
+    return x.backend.slice(x, tuple(starts), tuple(sizes), tuple(steps))
+
+
+def narrow(x, axis, start, length):
+    """`length` elements along axis from `start` on (a view)."""
+    x = tensor(x)
+    axis = axis_of(axis, x.ndim)
+    if start < 0:
+        start += x.shape[axis]
+    if start < 0 or length < 0 or start + length > x.shape[axis]:
+        raise ShapeError("{} elements from {} do not lie in axis {} of {}".format(length, start, axis, x.shape))
+    if length == x.shape[axis]:
+        return x
+    starts, sizes = [0] * x.ndim, list(x.shape)
+    starts[axis], sizes[axis] = start, length
+    return _slice(x, starts, sizes, [1] * x.ndim)
+
+
+def flip(x, axis=None):
+    """The elements in reverse order along axis (int or tuple; None: all axes)."""
+    x = tensor(x)
+    axes = axes_of(axis, x.ndim)
+    if not x.size or not axes:
+        return x
+    starts = [x.shape[i] - 1 if i in axes else 0 for i in range(x.ndim)]
+    return _slice(x, starts, x.shape, [-1 if i in axes else 1 for i in range(x.ndim)])
+
+
+def roll(x, shift, axis=None):
+    """Elements moved along axis by `shift` places, those that fall off coming in on the other side.
+
+    shift and axis are integers or as many of them; one of either goes with all of the other. axis None: the order of
+    the flat elements. Raises DTypeError for a shift that is no integer, ShapeError where the numbers of them differ.
+    """
+    x = tensor(x)
+    shifts = [_whole_shift(s) for s in (shift if isinstance(shift, (tuple, list)) else (shift,))]
+    if axis is None:
+        return reshape(roll(reshape(x, (-1,)) if x.size else x, shifts, 0) if x.ndim else x, x.shape)
+    axes = list(axis) if isinstance(axis, (tuple, list)) else [axis]
+    if len(shifts) == 1:
+        shifts = shifts * len(axes)
+    elif len(axes) == 1:
+        axes = axes * len(shifts)
+    if len(shifts) != len(axes):
+        raise ShapeError("roll wants a shift for each axis, found shifts {} and axes {}".format(shifts, axes))
+    for s, a in zip(shifts, axes):
+        a = axis_of(a, x.ndim)
+        n = x.shape[a]
+        s = s % n if n else 0
+        if s:
+            x = x.backend.concat((narrow(x, a, n - s, s), narrow(x, a, 0, n - s)), a)
+    return x
+
+
+def _whole_shift(value):
+    if isinstance(value, int):
+        return value
+    try:
+        return value.__index__()
+    except (AttributeError, TypeError):
+        raise DTypeError("roll shifts by integers, found {!r}".format(value))
+
+
+def tile(x, repetitions):
+    """x laid side by side repetitions[i] times along axis i; missing axes are added in front on either side."""
+    x = tensor(x)
+    repetitions = [repetitions] if isinstance(repetitions, int) else [int(r) for r in repetitions]
+    _not_negative(repetitions, "tile")
+    repetitions = [1] * (x.ndim - len(repetitions)) + repetitions
+    if len(repetitions) > x.ndim:
+        x = reshape(x, (1,) * (len(repetitions) - x.ndim) + x.shape)
+    out = tuple([x.shape[i] * repetitions[i] for i in range(x.ndim)])
+    if not size(out):
+        return x.backend.full(out, 0, x.dtype)
+    # One new axis of length 1 before each repeated one, expanded, and merged again.
+    thin, wide = [], []
+    for i in range(x.ndim):
+        if repetitions[i] != 1:
+            thin.append(1)
+            wide.append(repetitions[i])
+        thin.append(x.shape[i])
+        wide.append(x.shape[i])
+    return reshape(broadcast_to(reshape(x, thin), tuple(wide)), out)
+
+
+def repeat(x, repeats, *, axis=None):
+    """Each element repeated `repeats` times (int, or one number per element) along axis; None flattens first."""
+    x = tensor(x)
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    axis = axis_of(axis, x.ndim)
+    if hasattr(repeats, "tolist"):
+        repeats = repeats.tolist()
+    if isinstance(repeats, (list, tuple)) and len(repeats) == 1:
+        repeats = repeats[0]
+    _not_negative([repeats] if isinstance(repeats, int) else repeats, "repeat")
+    if isinstance(repeats, int):
+        lead, tail = x.shape[: axis + 1], x.shape[axis + 1 :]
+        wide = broadcast_to(reshape(x, lead + (1,) + tail), lead + (repeats,) + tail)
+        return reshape(wide, x.shape[:axis] + (x.shape[axis] * repeats,) + tail)
+    if len(repeats) != x.shape[axis]:
+        raise ShapeError("{} repeats for axis {} of {}".format(len(repeats), axis, x.shape))
+    index = []
+    for i in range(len(repeats)):
+        index += [i] * repeats[i]
+    from ... import dtypes
+
+    return x.backend.take(x, x.backend.from_list(index, dtypes.int64, (len(index),)), axis)
+
+
+def repeat_dim(x, axis, times):
+    """x laid side by side `times` times along axis (Burn's repeat_dim)."""
+    x = tensor(x)
+    axis = axis_of(axis, x.ndim)
+    return tile(x, [times if i == axis else 1 for i in range(x.ndim)])
+
+
+def pad(x, pads, value=0, mode="constant"):
+    """x with a (low, high) pair of new elements per axis.
+
+    pads: one pair per axis, or a flat (left, right, top, bottom) for the last two axes as Burn has it. Negative pads
+    cut off. mode: "constant" (`value`), "reflect" (mirrored, the edge once), "edge" (the edge repeated) or "wrap".
+    """
+    x = tensor(x)
+    pads = list(pads)
+    if len(pads) == 4 and x.ndim >= 2 and isinstance(pads[0], int):
+        pads = [(0, 0)] * (x.ndim - 2) + [(pads[2], pads[3]), (pads[0], pads[1])]
+    if len(pads) != x.ndim:
+        raise ShapeError("pad wants a (low, high) pair for each of {} axes, found {}".format(x.ndim, len(pads)))
+    pads = [tuple([int(n) for n in p]) for p in pads]
+    for i in range(x.ndim):
+        low, high = pads[i]
+        if low < 0 or high < 0:
+            start = max(0, -low)
+            x = narrow(x, i, start, max(0, x.shape[i] - start - max(0, -high)))
+    pads = tuple([(max(0, low), max(0, high)) for low, high in pads])
+    if mode == "constant":
+        if hasattr(value, "item"):
+            value = value.item()
+        if value and x.dtype.is_integer:
+            from ..promotion import check_range
+
+            check_range(value, x.dtype)
+        return x.backend.pad(x, pads, value) if size(x.shape) or pads else x
+    return _pad_from_inside(x, pads, mode)
+
+
+def _pad_from_inside(x, pads, mode):
+    from ... import dtypes
+
+    k = x.backend
+    for axis in range(x.ndim):
+        low, high = pads[axis]
+        n = x.shape[axis]
+        if not (low or high):
+            continue
+        positions = range(-low, n + high)
+        if not n:
+            raise ShapeError("cannot pad axis {} of {} in mode {!r}: it is empty".format(axis, x.shape, mode))
+        if mode == "edge":
+            index = [min(max(p, 0), n - 1) for p in positions]
+        elif mode == "wrap":
+            index = [p % n for p in positions]
+        elif mode == "reflect":
+            turn = max(1, 2 * n - 2)
+            index = [n - 1 - abs(n - 1 - p % turn) if n > 1 else 0 for p in positions]
+        else:
+            raise ValueError("pad mode is constant, reflect, edge or wrap, found {!r}".format(mode))
+        x = k.take(x, k.from_list(index, dtypes.int64, (len(index),)), axis)
+    return x
+
+
+def depth_to_space(x, block_size, mode="DCR"):
+    """(n, c, h, w) -> (n, c / b², h·b, w·b); mode "DCR" or "CRD" says how the channels are laid out (ONNX)."""
+    n, c, h, w = x.shape
+    b = block_size
+    if c % (b * b):
+        raise ShapeError("{} channels do not divide into blocks of {}×{}".format(c, b, b))
+    rest = c // (b * b)
+    if mode == "DCR":
+        x = permute_dims(reshape(x, (n, b, b, rest, h, w)), (0, 3, 4, 1, 5, 2))
+    else:
+        x = permute_dims(reshape(x, (n, rest, b, b, h, w)), (0, 1, 4, 2, 5, 3))
+    return reshape(x, (n, rest, h * b, w * b))
+
+
+def space_to_depth(x, block_size):
+    """(n, c, h, w) -> (n, c·b², h / b, w / b)."""
+    n, c, h, w = x.shape
+    b = block_size
+    if h % b or w % b:
+        raise ShapeError("{}×{} does not divide into blocks of {}×{}".format(h, w, b, b))
+    x = permute_dims(reshape(x, (n, c, h // b, b, w // b, b)), (0, 3, 5, 1, 2, 4))
+    return reshape(x, (n, c * b * b, h // b, w // b))
+
+
+def _not_negative(sizes, what):
+    for n in sizes:
+        if n < 0:
+            raise ShapeError("{} has no negative sizes, found {}".format(what, tuple(sizes)))
+
+
+def check_same_shape(a, b):
+    """Raise ShapeError or BackendError unless a and b have one shape and one backend."""
+    same_backend(a, b)
+    if a.shape != b.shape:
+        raise ShapeError("expected equal shapes, found {} and {}".format(a.shape, b.shape))

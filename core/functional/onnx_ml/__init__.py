@@ -1,0 +1,1 @@
+"""What ai.onnx.ml and ONNX's training preview define: trees, support vector machines, texts, optimizers."""

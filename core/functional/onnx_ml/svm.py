@@ -1,0 +1,90 @@
+"""Support vector machines (ai.onnx.ml, after libsvm): kernels, votes of the pairs, probabilities."""
+
+import math
+
+from ..linear_algebra.products import matmul
+from ..operands import floating
+
+
+def svm_kernel(x, vectors, kind="linear", gamma=0.0, coef0=0.0, degree=0):
+    """(rows, n): how alike the rows of x (rows, features) and of vectors (n, features) are.
+
+    kind: "linear" x·v, "poly" (gamma x·v + coef0)^degree, "sigmoid" tanh(gamma x·v + coef0), "rbf" exp(-gamma |x-v|²).
+    """
+    x = floating(x)
+    k = x.backend
+    if kind == "rbf":
+        rows, n, features = x.shape[0], vectors.shape[0], x.shape[1]
+        apart = k.binary("sub", k.reshape(x, (rows, 1, features)), k.reshape(vectors, (1, n, features)))
+        squares = k.reduce("sum", k.binary("mul", apart, apart), (2,), False)
+        return k.unary("exp", k.binary("mul", squares, k.full((), -gamma, x.dtype)))
+    products = matmul(x, vectors.permute_dims((1, 0)))
+    if kind == "linear":
+        return products
+    products = products * gamma + coef0
+    if kind == "sigmoid":
+        return k.unary("tanh", products)
+    return products**degree
+
+
+def one_against_one(decisions, classes):
+    """(rows, classes): the votes of decisions (rows, pairs): over 0 for the first class of a pair, else for the second.
+
+    The pairs are (0, 1), (0, 2), …, (1, 2), ….
+    """
+    decisions = floating(decisions)
+    k = decisions.backend
+    first = []
+    for i in range(classes):
+        for j in range(i + 1, classes):
+            first += [1.0 if c == i else -1.0 if c == j else 0.0 for c in range(classes)]
+    start = [float(j) for j in range(classes)]  # class j is the second of j pairs
+    won = k.cast(k.binary("gt", decisions, k.full((), 0, decisions.dtype)), decisions.dtype)
+    table = k.from_list(first, decisions.dtype, (decisions.shape[1], classes))
+    return matmul(won, table) + k.from_list(start, decisions.dtype, (classes,))
+
+
+def pairwise_coupling(decisions, prob_a, prob_b, classes):
+    """(rows, classes): probabilities from decisions (rows, pairs) by Platt's sigmoids and Wu's coupling of pairs.
+
+    prob_a, prob_b: numbers for each pair. Reads its input. As libsvm: 100 rounds, or until nothing moves by more than
+    0.005 / classes.
+    """
+    decisions = floating(decisions)
+    out = []
+    for row in decisions.tolist():
+        pairs = [[0.0] * classes for _ in range(classes)]
+        at = 0
+        for i in range(classes):
+            for j in range(i + 1, classes):
+                p = 1 - _logistic(row[at] * prob_a[at] + prob_b[at])
+                pairs[i][j] = min(max(p, 1e-7), 1 - 1e-7)
+                pairs[j][i] = 1 - pairs[i][j]
+                at += 1
+        out += _coupled(pairs, classes)
+    return decisions.backend.from_list(out, decisions.dtype, (decisions.shape[0], classes))
+
+
+def _logistic(x):
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+
+
+def _coupled(r, n):
+    """The probabilities p for which p_i r_ji = p_j r_ij holds best (Wu, Lin, Weng 2004, the second method)."""
+    q = [[-r[j][t] * r[t][j] if j != t else 0.0 for j in range(n)] for t in range(n)]
+    for t in range(n):
+        q[t][t] = sum([r[j][t] * r[j][t] for j in range(n) if j != t])
+    p = [1.0 / n] * n
+    for _ in range(max(100, n)):
+        qp = [sum([q[t][j] * p[j] for j in range(n)]) for t in range(n)]
+        pqp = sum([p[t] * qp[t] for t in range(n)])
+        if max([abs(v - pqp) for v in qp]) < 0.005 / n:
+            break
+        for t in range(n):
+            move = (pqp - qp[t]) / q[t][t]
+            p[t] += move
+            pqp = (pqp + move * (move * q[t][t] + 2 * qp[t])) / (1 + move) / (1 + move)
+            for j in range(n):
+                qp[j] = (qp[j] + move * q[t][j]) / (1 + move)
+                p[j] /= 1 + move
+    return p

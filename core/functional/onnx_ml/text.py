@@ -1,0 +1,187 @@
+"""Strings and vocabularies: string_concat, string_split, string_normalizer, regex_full_match, tfidf, label_encode.
+
+String tensors live on the backends that hold Python objects (python, numpy). Semantics: ONNX, operators of these names.
+"""
+
+from ... import dtypes
+from ...errors import DTypeError, ShapeError
+from ..operands import tensor
+
+
+def _strings(x, what):
+    x = tensor(x)
+    if x.dtype is not dtypes.string:
+        raise DTypeError("{} takes a string tensor, found {}".format(what, x.dtype))
+    return x
+
+
+def string_concat(a, b):
+    """Each string of a followed by that of b; the two broadcast."""
+    from ...shapes import broadcast
+
+    a, b = _strings(a, "string_concat"), _strings(b, "string_concat")
+    shape = broadcast(a.shape, b.shape)
+    k = a.backend
+    left, right = k.to_list(k.expand(a, shape)), k.to_list(k.expand(b, shape))
+    return k.from_list([s + t for s, t in zip(left, right)], dtypes.string, shape)
+
+
+def string_split(x, delimiter=None, maxsplit=None):
+    """(pieces, count): x split at `delimiter` (runs of white space by default), at most `maxsplit` times.
+
+    pieces has one axis more than x, filled up with empty strings; count is int64 of x's shape.
+    """
+    x = _strings(x, "string_split")
+    k = x.backend
+    limit = -1 if maxsplit is None else int(maxsplit)
+    parts = [s.split(delimiter or None, limit) for s in k.to_list(x)]
+    width = max([len(p) for p in parts]) if parts else 0
+    flat = []
+    for p in parts:
+        flat += p + [""] * (width - len(p))
+    counts = k.from_list([len(p) for p in parts], dtypes.int64, x.shape)
+    return k.from_list(flat, dtypes.string, x.shape + (width,)), counts
+
+
+def string_normalizer(x, case_change=None, is_case_sensitive=False, stopwords=()):
+    """x (n,) or (1, n) without the stopwords, in case_change "LOWER", "UPPER" or None.
+
+    is_case_sensitive: stopwords are compared as they are, else in any case. One empty string where nothing is left.
+    """
+    x = _strings(x, "string_normalizer")
+    if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[0] != 1):
+        raise ShapeError("string_normalizer takes (n,) or (1, n), found {}".format(x.shape))
+    stops = {w if is_case_sensitive else w.lower() for w in stopwords}
+    kept = [s for s in x.backend.to_list(x) if (s if is_case_sensitive else s.lower()) not in stops]
+    if case_change == "LOWER":
+        kept = [s.lower() for s in kept]
+    elif case_change == "UPPER":
+        kept = [s.upper() for s in kept]
+    kept = kept or [""]
+    return x.backend.from_list(kept, dtypes.string, x.shape[:-1] + (len(kept),))
+
+
+def regex_full_match(x, pattern):
+    """bool: whether each whole string matches `pattern` (Python's re, of which RE2's syntax is nearly a subset)."""
+    import re
+
+    x = _strings(x, "regex_full_match")
+    compiled = re.compile("(?:" + pattern + ")$")
+    found = []
+    for s in x.backend.to_list(x):
+        match = compiled.match(s)
+        found.append(match is not None and match.group(0) == s)
+    return x.backend.from_list(found, dtypes.bool, x.shape)
+
+
+def _vocabulary(pool, counts, low, high):
+    """n-gram -> its position among all n-grams of the pool, for the lengths low to high."""
+    grams, number = {}, 0
+    for i in range(len(counts)):
+        stop = counts[i + 1] if i + 1 < len(counts) else len(pool)
+        for start in range(counts[i], stop, i + 1):
+            if low <= i + 1 <= high:
+                grams[tuple(pool[start : start + i + 1])] = number
+            number += 1
+    return grams
+
+
+def tfidf(x, pool, ngram_counts, ngram_indexes, weights, mode, min_gram_length, max_gram_length, max_skip_count):
+    """Counts of the pool's n-grams in each row of x (n,) or (batch, n): float32 (..., max(ngram_indexes) + 1).
+
+    Up to max_skip_count elements are skipped between those of an n-gram. mode "TF" counts, "IDF" gives the weight of
+    each n-gram that occurs, "TFIDF" count times weight. ngram_counts: where in pool the n-grams of each length start.
+    """
+    x = tensor(x)
+    if x.ndim > 2:
+        raise ShapeError("tfidf takes (n,) or (batch, n), found {}".format(x.shape))
+    width = max(ngram_indexes) + 1
+    grams = _vocabulary(list(pool), list(ngram_counts), min_gram_length, max_gram_length)
+    values = x.backend.to_list(x)
+    length = x.shape[-1] if x.shape else 1
+    rows = x.shape[0] if x.ndim == 2 else 1
+    out = [0.0] * (rows * width)
+    for r in range(rows):
+        row = values[r * length : (r + 1) * length]
+        for n in range(min_gram_length, max_gram_length + 1):
+            # Skipping makes no difference to a single element, which counts once.
+            for step in range(1, (max_skip_count + 1 if n > 1 else 1) + 1):
+                for start in range(length - (n - 1) * step):
+                    found = grams.get(tuple([row[start + i * step] for i in range(n)]))
+                    if found is not None:
+                        out[r * width + ngram_indexes[found]] += 1.0
+    if mode != "TF":
+        for i in range(len(out)):
+            weight = weights[i % width] if weights else 1.0
+            out[i] = weight * (out[i] if mode == "TFIDF" else float(out[i] > 0))
+    return x.backend.from_list(out, dtypes.float32, x.shape[:-1] + (width,) if x.ndim == 2 else (width,))
+
+
+def label_encode(x, keys, values, default, dtype):
+    """Each element of x looked up: values[i] where it equals keys[i], else `default`; a NaN key finds NaN."""
+    x = tensor(x)
+    table = dict(zip(keys, values))
+    nan = default
+    for key, value in zip(keys, values):
+        if key != key:
+            nan = value
+    out = [nan if v != v else table.get(v, default) for v in x.backend.to_list(x)]
+    return x.backend.from_list(out, dtypes.dtype(dtype), x.shape)
+
+
+def as_strings(x):
+    """x as a string tensor, numbers written as ONNX Cast writes them ("1", "0.5", "NaN", "INF")."""
+    x = tensor(x)
+    if x.dtype is dtypes.string:
+        return x
+    return x.backend.from_list([_written(v, x.dtype) for v in x.backend.to_list(x)], dtypes.string, x.shape)
+
+
+def _written(value, dtype):
+    if not dtype.is_float:
+        return str(int(value)) if dtype.is_integer else str(bool(value))
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), -float("inf")):
+        return "INF" if value > 0 else "-INF"
+    return _shortest(value, dtype)
+
+
+def _shortest(value, dtype):
+    """The fewest digits that give the value back in its dtype."""
+    if dtype.bits >= 64:
+        text = repr(value)
+    else:
+        import struct
+
+        code = "f" if dtype.bits == 32 else "e"
+        text = repr(value)
+        for digits in range(1, 10):
+            shorter = "{:.{}g}".format(value, digits)
+            try:
+                if dtype.code and struct.unpack(code, struct.pack(code, float(shorter)))[0] == value:
+                    text = repr(float(shorter))
+                    break
+            except OverflowError:
+                pass
+    return text
+
+
+def as_numbers(x, dtype):
+    """A string tensor read as numbers of `dtype` ("1e-3", "inf", "NaN", "True"). Raises DTypeError on anything else."""
+    x = _strings(x, "as_numbers")
+    dtype = dtypes.dtype(dtype)
+    out = []
+    for s in x.backend.to_list(x):
+        try:
+            if dtype.is_bool:
+                out.append(s.strip().lower() not in ("false", "0", ""))
+            elif dtype.is_integer and "." not in s and "e" not in s.lower():
+                out.append(int(s))
+            else:
+                out.append(float(s))
+        except ValueError:
+            raise DTypeError("the string {!r} is not a number".format(s))
+    if dtype.is_integer:
+        out = [int(v) for v in out]
+    return x.backend.from_list(out, dtype, x.shape)

@@ -1,0 +1,132 @@
+"""Ensembles of decision trees (ai.onnx.ml TreeEnsemble). Reads its input: every row takes its own way."""
+
+import math
+
+from ...errors import ShapeError
+from ..operands import floating
+from .classifier_outputs import probit_of
+
+_INF = float("inf")  # math.inf is missing on some ports
+
+# Columns of `nodes`: what a node compares, and where it goes.
+FEATURE, MODE, TRUE_ID, FALSE_ID, TRUE_LEAF, FALSE_LEAF, MISSING_TRUE = range(7)
+
+_COMPARISONS = (
+    lambda value, split: value <= split,
+    lambda value, split: value < split,
+    lambda value, split: value >= split,
+    lambda value, split: value > split,
+    lambda value, split: value == split,
+    lambda value, split: value != split,
+    lambda value, split: value in split,
+)
+_MEMBER = 6
+
+
+def tree_ensemble(
+    x,
+    splits,
+    nodes,
+    leaf_weights,
+    leaf_targets,
+    roots,
+    n_targets,
+    aggregate="sum",
+    post_transform=None,
+    members=None,
+    leaf_starts=None,
+):
+    """Sum, average, smallest or largest of the leaves that the trees reach: x (rows, features) -> (rows, n_targets).
+
+    splits (n,): what each node compares its feature with; nodes int64 (n, 7): feature, mode (0 <=, 1 <, 2 >=, 3 >,
+    4 ==, 5 !=, 6 member), node or leaf for true and for false, whether that is a leaf, whether NaN counts as true;
+    leaf_weights and leaf_targets: one entry a leaf; roots: first node of each tree; members: the sets of the mode-6
+    nodes in the order in which the trees are walked, each ended by a NaN. post_transform: None, "softmax", "logistic",
+    "softmax_zero" or "probit". leaf_starts (leaves + 1,): leaf i has the entries from leaf_starts[i] to
+    leaf_starts[i + 1], several, one or none, instead of entry i.
+    """
+    x = floating(x)
+    if x.ndim != 2:
+        raise ShapeError("tree_ensemble takes (rows, features), found {}".format(x.shape))
+    table, splits = nodes.tolist(), splits.tolist()
+    weights, targets, roots = leaf_weights.tolist(), leaf_targets.tolist(), roots.tolist()
+    if table and max([node[FEATURE] for node in table]) >= x.shape[1]:
+        raise ShapeError("tree_ensemble: a node reads a feature that {} does not have".format(x.shape))
+    if members is not None:
+        _give_sets(table, splits, roots, members.tolist())
+    starts = None if leaf_starts is None else leaf_starts.tolist()
+    out = []
+    for row in x.tolist():
+        start = _INF if aggregate == "min" else -_INF if aggregate == "max" else 0.0
+        scores = [start] * n_targets
+        for root in roots:
+            leaf = _leaf(table, splits, root, row)
+            for entry in (leaf,) if starts is None else range(starts[leaf], starts[leaf + 1]):
+                target, weight = targets[entry], weights[entry]
+                if aggregate == "min":
+                    scores[target] = min(scores[target], weight)
+                elif aggregate == "max":
+                    scores[target] = max(scores[target], weight)
+                else:
+                    scores[target] += weight
+        if aggregate == "average":
+            scores = [s / len(roots) for s in scores]
+        out += _transformed([0.0 if s in (_INF, -_INF) else s for s in scores], post_transform)
+    return x.backend.from_list(out, x.dtype, (x.shape[0], n_targets))
+
+
+def _is_leaf(node):
+    """Whether a root stands for a tree of a single leaf: both ways lead to the same one."""
+    return node[TRUE_LEAF] and node[FALSE_LEAF] and node[TRUE_ID] == node[FALSE_ID]
+
+
+def _give_sets(table, splits, roots, members):
+    """Replace the split of every membership node by its set; the sets stand in the order of a walk, true side first."""
+    at = 0
+    for root in roots:
+        waiting = [root]
+        while waiting:
+            number = waiting.pop()
+            node = table[number]
+            if node[MODE] == _MEMBER:
+                chosen = set()
+                while members[at] == members[at]:
+                    chosen.add(members[at])
+                    at += 1
+                at += 1
+                splits[number] = chosen
+            if not _is_leaf(node):
+                if not node[FALSE_LEAF]:
+                    waiting.append(node[FALSE_ID])
+                if not node[TRUE_LEAF]:
+                    waiting.append(node[TRUE_ID])
+
+
+def _leaf(table, splits, root, row):
+    """The leaf that `row` reaches from `root`."""
+    node = table[root]
+    if _is_leaf(node):
+        return node[TRUE_ID]
+    number = root
+    while True:
+        node, value = table[number], row[table[number][FEATURE]]
+        if value != value:
+            true = node[MISSING_TRUE]
+        else:
+            true = _COMPARISONS[node[MODE]](value, splits[number])
+        number = node[TRUE_ID if true else FALSE_ID]
+        if node[TRUE_LEAF if true else FALSE_LEAF]:
+            return number
+
+
+def _transformed(scores, kind):
+    if kind == "softmax" or kind == "softmax_zero":  # the latter leaves zeros alone
+        top = max(scores)
+        powers = [0.0 if kind == "softmax_zero" and s == 0 else math.exp(s - top) for s in scores]
+        total = sum(powers)
+        return [p / total if total else 0.0 for p in powers]
+    if kind == "logistic":
+        return [1 / (1 + math.exp(-s)) if s >= 0 else math.exp(s) / (1 + math.exp(s)) for s in scores]
+    if kind == "probit":
+        return [probit_of(s) for s in scores]
+    return scores

@@ -1,0 +1,173 @@
+"""Products and convolutions of 8-bit integers: ONNX MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv, and
+com.microsoft's relatives of them.
+
+Zero points are taken off first, so that padding with zeros is padding with the zero point. Sums are int32; a backend
+may say how it sums fastest (`matmul_8bit`, `conv_8bit`: operands in int32 that lie within ±255).
+"""
+
+from ... import dtypes
+from ...backend import operation
+from ...errors import DTypeError, ShapeError
+from ..convolution import padding_pairs, per_axis
+from ..linear_algebra.products import matmul
+from ..movement.rearranging import permute_dims, reshape
+from ..operands import astype, floating, is_scalar, tensor
+from .quantization import dynamic_quantize_linear, quantize_linear, to_levels
+
+
+def centred(x, zero_point, shape=None):
+    """x less its zero point, in int32; `shape` spreads a zero point of several values."""
+    x = tensor(x)
+    if not x.dtype.is_integer or x.dtype.bits > 8:
+        raise DTypeError("expected integers of at most 8 bits, found {}".format(x.dtype))
+    k = x.backend
+    out = k.cast(x, dtypes.int32)
+    if zero_point is None:
+        return out
+    zero = astype(tensor(zero_point, k), dtypes.int32)
+    if zero.size == 1:
+        zero = reshape(zero, ())
+    elif shape is not None and zero.ndim == 1:
+        zero = reshape(zero, shape)
+    return k.binary("sub", out, zero)
+
+
+def _scale(value, backend):
+    """A scale as a tensor; a number is float32."""
+    return backend.full((), value, dtypes.float32) if is_scalar(value) else tensor(value, backend)
+
+
+def _column(values):
+    """The scale of a left operand: one value a row."""
+    return reshape(values, (values.size, 1)) if values.ndim == 1 and values.size > 1 else values
+
+
+def integer_product(a, b):
+    """a @ b of int32 within ±255."""
+    k = a.backend
+    fast = operation(k, "matmul_8bit")
+    if fast and a.ndim > 1 and b.ndim > 1 and a.shape[-1] == b.shape[-2]:
+        return fast(a, b)
+    return matmul(a, b)
+
+
+def matmul_integer(a, b, a_zero_point=None, b_zero_point=None):
+    """(a - a_zero_point) @ (b - b_zero_point) in int32, for a (…, m, k) and b (…, k, n) of int8 or uint8.
+
+    A zero point is one value, one per row of a (m,), one per column of b (n,), or broadcasts (…, m, 1), (…, 1, n).
+    """
+    return integer_product(centred(a, a_zero_point, (-1, 1)), centred(b, b_zero_point))
+
+
+def requantize(total, scale, zero_point, dtype=None):
+    """int32 sums times a float scale, rounded half to even, plus the zero point, cut to the range of dtype: the zero
+    point's by default, or uint8 where that is a number."""
+    k = total.backend
+    real = k.binary("mul", k.cast(total, scale.dtype), scale)
+    if is_scalar(zero_point):
+        return to_levels(real, k.full((), zero_point, real.dtype), dtypes.dtype(dtype or dtypes.uint8))
+    zero_point = tensor(zero_point, k)
+    return to_levels(real, k.cast(zero_point, real.dtype), zero_point.dtype if dtype is None else dtypes.dtype(dtype))
+
+
+def _ratio(a_scale, b_scale, y_scale):
+    """a_scale * b_scale / y_scale in float32."""
+    k = a_scale.backend
+    a_scale, b_scale, y_scale = [astype(s, dtypes.float32) for s in (a_scale, b_scale, y_scale)]
+    return k.binary("div", k.binary("mul", a_scale, b_scale), y_scale)
+
+
+def qlinear_matmul(a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point, dtype=None):
+    """Quantized matrix product: the product of the real numbers behind a and b, quantized by y_scale, y_zero_point.
+
+    Scales and zero points are numbers, tensors of one value, or of one per row of a and per column of b. dtype: of the
+    result, the zero point's by default (ONNX QLinearMatMul).
+    """
+    total = matmul_integer(a, b, a_zero_point, b_zero_point)
+    k = total.backend
+    scale = _ratio(_column(_scale(a_scale, k)), _scale(b_scale, k), _column(_scale(y_scale, k)))
+    return requantize(total, scale if scale.size > 1 else reshape(scale, ()), y_zero_point, dtype)
+
+
+def matmul_integer_to_float(a, b, a_scale, b_scale, a_zero_point=None, b_zero_point=None, bias=None):
+    """`matmul_integer` times both scales, plus bias, in the scales' dtype (com.microsoft MatMulIntegerToFloat)."""
+    total = matmul_integer(a, b, a_zero_point, b_zero_point)
+    k = total.backend
+    scale = k.binary("mul", _column(_scale(a_scale, k)), _scale(b_scale, k))
+    out = k.binary("mul", k.cast(total, scale.dtype), scale if scale.size > 1 else reshape(scale, ()))
+    return out if bias is None else k.binary("add", out, tensor(bias))
+
+
+def dynamic_quantize_matmul(x, b, b_scale, b_zero_point=None, bias=None):
+    """x @ the real numbers behind b, with x quantized to uint8 on the way (com.microsoft DynamicQuantizeMatMul)."""
+    values, scale, zero_point = dynamic_quantize_linear(x)
+    return matmul_integer_to_float(values, b, scale, b_scale, zero_point, b_zero_point, bias)
+
+
+def qgemm(
+    a, a_scale, a_zero_point, b, b_scale, b_zero_point, c=None, y_scale=None, y_zero_point=None, *, alpha=1.0,
+    trans_a=False, trans_b=False, dtype=None,
+):  # fmt: skip
+    """alpha * a' @ b' + c of quantized matrices, c in int32 at the scale of the sum (com.microsoft QGemm).
+
+    Quantized by y_scale and y_zero_point to dtype (the zero point's by default) where they are given, else float32.
+    """
+    a, b = tensor(a), tensor(b)
+    total = matmul_integer(
+        permute_dims(a, (1, 0)) if trans_a else a, permute_dims(b, (1, 0)) if trans_b else b, a_zero_point, b_zero_point
+    )
+    k = total.backend
+    if c is not None:
+        total = k.binary("add", total, tensor(c))
+    scale = k.binary("mul", _scale(a_scale, k), _scale(b_scale, k))
+    if alpha != 1.0:
+        scale = k.binary("mul", scale, k.full((), alpha, scale.dtype))
+    if y_scale is None:
+        return k.binary("mul", k.cast(total, scale.dtype), scale)
+    return requantize(total, k.binary("div", scale, _scale(y_scale, k)), y_zero_point, dtype)
+
+
+def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padding=0, dilation=1, groups=1):
+    """Cross-correlation of x - x_zero_point with weight - w_zero_point in int32; shapes and options as those of `conv`.
+
+    w_zero_point is one value or one per output channel. Raises ShapeError where shapes do not fit.
+    """
+    x, weight = tensor(x), tensor(weight)
+    n = x.ndim - 2
+    if n < 1 or weight.ndim != x.ndim or x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
+        raise ShapeError(
+            "conv_integer: input {} does not fit weight {}, {} groups".format(x.shape, weight.shape, groups)
+        )
+    stride, dilation = per_axis(stride, n, "stride"), per_axis(dilation, n, "dilation")
+    padding = padding_pairs(padding, n, weight.shape[2:], dilation)
+    x = centred(x, x_zero_point)
+    weight = centred(weight, w_zero_point, (-1,) + (1,) * (n + 1))
+    convolve = operation(x.backend, "conv_8bit") or x.backend.conv
+    return convolve(x, weight, None, stride, padding, dilation, groups)
+
+
+def qlinear_conv(
+    x, x_scale, x_zero_point, weight, w_scale, w_zero_point, y_scale, y_zero_point, bias=None, stride=1, padding=0,
+    dilation=1, groups=1, dtype=None,
+):  # fmt: skip
+    """Quantized convolution: `conv` of the real numbers behind x and weight, quantized by y_scale and y_zero_point.
+
+    bias (m,) is int32 at scale x_scale * w_scale; w_scale and w_zero_point are one value or one per output channel.
+    Values are tensors or numbers; dtype is the result's, the zero point's by default (ONNX QLinearConv).
+    """
+    total = conv_integer(x, weight, x_zero_point, w_zero_point, stride, padding, dilation, groups)
+    k = total.backend
+    spread = (-1,) + (1,) * (total.ndim - 2)
+    if bias is not None:
+        total = k.binary("add", total, reshape(tensor(bias), spread))
+    x_scale, y_scale = [reshape(_scale(s, k), ()) for s in (x_scale, y_scale)]
+    scale = _ratio(x_scale, _scale(w_scale, k), y_scale)
+    return requantize(total, reshape(scale, spread if scale.size > 1 else ()), y_zero_point, dtype)
+
+
+def qlinear(function, inputs, y_scale, y_zero_point):
+    """Any function on quantized tensors: `inputs` are (values, scale, zero_point), and the result of `function` on the
+    real numbers behind them is quantized by y_scale and y_zero_point (com.microsoft QLinearAdd, QLinearSigmoid, …)."""
+    from .quantization import dequantize_linear
+
+    return quantize_linear(function(*[dequantize_linear(*i) for i in inputs]), floating(y_scale), y_zero_point)

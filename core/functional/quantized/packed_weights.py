@@ -1,0 +1,129 @@
+"""Weights of 2, 4 or 8 bits in blocks that share a scale, packed into bytes lowest bits first: com.microsoft
+MatMulNBits and GatherBlockQuantized."""
+
+from ... import dtypes
+from ...backend import operation
+from ...errors import DTypeError, ShapeError
+from ...shapes import axis_of
+from ..movement.rearranging import narrow, permute_dims, reshape
+from ..operands import astype, floating, like, tensor
+
+
+def unpack_bits(x, bits):
+    """uint8 (…, n) -> uint8 (…, n * 8 / bits): the numbers of 2, 4 or 8 bits in each byte, lowest first."""
+    x = tensor(x)
+    if bits not in (2, 4, 8) or x.dtype is not dtypes.uint8:
+        raise DTypeError(
+            "unpack_bits takes bytes (uint8) of 2, 4 or 8 bits a number, found {}, {}".format(x.dtype, bits)
+        )
+    if bits == 8:
+        return x
+    k = x.backend
+    each = 8 // bits
+    shifts = k.arange(0, bits, each, dtypes.uint8)
+    parts = k.binary("shift_right", reshape(x, x.shape + (1,)), shifts)
+    parts = k.binary("bitwise_and", parts, k.full((), (1 << bits) - 1, dtypes.uint8))
+    return reshape(parts, x.shape[:-1] + (x.shape[-1] * each,))
+
+
+def _blocks(values, scales, zero_points, block_size):
+    """(values - zero_points) * scales along the last axis: values (…, n), the others (…, blocks)."""
+    k = scales.backend
+    n, count = values.shape[-1], scales.shape[-1]
+    lead = values.shape[:-1]
+    if count * block_size != n:
+        values = k.pad(values, ((0, 0),) * len(lead) + ((0, count * block_size - n),), 0)
+    values = reshape(values, lead + (count, block_size))
+    scales = reshape(scales, scales.shape + (1,))
+    zero = reshape(zero_points, zero_points.shape + (1,)) if zero_points.ndim else zero_points
+    fast = operation(k, "from_levels")
+    if fast:
+        out = fast(values, zero, scales)
+    else:
+        out = k.binary("mul", k.binary("sub", k.cast(values, scales.dtype), k.cast(zero, scales.dtype)), scales)
+    return narrow(reshape(out, lead + (count * block_size,)), len(lead), 0, n)
+
+
+def dequantize_nbits(weight, scales, zero_points=None, *, rows, columns, bits=4, block_size=32, group_indices=None):
+    """The real weights (columns, rows) behind MatMulNBits' packed (columns, blocks, block_size * bits / 8) bytes.
+
+    scales (columns * blocks); zero_points packed like weight, a row a column, or in the scales' dtype (columns *
+    blocks), 2 ** (bits - 1) where None; group_indices (rows,): the block of each row, where not simply in order.
+    """
+    weight = tensor(weight)
+    k = weight.backend
+    scales = floating(scales)
+    count = -(-rows // block_size)
+    if weight.size != columns * count * block_size * bits // 8 or scales.size != columns * count:
+        raise ShapeError(
+            "{} bytes and {} scales are not {} columns of {} weights of {} bits in blocks of {}".format(
+                weight.size, scales.size, columns, rows, bits, block_size
+            )
+        )
+    scales = reshape(scales, (columns, count))
+    values = unpack_bits(reshape(weight, (columns, weight.size // columns)), bits)
+    if zero_points is None:
+        zero = k.full((), 1 << (bits - 1), scales.dtype)
+    elif zero_points.dtype is dtypes.uint8:
+        packed = reshape(zero_points, (columns, zero_points.size // columns))
+        zero = narrow(unpack_bits(packed, bits), 1, 0, count)
+    else:
+        zero = reshape(zero_points, (columns, count))
+    if group_indices is not None:
+        at = tensor(group_indices)
+        scales = k.take(scales, at, 1)
+        zero = k.take(zero, at, 1) if zero.ndim else zero
+        return _blocks(narrow(values, 1, 0, rows), scales, zero, 1)
+    return narrow(_blocks(values, scales, zero, block_size), 1, 0, rows)
+
+
+def matmul_nbits(
+    x, weight, scales, zero_points=None, group_indices=None, bias=None, *, rows, columns, bits=4, block_size=32
+):
+    """x (…, rows) @ weight (rows, columns) + bias for a weight of few bits (see `dequantize_nbits`)."""
+    x = floating(x)
+    if not x.ndim or x.shape[-1] != rows:
+        raise ShapeError("matmul_nbits: input {} does not fit a weight of {} rows".format(x.shape, rows))
+    real = dequantize_nbits(
+        weight, scales, zero_points, rows=rows, columns=columns, bits=bits, block_size=block_size,
+        group_indices=group_indices,
+    )  # fmt: skip
+    k = x.backend
+    flat = reshape(x, (-1 if x.size else 0, rows))
+    out = k.matmul(flat, permute_dims(astype(real, x.dtype), (1, 0)))
+    if bias is not None:
+        out = k.binary("add", out, like(bias, out))
+    return reshape(out, x.shape[:-1] + (columns,))
+
+
+def gather_block_quantized(
+    table, indices, scales, zero_points=None, *, gather_axis=0, quantize_axis=-1, block_size=128, bits=4
+):
+    """Slices of a quantized table at `indices` along gather_axis, as real numbers.
+
+    table: int4, uint4 or other integers; or uint8 with `bits` 2 or 4, packed along its last axis. Blocks of block_size
+    along quantize_axis share a scale and a zero point (packed like the table; 0 by default, 2 ** (bits - 1) if packed).
+    """
+    table, scales = tensor(table), floating(scales)
+    k = table.backend
+    packed = table.dtype is dtypes.uint8
+    gather_axis, quantize_axis = axis_of(gather_axis, table.ndim), axis_of(quantize_axis, table.ndim)
+    if gather_axis == quantize_axis or (packed and bits < 8 and gather_axis == table.ndim - 1):
+        raise ShapeError("gather_block_quantized picks along an axis without blocks, found {}".format(gather_axis))
+    indices = tensor(indices, k)
+    table, scales = k.take(table, indices, gather_axis), k.take(scales, indices, gather_axis)
+    if packed:
+        table = unpack_bits(table, bits)
+    if zero_points is None:
+        zero = k.full((), 1 << (bits - 1) if packed else 0, scales.dtype)
+    else:
+        zero = k.take(tensor(zero_points, k), indices, gather_axis)
+        zero = unpack_bits(zero, bits) if packed else zero
+    # The axis with blocks goes last and comes back.
+    axis = quantize_axis + (indices.ndim - 1 if gather_axis < quantize_axis else 0)
+    last = [i for i in range(table.ndim) if i != axis] + [axis]
+    back = [last.index(i) for i in range(table.ndim)]
+    scales = permute_dims(scales, last)
+    if zero.ndim:
+        zero = narrow(permute_dims(zero, last), len(last) - 1, 0, scales.shape[-1])
+    return permute_dims(_blocks(permute_dims(table, last), scales, zero, block_size), back)

@@ -1,0 +1,178 @@
+"""Between real numbers and small integers (or 8-, 6- and 4-bit floats) with a scale and a zero point.
+
+real = (quantised - zero_point) * scale. Scale and zero point are numbers or tensors: one for all, one per slice along
+`axis`, or one per block of `block_size` elements along it (ONNX QuantizeLinear, DequantizeLinear; Burn's schemes).
+"""
+
+from ... import dtypes
+from ...backend import operation
+from ...errors import DTypeError, ShapeError
+from ...shapes import axis_of
+from ..movement.rearranging import broadcast_to, narrow, reshape
+from ..operands import astype, floating, is_scalar, tensor
+
+_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535), "int4": (-8, 7),
+           "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3), "int32": (-(2**31), 2**31 - 1)}  # fmt: skip
+
+
+def _spread(value, x, axis, block_size):
+    """`value` shaped so that it broadcasts along x."""
+    if value.size == 1 and not block_size:
+        return reshape(value, ())
+    axis = axis_of(axis, x.ndim)
+    if block_size:
+        if value.ndim != x.ndim:
+            raise ShapeError("blocked scales have the rank of {}, found shape {}".format(x.shape, value.shape))
+        shape = value.shape[: axis + 1] + (block_size,) + value.shape[axis + 1 :]
+        wide = broadcast_to(reshape(value, value.shape[: axis + 1] + (1,) + value.shape[axis + 1 :]), shape)
+        wide = reshape(wide, value.shape[:axis] + (value.shape[axis] * block_size,) + value.shape[axis + 1 :])
+        return narrow(wide, axis, 0, x.shape[axis])
+    if value.ndim != 1 or value.shape[0] != x.shape[axis]:
+        raise ShapeError("scales {} do not fit axis {} of {}".format(value.shape, axis, x.shape))
+    return reshape(value, (1,) * axis + value.shape + (1,) * (x.ndim - axis - 1))
+
+
+def quantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=None, saturate=True):
+    """x / scale rounded half to even, plus zero_point, cut to the range of the dtype (the zero point's, else `dtype`,
+    else uint8). Narrow floats are rounded instead; for 8 bits, `saturate` says what becomes of what is too large."""
+    x = floating(x)
+    k = x.backend
+    if zero_point is not None and not is_scalar(zero_point):
+        zero_point = tensor(zero_point, k)
+    if dtype is not None:
+        dtype = dtypes.dtype(dtype)
+    elif zero_point is not None and not is_scalar(zero_point):
+        dtype = zero_point.dtype
+    else:
+        dtype = dtypes.uint8
+    scale = tensor(scale, k)
+    # The quotient is taken in the wider of the two precisions.
+    wide = scale.dtype if scale.dtype.is_float and scale.dtype.bits >= 32 else dtypes.promote(x.dtype, dtypes.float32)
+    x, scale = astype(x, wide), _spread(astype(scale, wide), x, axis, block_size)
+    y = k.binary("div", x, scale)
+    zero = None
+    if zero_point is not None:
+        zero = astype(tensor(zero_point, k), wide)
+        zero = _spread(zero, x, axis, block_size)
+    if dtype.is_float:
+        return k.cast(y if zero is None else k.binary("add", y, zero), dtype, saturate)
+    return to_levels(y, zero, dtype)
+
+
+def to_levels(x, zero, dtype):
+    """Floats x rounded half to even, plus zero (of x's dtype, or None), cut to the range of an integer dtype."""
+    k = x.backend
+    if dtype.name not in _RANGES:
+        raise DTypeError("cannot quantise to {}; choose one of {}".format(dtype, ", ".join(sorted(_RANGES))))
+    low, high = _RANGES[dtype.name]
+    fast = operation(k, "to_levels")
+    if fast and dtype.bits <= 16:
+        return fast(x, zero, low, high, dtype)
+    y = k.unary("round", x)
+    if zero is not None:
+        y = k.binary("add", y, zero)
+    y = k.binary("maximum", y, k.full((), low, x.dtype))
+    y = k.binary("minimum", y, k.full((), high, x.dtype))
+    return k.cast(y, dtype)
+
+
+def dequantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=None):
+    """(x - zero_point) * scale, in `dtype`, else the scale's."""
+    x = tensor(x)
+    k = x.backend
+    scale = tensor(scale, k)
+    if not scale.dtype.is_float:
+        scale = astype(scale, dtypes.float32)
+    out = scale.dtype if dtype is None else dtypes.dtype(dtype)
+    wide = out if out.bits >= 32 else dtypes.float32
+    zero = None if zero_point is None else _spread(tensor(zero_point, k), x, axis, block_size)
+    factor = _spread(astype(scale, wide), x, axis, block_size)
+    fast = operation(k, "from_levels")
+    if fast and x.dtype.is_integer and x.dtype.bits <= 16:
+        return astype(fast(x, zero, factor), out)
+    # int32 accumulators do not fit float32's mantissa: the difference is taken in integers.
+    if zero is not None:
+        if x.dtype.is_integer:
+            exact = dtypes.int32 if x.dtype.bits < 32 else x.dtype
+            y = k.binary("sub", astype(x, exact), astype(zero, exact))
+        else:
+            y = k.binary("sub", astype(x, wide), astype(zero, wide))
+    else:
+        y = x
+    return astype(k.binary("mul", astype(y, wide), factor), out)
+
+
+def dynamic_quantize_linear(x):
+    """(uint8 values, scale, zero point) with the scale chosen so that x's range, widened to hold 0, fills 0 … 255."""
+    x = floating(x)
+    k = x.backend
+    axes = tuple(range(x.ndim))
+    zero = k.full((), 0, x.dtype)
+    high = k.binary("maximum", k.reduce("max", x, axes, False), zero)
+    low = k.binary("minimum", k.reduce("min", x, axes, False), zero)
+    scale = k.binary("div", k.binary("sub", high, low), k.full((), 255, x.dtype))
+    safe = k.where(k.binary("eq", scale, zero), k.full((), 1, x.dtype), scale)
+    point = k.unary("round", k.binary("div", k.unary("neg", low), safe))
+    point = k.binary("minimum", k.binary("maximum", point, zero), k.full((), 255, x.dtype))
+    point = k.cast(point, dtypes.uint8)
+    return quantize_linear(x, safe, point), scale, point
+
+
+class QuantScheme:
+    """How `quantize` chooses: dtype of the result, and "symmetric" (zero point 0) or "affine" over the whole tensor."""
+
+    def __init__(self, dtype="int8", mode="symmetric"):
+        self.dtype = dtypes.dtype(dtype)
+        self.mode = mode
+
+
+class Quantized:
+    """A quantised tensor: `values` (integers), `scale` and `zero_point`; `dequantize()` gives the reals back."""
+
+    def __init__(self, values, scale, zero_point):
+        self.values = values
+        self.scale = scale
+        self.zero_point = zero_point
+        self.shape = values.shape
+        self.dtype = values.dtype
+        self.backend = values.backend
+
+    def dequantize(self):
+        return dequantize_linear(self.values, self.scale, self.zero_point)
+
+    def __repr__(self):
+        return "Quantized(shape={}, dtype={}, backend={!r})".format(self.shape, self.dtype, self.backend)
+
+
+def quantize(x, scheme=None, qparams=None):
+    """x as a `Quantized` tensor; qparams (scale, zero_point) where they are known, else from x's range."""
+    x = floating(x)
+    scheme = scheme or QuantScheme()
+    k = x.backend
+    low, high = _RANGES[scheme.dtype.name]
+    if qparams is not None:
+        scale, zero_point = qparams
+    else:
+        axes = tuple(range(x.ndim))
+        zero = k.full((), 0, x.dtype)
+        top = k.binary("maximum", k.reduce("max", x, axes, False), zero)
+        bottom = k.binary("minimum", k.reduce("min", x, axes, False), zero)
+        if scheme.mode == "symmetric":
+            reach = k.binary("maximum", top, k.unary("neg", bottom))
+            scale = k.binary("div", reach, k.full((), high, x.dtype))
+        else:
+            scale = k.binary("div", k.binary("sub", top, bottom), k.full((), high - low, x.dtype))
+        scale = k.where(k.binary("eq", scale, zero), k.full((), 1, x.dtype), scale)
+        zero_point = 0
+        if scheme.mode != "symmetric":
+            zero_point = k.cast(
+                k.binary("sub", k.full((), low, x.dtype), k.unary("round", k.binary("div", bottom, scale))),
+                scheme.dtype,
+            )
+    zero_point = k.full((), zero_point, scheme.dtype) if is_scalar(zero_point) else tensor(zero_point, k)
+    return Quantized(quantize_linear(x, scale, zero_point, dtype=scheme.dtype), tensor(scale, k), zero_point)
+
+
+def dequantize(x, scale=None, zero_point=None):
+    """The real numbers behind a `Quantized`, or behind integers with their scale and zero point."""
+    return x.dequantize() if isinstance(x, Quantized) else dequantize_linear(x, scale, zero_point)

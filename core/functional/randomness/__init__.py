@@ -1,0 +1,1 @@
+"""Random numbers, and draws that depend on a tensor."""

@@ -1,0 +1,39 @@
+"""Draws that depend on a tensor: dropout in training mode, classes by their probability."""
+
+from ... import dtypes
+from ...backend import operation
+from ..operands import floating
+
+
+def dropout_with_mask(x, ratio=0.5, *, seed=None, training=True):
+    """(x with a share of `ratio` elements set to 0 and the rest scaled by 1 / (1 - ratio), bool mask of those kept).
+
+    Outside training x itself, and a mask that keeps all. On NumPy a seed gives the stream of numpy.random.RandomState,
+    as ONNX's cases expect; elsewhere, and without a seed, it is this library's own generator.
+    """
+    from .draws import uniform
+
+    x = floating(x)
+    k = x.backend
+    if not training or ratio == 0:
+        return x, k.full(x.shape, True, dtypes.bool)
+    legacy = operation(k, "legacy_uniform") if seed is not None else None
+    draw = legacy(x.shape, seed) if legacy else uniform(x.shape, seed=seed, backend=k)
+    mask = k.binary("ge", draw, k.full((), ratio, draw.dtype))
+    kept = k.binary("mul", x, k.full((), 1 / (1 - ratio) if ratio < 1 else 0.0, x.dtype))
+    return k.where(mask, kept, k.full((), 0, x.dtype)), mask
+
+
+def multinomial(x, count=1, *, dtype=None, seed=None):
+    """Indices of classes drawn by the unnormalised log probabilities x (batch, classes): (batch, count), int64."""
+    from ..elementwise.activations import softmax
+    from ..reductions.over_axes import cumulative_sum
+    from .draws import uniform
+
+    x = floating(x)
+    k = x.backend
+    reached = cumulative_sum(softmax(x, -1), axis=-1).expand_dims(1)
+    draw = uniform((x.shape[0], count), dtype=reached.dtype, seed=seed, backend=k).expand_dims(-1)
+    passed = k.cast(k.binary("le", reached, draw), dtypes.int64)
+    chosen = k.reduce("sum", passed, (2,), False).clip(0, x.shape[1] - 1)
+    return k.cast(chosen, dtypes.dtype(dtype)) if dtype is not None else chosen

@@ -1,0 +1,95 @@
+"""An LSTM whose products are of 8-bit integers: com.microsoft DynamicQuantizeLSTM."""
+
+from ... import dtypes
+from ...errors import ShapeError
+from ..movement.rearranging import narrow, permute_dims, reshape
+from ..operands import tensor
+from ..quantized.integer_products import centred, integer_product
+from .layers import Layer, LstmCell
+
+
+def _quantized_rows(x):
+    """(int32 values less their zero point, scale): each row of x as 8 bits that span its range and 0."""
+    k = x.backend
+    zero, top = k.full((), 0, x.dtype), k.full((), 255, x.dtype)
+    high = k.binary("maximum", k.reduce("max", x, (1,), True), zero)
+    low = k.binary("minimum", k.reduce("min", x, (1,), True), zero)
+    scale = k.binary("div", k.binary("sub", high, low), top)
+    scale = k.where(k.binary("eq", scale, zero), k.full((), 1, x.dtype), scale)
+    point = k.unary("round", k.binary("div", k.unary("neg", low), scale))
+    values = k.binary("add", k.unary("round", k.binary("div", x, scale)), point)
+    values = k.binary("minimum", k.binary("maximum", values, zero), top)
+    return k.cast(k.binary("sub", values, point), dtypes.int32), scale
+
+
+class _Weight:
+    """Quantized weights (directions, rows, columns), their zero points taken off once for all steps."""
+
+    def __init__(self, values, scale, zero_point):
+        self.values = tensor(values)
+        if self.values.ndim != 3:
+            raise ShapeError(
+                "dynamic_quantize_lstm: weights {}, expected (directions, rows, columns)".format(self.values.shape)
+            )
+        self.parts = []
+        for i in range(self.values.shape[0]):
+            matrix = reshape(narrow(self.values, 0, i, 1), self.values.shape[1:])
+            zero = reshape(narrow(tensor(zero_point), 0, i, 1), (-1,))
+            self.parts.append((centred(matrix, zero), reshape(narrow(tensor(scale), 0, i, 1), (-1,))))
+
+    def product(self, values, x_scale, i):
+        """Integers (rows, …) times their scale, times the weights of direction i."""
+        matrix, scale = self.parts[i]
+        k = x_scale.backend
+        total = k.cast(integer_product(values, matrix), x_scale.dtype)
+        return k.binary("mul", total, k.binary("mul", x_scale, scale))
+
+
+class _QuantizedLayer(Layer):
+    def weights(self, w, r):
+        self.quantized_w, self.quantized_r = w, r
+        return permute_dims(w.values, (0, 2, 1)), permute_dims(r.values, (0, 2, 1))
+
+    def project(self, x, first, count):
+        # All steps of all sequences are quantized together.
+        values, scale = _quantized_rows(reshape(x, (1, x.size)))
+        values, rows = reshape(values, x.shape), x.shape[0]
+        parts = [reshape(self.quantized_w.product(values, scale, first + i), (1, rows, -1)) for i in range(count)]
+        return x.backend.concat(parts, 0) if count > 1 else parts[0]
+
+
+class _QuantizedCell(LstmCell):
+    """The state is quantized anew at every step, each sequence's by itself. (onnxruntime shares out the batch among its
+    threads, and takes together what one thread does.)"""
+
+    def all_steps(self):
+        return None  # the state is quantized between steps
+
+    def back(self, h):
+        parts = []
+        for i in range(h.shape[0]):
+            values, scale = _quantized_rows(reshape(narrow(h, 0, i, 1), h.shape[1:]))
+            parts.append(reshape(self.weight.product(values, scale, self.first + i), (1, h.shape[1], -1)))
+        return self.k.concat(parts, 0) if len(parts) > 1 else parts[0]
+
+
+def dynamic_quantize_lstm(
+    x, w, w_scale, w_zero_point, r, r_scale, r_zero_point, b=None, *, initial_h=None, initial_c=None, peepholes=None,
+    sequence_lens=None, direction="forward", activations=None, alphas=(), betas=(), clip=0.0, input_forget=False,
+):  # fmt: skip
+    """`lstm` with weights of int8 or uint8, w (directions, d_input, 4 * d_hidden) and r (directions, d_hidden, 4 *
+    d_hidden): transposed, as `lstm` does not have them. Scales and zero points are (directions,) or (directions, 4 *
+    d_hidden). x is quantized by its range, a state at each step by its. Returns (y, last h, last c).
+    """
+    functions = (activations, alphas, betas, ("Sigmoid", "Tanh", "Tanh"))
+    w, r = _Weight(w, w_scale, w_zero_point), _Weight(r, r_scale, r_zero_point)
+    layer = _QuantizedLayer("lstm", x, w, r, b, 4, [initial_h, initial_c], sequence_lens, direction, False, functions)
+    peepholes = layer.peephole_weights(peepholes)
+
+    def make_cell(fs, turned, bias_x, bias_h, first, count):
+        seen = None if peepholes is None else narrow(peepholes, 0, first, count)
+        cell = _QuantizedCell(layer, clip, fs, turned, bias_x, bias_h, seen, input_forget)
+        cell.weight, cell.first = r, first
+        return cell
+
+    return layer.run(make_cell)

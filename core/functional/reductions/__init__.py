@@ -1,0 +1,1 @@
+"""What looks at whole axes: sums and moments, order, sets, normalization, losses."""

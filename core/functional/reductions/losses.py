@@ -1,0 +1,49 @@
+"""Classification losses as ONNX has them: any number of axes, weights of classes, an index that does not count."""
+
+from ... import dtypes
+from ...errors import ShapeError
+from ..movement.rearranging import expand_dims, reshape
+from ..operands import astype, floating, integers, like
+
+
+def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
+    """-x at the target class, times the class's weight: x (n, classes, …) log-probabilities, target (n, …) integers.
+
+    weight (classes,); targets equal to ignore_index give 0 and do not count. reduction: "mean" (by weights), "sum" or
+    "none" (the shape of target). Raises ShapeError where x and target do not fit (ONNX NegativeLogLikelihoodLoss).
+    """
+    x = floating(x)
+    target = integers(target, "nll_loss: target")
+    if x.ndim < 2 or target.shape != x.shape[:1] + x.shape[2:]:
+        raise ShapeError("nll_loss: predictions {} do not fit targets {}".format(x.shape, target.shape))
+    k = x.backend
+    counts = None
+    if ignore_index is not None:
+        counts = k.binary("ne", target, k.full((), ignore_index, target.dtype))
+        target = k.where(counts, target, k.full((), 0, target.dtype))
+    index = astype(target, dtypes.int64)
+    loss = k.unary("neg", reshape(k.gather(x, expand_dims(index, 1), 1), target.shape))
+    share = None if weight is None else k.take(like(weight, x), index, 0)
+    if counts is not None:
+        zero = k.full((), 0, x.dtype)
+        share = k.where(counts, k.full(target.shape, 1, x.dtype) if share is None else share, zero)
+        loss = k.where(counts, loss, zero)
+    if share is not None:
+        loss = k.binary("mul", loss, share)
+    if reduction == "none":
+        return loss
+    axes = tuple(range(loss.ndim))
+    total = k.reduce("sum", loss, axes, False)
+    if reduction == "sum":
+        return total
+    if reduction != "mean":
+        raise ValueError("reduction is 'mean', 'sum' or 'none', found {!r}".format(reduction))
+    count = k.full((), loss.size, x.dtype) if share is None else k.reduce("sum", share, axes, False)
+    return k.binary("div", total, count)
+
+
+def cross_entropy(x, target, weight=None, ignore_index=None, reduction="mean"):
+    """`nll_loss` of log_softmax(x) over the classes, axis 1 (ONNX SoftmaxCrossEntropyLoss)."""
+    from ..elementwise.activations import log_softmax
+
+    return nll_loss(log_softmax(x, 1), target, weight, ignore_index, reduction)

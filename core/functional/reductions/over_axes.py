@@ -1,0 +1,237 @@
+"""Sums, products, extremes and moments over axes.
+
+axis: None (all), an int or a tuple of ints; keepdims: leave the reduced axes with length 1. As the array API has it,
+sums and products of integers narrower than int64 (uint64) are taken in it, and those of bool in int64.
+"""
+
+import math
+
+from ... import dtypes
+from ...errors import DTypeError, ShapeError
+from ...shapes import axes_of, axis_of, size
+from ..operands import astype, floating, numeric, tensor
+
+
+def _wide(dtype):
+    if dtype.kind == "int" or dtype.is_bool:
+        return dtypes.int64
+    if dtype.kind == "uint":
+        return dtypes.uint64
+    return dtype
+
+
+def _total(op, x, axis, dtype, keepdims):
+    x = tensor(x)
+    if x.dtype.kind == "string":
+        raise DTypeError("{} is not defined for string".format(op))
+    x = astype(x, dtypes.dtype(dtype) if dtype is not None else _wide(x.dtype))
+    return x.backend.reduce(op, x, axes_of(axis, x.ndim), keepdims)
+
+
+def sum(x, axis=None, *, dtype=None, keepdims=False):
+    """Sum over axis, in `dtype` where given."""
+    return _total("sum", x, axis, dtype, keepdims)
+
+
+def prod(x, axis=None, *, dtype=None, keepdims=False):
+    """Product over axis, in `dtype` where given."""
+    return _total("prod", x, axis, dtype, keepdims)
+
+
+def _extreme(op, x, axis, keepdims):
+    x = tensor(x)
+    axes = axes_of(axis, x.ndim)
+    for a in axes:
+        if not x.shape[a]:
+            raise ShapeError("{} over axis {} of length 0 has no value; shape is {}".format(op, a, x.shape))
+    if x.dtype.is_bool:
+        return x.backend.reduce("any" if op == "max" else "all", x, axes, keepdims)
+    return x.backend.reduce(op, x, axes, keepdims)
+
+
+def max(x, axis=None, *, keepdims=False):
+    """Largest element over axis; NaN where there is one."""
+    return _extreme("max", x, axis, keepdims)
+
+
+def min(x, axis=None, *, keepdims=False):
+    """Smallest element over axis; NaN where there is one."""
+    return _extreme("min", x, axis, keepdims)
+
+
+def any(x, axis=None, *, keepdims=False):
+    """Whether some element is true (not 0)."""
+    x = astype(tensor(x), dtypes.bool)
+    return x.backend.reduce("any", x, axes_of(axis, x.ndim), keepdims)
+
+
+def all(x, axis=None, *, keepdims=False):
+    """Whether every element is true (not 0)."""
+    x = astype(tensor(x), dtypes.bool)
+    return x.backend.reduce("all", x, axes_of(axis, x.ndim), keepdims)
+
+
+def count_nonzero(x, axis=None, *, keepdims=False):
+    """int64 number of elements that are not 0."""
+    x = astype(astype(tensor(x), dtypes.bool), dtypes.int64)
+    return x.backend.reduce("sum", x, axes_of(axis, x.ndim), keepdims)
+
+
+def mean(x, axis=None, *, keepdims=False):
+    """Arithmetic mean; integers become float32 first."""
+    x = floating(x)
+    axes = axes_of(axis, x.ndim)
+    k = x.backend
+    n = size([x.shape[a] for a in axes])
+    return k.binary("div", k.reduce("sum", x, axes, keepdims), k.full((), n, x.dtype))
+
+
+def var_mean(x, axis=None, *, correction=0.0, keepdims=False):
+    """(variance, mean): the mean of squared distances to the mean, with n - correction for n."""
+    x = floating(x)
+    axes = axes_of(axis, x.ndim)
+    k = x.backend
+    n = size([x.shape[a] for a in axes])
+    centre = k.binary("div", k.reduce("sum", x, axes, True), k.full((), n, x.dtype))
+    gap = k.binary("sub", x, centre)
+    total = k.reduce("sum", k.binary("mul", gap, gap), axes, keepdims)
+    freedom = n - correction
+    out = k.binary("div", total, k.full((), freedom if freedom > 0 else 0, x.dtype))
+    if not keepdims:
+        centre = k.reshape(centre, out.shape)
+    return out, centre
+
+
+def var(x, axis=None, *, correction=0.0, keepdims=False):
+    """Variance: the sum of squared distances to the mean over n - correction (0: the population's; 1: the sample's)."""
+    return var_mean(x, axis, correction=correction, keepdims=keepdims)[0]
+
+
+def std(x, axis=None, *, correction=0.0, keepdims=False):
+    """Standard deviation: the square root of `var`."""
+    out = var(x, axis, correction=correction, keepdims=keepdims)
+    return out.backend.unary("sqrt", out)
+
+
+def _arg(op, x, axis, keepdims):
+    x = numeric(x, "arg" + op) if not tensor(x).dtype.is_bool else astype(x, dtypes.uint8)
+    if not x.size and (axis is None or not x.shape[axis_of(axis, x.ndim)]):
+        raise ShapeError("arg{} of nothing has no value; shape is {}".format(op, x.shape))
+    k = x.backend
+    if axis is not None:
+        return k.argreduce(op, x, axis_of(axis, x.ndim), keepdims)
+    out = k.argreduce(op, k.reshape(x, (x.size,)), 0, False)
+    return k.reshape(out, (1,) * x.ndim) if keepdims else out
+
+
+def argmax(x, axis=None, *, keepdims=False):
+    """int64 index of the first largest element along axis (of the flattened tensor for None)."""
+    return _arg("max", x, axis, keepdims)
+
+
+def argmin(x, axis=None, *, keepdims=False):
+    """int64 index of the first smallest element along axis (of the flattened tensor for None)."""
+    return _arg("min", x, axis, keepdims)
+
+
+def logsumexp(x, axis=None, *, keepdims=False):
+    """log(sum(exp(x))) without overflow."""
+    x = floating(x)
+    axes = axes_of(axis, x.ndim)
+    k = x.backend
+    if not size([x.shape[a] for a in axes]):
+        return k.unary("log", k.reduce("sum", x, axes, keepdims))
+    peak = k.reduce("max", x, axes, True)
+    # An infinite peak must not be subtracted from itself.
+    shift = k.where(k.unary("isinf", peak), k.full((), 0, x.dtype), peak)
+    total = k.reduce("sum", k.unary("exp", k.binary("sub", x, shift)), axes, keepdims)
+    return k.binary("add", k.unary("log", total), k.reshape(shift, total.shape))
+
+
+def norm(x, p=2, axis=None, *, keepdims=False):
+    """The p-norm over axis: (sum of |x|^p)^(1/p); p may be inf, -inf or 0 (the count of what is not 0)."""
+    x = floating(x)
+    axes = axes_of(axis, x.ndim)
+    k = x.backend
+    size_ = k.unary("abs", x)
+    if p == math.inf or p == -math.inf:
+        return k.reduce("max" if p > 0 else "min", size_, axes, keepdims)
+    if p == 0:
+        return astype(count_nonzero(x, axes, keepdims=keepdims), x.dtype)
+    if p == 1:
+        return k.reduce("sum", size_, axes, keepdims)
+    if p == 2:
+        return k.unary("sqrt", k.reduce("sum", k.binary("mul", x, x), axes, keepdims))
+    total = k.reduce("sum", k.binary("pow", size_, k.full((), p, x.dtype)), axes, keepdims)
+    return k.binary("pow", total, k.full((), 1 / p, x.dtype))
+
+
+def vector_norm(x, *, axis=None, keepdims=False, ord=2):
+    """`norm` under the array API's name and order of parameters."""
+    return norm(x, ord, axis, keepdims=keepdims)
+
+
+def _scan(op, x, axis, dtype, include_initial):
+    x = tensor(x)
+    if axis is None:
+        if x.ndim != 1:
+            raise ShapeError("axis must be given for a tensor of {} axes".format(x.ndim))
+        axis = 0
+    axis = axis_of(axis, x.ndim)
+    x = astype(x, dtypes.dtype(dtype) if dtype is not None else _wide(x.dtype))
+    k = x.backend
+    out = k.cumulative(op, x, axis)
+    if include_initial:
+        first = tuple([1 if i == axis else x.shape[i] for i in range(x.ndim)])
+        out = k.concat((k.full(first, 1 if op == "prod" else 0, x.dtype), out), axis)
+    return out
+
+
+def cumulative_sum(x, *, axis=None, dtype=None, include_initial=False):
+    """Running sums along axis; include_initial puts a 0 in front."""
+    return _scan("sum", x, axis, dtype, include_initial)
+
+
+def cumulative_prod(x, *, axis=None, dtype=None, include_initial=False):
+    """Running products along axis; include_initial puts a 1 in front."""
+    return _scan("prod", x, axis, dtype, include_initial)
+
+
+def cummax(x, axis=-1):
+    """Running largest element along axis."""
+    x = numeric(x, "cummax")
+    return x.backend.cumulative("max", x, axis_of(axis, x.ndim))
+
+
+def cummin(x, axis=-1):
+    """Running smallest element along axis."""
+    x = numeric(x, "cummin")
+    return x.backend.cumulative("min", x, axis_of(axis, x.ndim))
+
+
+def diff(x, *, axis=-1, n=1, prepend=None, append=None):
+    """n-th difference of neighbours along axis."""
+    from ..movement.joining import concat
+    from ..movement.rearranging import narrow
+
+    x = numeric(x, "diff")
+    axis = axis_of(axis, x.ndim)
+    parts = [p for p in (prepend, x, append) if p is not None]
+    if len(parts) > 1:
+        x = concat(parts, axis=axis)
+    for _ in range(n):
+        length = x.shape[axis]
+        if not length:
+            break
+        x = x.backend.binary("sub", narrow(x, axis, 1, length - 1), narrow(x, axis, 0, length - 1))
+    return x
+
+
+def max_with_indices(x, axis=-1, *, keepdims=True):
+    """(largest elements, their int64 indices) along axis."""
+    return max(x, axis, keepdims=keepdims), argmax(x, axis, keepdims=keepdims)
+
+
+def min_with_indices(x, axis=-1, *, keepdims=True):
+    """(smallest elements, their int64 indices) along axis."""
+    return min(x, axis, keepdims=keepdims), argmin(x, axis, keepdims=keepdims)

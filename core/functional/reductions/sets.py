@@ -1,0 +1,121 @@
+"""What is different in a tensor: the set functions of the array API standard, and ONNX's Unique."""
+
+from ... import dtypes
+from ...shapes import axis_of
+from ..movement.rearranging import moveaxis, reshape
+from ..operands import astype, tensor
+from ..promotion import together
+from .sorting import argsort, lexsort_rows
+
+
+class UniqueAllResult(tuple):
+    """(values, indices, inverse_indices, counts), also as attributes."""
+
+    values = property(lambda self: self[0])
+    indices = property(lambda self: self[1])
+    inverse_indices = property(lambda self: self[2])
+    counts = property(lambda self: self[3])
+
+
+class UniqueCountsResult(tuple):
+    """(values, counts), also as attributes."""
+
+    values = property(lambda self: self[0])
+    counts = property(lambda self: self[1])
+
+
+class UniqueInverseResult(tuple):
+    """(values, inverse_indices), also as attributes."""
+
+    values = property(lambda self: self[0])
+    inverse_indices = property(lambda self: self[1])
+
+
+def _first_of_each(rows, order):
+    """bool (n,): whether a row, in sorted order, differs from the one before it. NaN differs from everything."""
+    k = rows.backend
+    n = rows.shape[0]
+    ordered = k.take(rows, order, 0)
+    if n < 2:
+        return k.full((n,), True, dtypes.bool)
+    rest = (0,) * (rows.ndim - 1)
+    ahead = k.slice(ordered, (1,) + rest, (n - 1,) + rows.shape[1:], (1,) * rows.ndim)
+    behind = k.slice(ordered, (0,) + rest, (n - 1,) + rows.shape[1:], (1,) * rows.ndim)
+    differs = k.binary("ne", ahead, behind)
+    if rows.ndim > 1:
+        differs = k.reduce("any", differs, tuple(range(1, rows.ndim)), False)
+    return k.concat((k.full((1,), True, dtypes.bool), differs), 0)
+
+
+def unique_rows(rows, ordered=True):
+    """(values, indices of the first of each, inverse, counts) of the rows of a tensor; ordered False keeps the order
+    in which they appear (ONNX Unique with sorted=0)."""
+    k = rows.backend
+    n = rows.shape[0]
+    if not n:
+        nothing = k.full((0,), 0, dtypes.int64)
+        return rows, nothing, nothing, nothing
+    if rows.ndim > 1:
+        order = lexsort_rows(reshape(rows, (n, -1)))
+    else:
+        order = argsort(rows)
+    starts = _first_of_each(rows, order)
+    group = k.binary("sub", k.cumulative("sum", astype(starts, dtypes.int64), 0), k.full((), 1, dtypes.int64))
+    places = reshape(k.nonzero(starts), (-1,))
+    indices = k.take(order, places, 0)  # the sort is stable: the first of each group is the first to appear
+    inverse = k.scatter(k.full((n,), 0, dtypes.int64), order, group, 0, "none")
+    ones = k.full((n,), 1, dtypes.int64)
+    counts = k.scatter(k.full(places.shape, 0, dtypes.int64), inverse, ones, 0, "add")
+    if not ordered:
+        appearance = argsort(indices)
+        rank = argsort(appearance)
+        indices, counts = k.take(indices, appearance, 0), k.take(counts, appearance, 0)
+        inverse = k.take(rank, inverse, 0)
+    return k.take(rows, indices, 0), indices, inverse, counts
+
+
+def _flat(x):
+    x = tensor(x)
+    return reshape(x, (x.size,))
+
+
+def unique_all(x):
+    """(values, indices of the first of each, inverse indices, counts); every NaN is different from every other."""
+    values, indices, inverse, counts = unique_rows(_flat(x))
+    return UniqueAllResult((values, indices, reshape(inverse, tensor(x).shape), counts))
+
+
+def unique_counts(x):
+    """(values, counts)."""
+    values, _, _, counts = unique_rows(_flat(x))
+    return UniqueCountsResult((values, counts))
+
+
+def unique_inverse(x):
+    """(values, inverse indices)."""
+    values, _, inverse, _ = unique_rows(_flat(x))
+    return UniqueInverseResult((values, reshape(inverse, tensor(x).shape)))
+
+
+def unique_values(x):
+    """The different elements, sorted."""
+    return unique_rows(_flat(x))[0]
+
+
+def unique(x, axis=None, sorted=True):
+    """(values, indices, inverse, counts) of the elements, or of the slices along axis (ONNX Unique)."""
+    x = tensor(x)
+    if axis is None:
+        return unique_rows(reshape(x, (x.size,)), sorted)
+    axis = axis_of(axis, x.ndim)
+    values, indices, inverse, counts = unique_rows(moveaxis(x, axis, 0), sorted)
+    return moveaxis(values, 0, axis), indices, inverse, counts
+
+
+def isin(x1, x2, *, invert=False):
+    """bool: whether each element of x1 is among x2's."""
+    a, b = together(x1, x2)
+    k = a.backend
+    found = k.binary("eq", reshape(a, (a.size, 1)), reshape(b, (1, b.size)))
+    found = reshape(k.reduce("any", found, (1,), False), a.shape)
+    return k.unary("logical_not", found) if invert else found

@@ -1,0 +1,1 @@
+"""Attention in its forms, and the rotary embedding of positions."""

@@ -1,0 +1,298 @@
+"""Scaled dot-product attention: ONNX Attention (opsets 23 to 25) and FlexAttention, and what other attentions share.
+
+Heads lie (batch, heads, length, size). Keys and values may have fewer heads than queries: then each serves a group of
+neighbouring query heads (grouped-query attention), and is not copied for it.
+"""
+
+import math
+
+from ... import dtypes
+from ...backend import operation
+from ...errors import ShapeError
+from ..movement.rearranging import pad, permute_dims, reshape
+from ..operands import astype, floating, like
+
+_INF = float("inf")
+
+
+def split_heads(x, count):
+    """(batch, length, count * size) -> (batch, count, length, size)."""
+    if x.ndim != 3 or count < 1 or x.shape[2] % count:
+        raise ShapeError("{} does not divide into {} heads (batch, length, heads * size)".format(x.shape, count))
+    return permute_dims(reshape(x, x.shape[:2] + (count, x.shape[2] // count)), (0, 2, 1, 3))
+
+
+def merge_heads(x):
+    """(batch, heads, length, size) -> (batch, length, heads * size)."""
+    batch, count, length, width = x.shape
+    return reshape(permute_dims(x, (0, 2, 1, 3)), (batch, length, count * width))
+
+
+def visible_keys(q_length, kv_length, offset, left, right, backend):
+    """bool (…, q_length, kv_length): whether query i, at position p = offset + i, may see key j: p - left <= j <=
+    p + right, None standing for no limit. offset: an int or a tensor (batch,). None where every key may be seen."""
+    k = backend
+    if isinstance(offset, int):
+        if (right is None or offset + right >= kv_length - 1) and (left is None or offset + q_length - 1 <= left):
+            return None
+        row = k.reshape(k.arange(offset, 1, q_length, dtypes.int32), (q_length, 1))
+    else:
+        row = k.reshape(k.arange(0, 1, q_length, dtypes.int32), (q_length, 1))
+        row = k.binary("add", row, k.reshape(astype(offset, dtypes.int32), (offset.size, 1, 1, 1)))
+    column = k.arange(0, 1, kv_length, dtypes.int32)
+    seen = None
+    if right is not None:
+        limit = k.binary("add", row, k.full((), right, dtypes.int32)) if right else row
+        seen = k.binary("le", column, limit)
+    if left is not None:
+        after = k.binary("ge", column, k.binary("sub", row, k.full((), left, dtypes.int32)))
+        seen = after if seen is None else k.binary("logical_and", seen, after)
+    return seen
+
+
+def within_lengths(lengths, kv_length):
+    """bool (batch, 1, 1, kv_length): whether key j lies within its sequence's length; lengths (batch,)."""
+    k = lengths.backend
+    column = k.arange(0, 1, kv_length, dtypes.int32)
+    return k.binary("lt", column, k.reshape(astype(lengths, dtypes.int32), (lengths.size, 1, 1, 1)))
+
+
+def both(a, b):
+    """a and b as one mask; either may be None."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a.backend.binary("logical_and", a, b)
+
+
+def as_bias(mask, seen, dtype):
+    """What to add to the scores, or None: `mask` (bool: True is seen; float: added) and `seen` (bool), each or None."""
+    if mask is not None and mask.dtype.is_bool:
+        mask, seen = None, both(mask, seen)
+    if seen is None:
+        return None if mask is None else astype(mask, dtype)
+    k = seen.backend
+    base = k.full((), 0, dtype) if mask is None else astype(mask, dtype)
+    return k.where(seen, base, k.full((), -_INF, dtype))
+
+
+def _grouped(x, groups):
+    """Query heads beside the key head they share: (b, h, s, d) -> (b, groups, h / groups * s, d)."""
+    return reshape(x, (x.shape[0], groups, -1 if x.size else x.shape[1] // groups * x.shape[2], x.shape[3]))
+
+
+def scaled_scores(q, keys, scale, softcap):
+    """(raw, capped) products of each query with each key: (batch, heads, q_length, kv_length)."""
+    k = q.backend
+    if q.dtype.bits == 16 and scale > 0:  # as ONNX has it: neither side leaves the range of a half on its own
+        root = k.full((), math.sqrt(scale), q.dtype)
+        q, keys = k.binary("mul", q, root), k.binary("mul", keys, root)
+    else:
+        q = k.binary("mul", q, k.full((), scale, q.dtype))
+    shape = q.shape[:3] + keys.shape[2:3]
+    if q.shape[1] != keys.shape[1]:
+        q = _grouped(q, keys.shape[1])
+    raw = reshape(k.matmul(q, permute_dims(keys, (0, 1, 3, 2))), shape)
+    if not softcap:
+        return raw, raw
+    cap = k.full((), softcap, raw.dtype)
+    return raw, k.binary("mul", k.unary("tanh", k.binary("div", raw, cap)), cap)
+
+
+def _probabilities(scores, sink):
+    from ..elementwise.activations import softmax
+
+    if sink is None:
+        return softmax(scores, -1)
+    # A sink takes its share of the attention and has no value.
+    sink = sink.backend.expand(reshape(sink, (1, sink.size, 1, 1)), scores.shape[:3] + (1,))
+    shares = softmax(sink.backend.concat((scores, sink), 3), -1)
+    return shares.backend.slice(shares, (0,) * 4, scores.shape, (1,) * 4)
+
+
+def _weighted_sum(p, values):
+    k = p.backend
+    shape = p.shape[:3] + values.shape[3:]
+    if p.shape[1] != values.shape[1]:
+        p = _grouped(p, values.shape[1])
+    return reshape(k.matmul(p, values), shape)
+
+
+def _zero_where_blind(x, bias):
+    """x, but 0 in the rows of queries that see no key at all (whose probabilities are 0 / 0)."""
+    k = x.backend
+    peak = k.reduce("max", bias, (bias.ndim - 1,), True)
+    return k.where(k.unary("isinf", peak), k.full((), 0, x.dtype), x)
+
+
+def dot_product_attention(
+    q, keys, values, bias=None, scale=None, softcap=0.0, blind=True, sink=None, softmax_dtype=None
+):
+    """softmax(q @ keysᵀ * scale, capped, + bias) @ values on heads (batch, heads, length, size).
+
+    bias: float, broadcasts to (batch, heads, q_length, kv_length), -inf where a key is not seen, or None; blind: some
+    query may see no key, and its result is then 0; sink (heads,): a score of no key that takes part in the softmax.
+    """
+    scale = 1 / math.sqrt(q.shape[3]) if scale is None else scale
+    fast = operation(q.backend, "dot_product_attention")
+    if fast and softmax_dtype is None:
+        return fast(q, keys, values, bias, scale, softcap, blind, sink)
+    return _attend(q, keys, values, bias, scale, softcap, blind, sink, softmax_dtype)[0]
+
+
+def compose_attention(q, keys, values, bias, scale, softcap, blind, sink):
+    """`dot_product_attention` from primitives: for a backend whose own does not serve these shapes."""
+    return _attend(q, keys, values, bias, scale, softcap, blind, sink, None)[0]
+
+
+def _attend(q, keys, values, bias, scale, softcap, blind, sink, softmax_dtype):
+    """(result, (raw scores, capped scores, scores with bias, probabilities))."""
+    k = q.backend
+    raw, capped = scaled_scores(q, keys, scale, softcap)
+    scores = capped if bias is None else k.binary("add", capped, bias)
+    p = _probabilities(scores if softmax_dtype is None else astype(scores, dtypes.dtype(softmax_dtype)), sink)
+    p = astype(p, q.dtype)
+    out = astype(_weighted_sum(astype(p, values.dtype), values), q.dtype)
+    if bias is not None and blind:
+        out = _zero_where_blind(out, bias)
+    return out, (raw, capped, scores, p)
+
+
+def check_heads(q, keys, values):
+    """Raise ShapeError unless heads of queries, keys and values fit together."""
+    fits = q.ndim == 4 and keys.ndim == 4 and values.ndim == 4
+    fits = fits and q.shape[0] == keys.shape[0] == values.shape[0] and q.shape[3] == keys.shape[3]
+    fits = fits and keys.shape[1:3] == values.shape[1:3] and keys.shape[1] and not q.shape[1] % keys.shape[1]
+    if not fits:
+        raise ShapeError(
+            "attention: queries {}, keys {} and values {} do not fit; expected (batch, heads, length, size), equal "
+            "sizes of queries and keys, and query heads a multiple of key heads".format(
+                q.shape, keys.shape, values.shape
+            )
+        )
+
+
+def _prepared(q, k, v, mask, past_key, past_value, kv_lengths, is_causal, num_heads, kv_num_heads, window):
+    """Heads apart, the cache in front, masks as one bias: (q, keys, values, bias, whether a query may be blind)."""
+    q = floating(q)
+    k = like(k, q)
+    v = floating(v)
+    if q.ndim == 3:
+        if not num_heads:
+            raise ShapeError("attention on (batch, length, heads * size) wants num_heads")
+        kv_num_heads = kv_num_heads or num_heads
+        q, k, v = split_heads(q, num_heads), split_heads(k, kv_num_heads), split_heads(v, kv_num_heads)
+    check_heads(q, k, v)
+    offset = 0
+    if (past_key is None) != (past_value is None) or (past_key is not None and kv_lengths is not None):
+        raise ShapeError("attention takes past_key and past_value together, and not together with kv_lengths")
+    if past_key is not None:
+        offset = past_key.shape[2]
+        k = k.backend.concat((like(past_key, k), k), 2)
+        v = v.backend.concat((like(past_value, v), v), 2)
+    elif kv_lengths is not None:
+        offset = kv_lengths - q.shape[2]
+    left, right = window or (None, None)
+    if is_causal:
+        right = 0 if right is None else min(right, 0)
+    seen = None
+    if left is not None or right is not None:
+        seen = visible_keys(q.shape[2], k.shape[2], offset, left, right, q.backend)
+    blind = left is not None or mask is not None or kv_lengths is not None
+    if kv_lengths is not None:
+        seen = both(seen, within_lengths(kv_lengths, k.shape[2]))
+    if mask is not None and mask.shape[-1] < k.shape[2]:
+        missing = (0, k.shape[2] - mask.shape[-1])
+        mask = pad(mask, [(0, 0)] * (mask.ndim - 1) + [missing], False if mask.dtype.is_bool else -_INF)
+    return q, k, v, as_bias(mask, seen, q.dtype), blind
+
+
+def attention(
+    q,
+    k,
+    v,
+    mask=None,
+    *,
+    past_key=None,
+    past_value=None,
+    kv_lengths=None,
+    is_causal=False,
+    scale=None,
+    softcap=0.0,
+    num_heads=None,
+    kv_num_heads=None,
+    window=None,
+    softmax_dtype=None,
+):
+    """softmax(q @ kᵀ * scale + mask) @ v: the first output of ONNX Attention, in the layout of q.
+
+    q (batch, heads, q_length, size), k and v (batch, kv_heads, kv_length, size), where heads is a multiple of
+    kv_heads; or all three (batch, length, heads * size) with num_heads and kv_num_heads. v's size may differ.
+    mask: bool (True: seen) or float (added to the scores), broadcasts to (batch, heads, q_length, total length) and
+    may be shorter along the last axis: what it does not cover is not seen. past_key, past_value (batch, kv_heads,
+    past, size) come before k and v. kv_lengths (batch,): how many keys of each sequence count.
+    is_causal: query i sees keys up to offset + i, where offset is past, kv_lengths - q_length, or 0. window: a pair
+    (left, right) of how many keys before and after its own position a query sees, None for no limit.
+    scale: 1 / sqrt(size) by default; softcap c > 0: scores become c * tanh(score / c); softmax_dtype: dtype of the
+    softmax. A query that sees no key gets 0. Raises ShapeError where shapes do not fit.
+    """
+    layout = q.ndim
+    q, k, v, bias, blind = _prepared(
+        q, k, v, mask, past_key, past_value, kv_lengths, is_causal, num_heads, kv_num_heads, window
+    )
+    out = dot_product_attention(q, k, v, bias, scale, softcap, blind, None, softmax_dtype)
+    return merge_heads(out) if layout == 3 else out
+
+
+def attention_outputs(
+    q,
+    k,
+    v,
+    mask=None,
+    *,
+    past_key=None,
+    past_value=None,
+    kv_lengths=None,
+    is_causal=False,
+    scale=None,
+    softcap=0.0,
+    num_heads=None,
+    kv_num_heads=None,
+    window=None,
+    softmax_dtype=None,
+    scores_output=None,
+):
+    """All four outputs of ONNX Attention: (what `attention` gives, present_key, present_value, scores).
+
+    present_key and present_value (batch, kv_heads, total length, size): past and new. scores (batch, heads, q_length,
+    total length) by scores_output (qk_matmul_output_mode): None leaves them out (None), 0 the scaled products, 1 those
+    after softcap, 2 those with the mask added, 3 the probabilities.
+    """
+    layout = q.ndim
+    q, k, v, bias, blind = _prepared(
+        q, k, v, mask, past_key, past_value, kv_lengths, is_causal, num_heads, kv_num_heads, window
+    )
+    if scores_output is None:
+        out, scores = dot_product_attention(q, k, v, bias, scale, softcap, blind, None, softmax_dtype), None
+    else:
+        scale = 1 / math.sqrt(q.shape[3]) if scale is None else scale
+        out, stages = _attend(q, k, v, bias, scale, softcap, blind, None, softmax_dtype)
+        scores = stages[scores_output]
+        if scores_output == 3 and bias is not None:
+            scores = _zero_where_blind(scores, bias)
+    return merge_heads(out) if layout == 3 else out, k, v, scores
+
+
+def flex_attention(q, k, v, score_mod=None, prob_mod=None, *, scale=None, softmax_dtype=None):
+    """Attention with functions of one's own on the scores and on the probabilities, both (batch, heads, q_length,
+    kv_length) in softmax_dtype, by default float32 or wider (ONNX FlexAttention)."""
+    q = floating(q)
+    k, v = like(k, q), floating(v)
+    check_heads(q, k, v)
+    if softmax_dtype is None:
+        softmax_dtype = dtypes.promote(q.dtype, dtypes.float32)
+    scores = scaled_scores(q, k, 1 / math.sqrt(q.shape[3]) if scale is None else scale, 0.0)[0]
+    scores = astype(scores, dtypes.dtype(softmax_dtype))
+    p = _probabilities(scores if score_mod is None else score_mod(scores), None)
+    if prob_mod is not None:
+        p = prob_mod(p)
+    return astype(_weighted_sum(p, like(v, p)), v.dtype)

@@ -1,0 +1,68 @@
+"""Rotary positional embedding (Su et al. 2021): ONNX RotaryEmbedding, and com.microsoft's of the same name."""
+
+from ... import dtypes
+from ...errors import ShapeError
+from ..movement.rearranging import expand_dims, narrow, reshape
+from ..operands import astype, floating, like
+
+
+def _angles(cache, position_ids, batch, length):
+    """(batch or 1, length, half): the rows of a cache that belong to the positions."""
+    if position_ids is None:
+        return cache if cache.ndim == 3 else reshape(narrow(cache, 0, 0, length), (1, length, cache.shape[1]))
+    k = cache.backend
+    if position_ids.size == 1 and position_ids.shape != (batch, length):
+        # One number: the position of the first token of every sequence.
+        at = k.binary("add", astype(reshape(position_ids, (1, 1)), dtypes.int64),
+                      k.reshape(k.arange(0, 1, length, dtypes.int64), (1, length)))  # fmt: skip
+    else:
+        at = position_ids
+    return k.take(cache, at, 0)
+
+
+def rotary_embedding(x, cos, sin, position_ids=None, *, interleaved=False, rotary_dim=0, num_heads=None):
+    """x with pairs of elements of each head turned by the angles of its position.
+
+    x: (batch, heads, length, size), or (batch, length, heads * size), where num_heads defaults to what cos implies.
+    cos, sin: (positions, rotary_dim / 2), from which position_ids takes (batch, length), or counts on from one
+    number; without position_ids (batch, length, rotary_dim / 2), or the first rows of a 2-D cache. rotary_dim: how
+    many leading elements of a head are turned (0: all). Pairs are neighbours where `interleaved`, else the two halves.
+    Raises ShapeError where x and the caches do not fit.
+    """
+    x = floating(x)
+    cos, sin = like(cos, x), like(sin, x)
+    shape = x.shape
+    if x.ndim == 3:
+        heads = num_heads or shape[2] // (2 * cos.shape[-1])
+        if not heads or shape[2] % heads:
+            raise ShapeError("rotary_embedding: {} does not divide into {} heads".format(shape, heads))
+        x = reshape(x, shape[:2] + (heads, shape[2] // heads))
+    length = shape[-2] if len(shape) == 4 else shape[1]
+    turned = rotary_dim or x.shape[3]
+    if cos.shape != sin.shape or cos.shape[-1] * 2 != turned or turned > x.shape[3]:
+        raise ShapeError(
+            "rotary_embedding: caches {} and {} do not turn {} elements of heads of {}".format(
+                cos.shape, sin.shape, turned, x.shape[3]
+            )
+        )
+    at = 2 if len(shape) == 3 else 1
+    cos = expand_dims(_angles(cos, position_ids, shape[0], length), at)
+    sin = expand_dims(_angles(sin, position_ids, shape[0], length), at)
+    k = x.backend
+    head = narrow(x, 3, 0, turned)
+    half = turned // 2
+    if interleaved:
+        pairs = reshape(head, head.shape[:3] + (half, 2))
+        a, b = [reshape(narrow(pairs, 4, i, 1), head.shape[:3] + (half,)) for i in (0, 1)]
+    else:
+        a, b = narrow(head, 3, 0, half), narrow(head, 3, half, half)
+    first = k.binary("sub", k.binary("mul", a, cos), k.binary("mul", b, sin))
+    second = k.binary("add", k.binary("mul", a, sin), k.binary("mul", b, cos))
+    if interleaved:
+        out = reshape(k.concat((expand_dims(first, 4), expand_dims(second, 4)), 4), head.shape)
+        parts = [out]
+    else:
+        parts = [first, second]
+    if turned < x.shape[3]:
+        parts.append(narrow(x, 3, turned, x.shape[3] - turned))
+    return reshape(k.concat(parts, 3) if len(parts) > 1 else parts[0], shape)

@@ -1,0 +1,219 @@
+"""Resizing along axes by interpolation, in every way ONNX Resize has.
+
+All modes are separable: along one axis after the other, each output is a weighted sum of a few inputs. Where they lie
+and what they weigh depends on lengths alone and is worked out in plain numbers.
+"""
+
+from array import array
+from math import ceil, floor
+
+from ... import dtypes
+from ...errors import ShapeError
+from ...shapes import axis_of, size
+from ..operands import astype, floating, tensor
+
+# Above this many inputs per output a product with a matrix of weights is faster than to add them up one by one.
+_MOST_TAPS = 8
+
+
+def _single(x):
+    """x rounded to float32, in which a scale of 1/3 or 0.7 is meant: 0.7 * 10 is 7 there."""
+    return array("f", (x,))[0]
+
+
+def _coordinate(i, scale, n, out, mode, roi):
+    """Where output i of `out` lies among the n inputs."""
+    if mode == "half_pixel":
+        return _single((i + 0.5) / scale) - 0.5
+    if mode == "half_pixel_symmetric":
+        # Centred also where out is not exactly scale * n.
+        adjustment = out / (scale * n)
+        return n / 2 * (1 - adjustment) + (i + 0.5) / scale - 0.5
+    if mode == "pytorch_half_pixel":
+        return _single((i + 0.5) / scale) - 0.5 if out > 1 else 0.0
+    if mode == "align_corners":
+        # As ONNX's cases have it, with what the scale makes of the length before it is cut to a whole number.
+        return _single(i * (n - 1) / (scale * n - 1)) if i else 0.0
+    if mode == "asymmetric":
+        return _single(i / scale)
+    if mode == "tf_crop_and_resize":
+        start, end = roi
+        return start * (n - 1) + i * (end - start) * (n - 1) / (out - 1) if out > 1 else 0.5 * (start + end) * (n - 1)
+    raise ValueError("there is no coordinate transformation {!r}".format(mode))
+
+
+def _nearest(x, mode):
+    if mode == "round_prefer_floor":
+        return ceil(x - 0.5)
+    if mode == "round_prefer_ceil":
+        return floor(x + 0.5)
+    return floor(x) if mode == "floor" else ceil(x)
+
+
+def _triangle(x, a):
+    return max(0.0, 1 - abs(x))
+
+
+def _cubic(x, a):
+    x = abs(x)
+    if x <= 1:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+    return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
+
+
+def _taps(x, scale, mode, a, antialias):
+    """[(index, weight), …] of the inputs around coordinate x."""
+    kernel, reach = (_triangle, 1) if mode == "linear" else (_cubic, 2)
+    base = ceil(x) - 1
+    ratio = x - base
+    # Shrinking with antialias widens the kernel by as much.
+    narrowing = min(scale, 1.0) if antialias else 1.0
+    first = floor(-reach / narrowing) + 1
+    taps = [(base + i, kernel((i - ratio) * narrowing, a)) for i in range(first, 2 - first)]
+    if antialias:
+        total = sum([w for _, w in taps])
+        taps = [(i, w / total) for i, w in taps]
+    return taps
+
+
+def _axis_taps(n, out, scale, mode, coordinates, nearest_mode, a, exclude_outside, antialias, roi):
+    """For each output a list of (input index, weight), and whether it lies outside (to be extrapolated)."""
+    result, outside = [], []
+    for i in range(out):
+        x = _coordinate(i, scale, n, out, coordinates, roi)
+        outside.append(coordinates == "tf_crop_and_resize" and (x < 0 or x > n - 1))
+        if mode == "nearest":
+            result.append([(min(max(_nearest(x, nearest_mode), 0), n - 1), 1.0)])
+            continue
+        taps = _taps(x, scale, mode, a, antialias)
+        if exclude_outside:
+            taps = [(j, w if 0 <= j < n else 0.0) for j, w in taps]
+            total = sum([w for _, w in taps])
+            taps = [(j, w / total) for j, w in taps]
+        result.append([(min(max(j, 0), n - 1), w) for j, w in taps])
+    return result, outside
+
+
+def _by_matrix(x, axis, taps):
+    """`_along` as a product with the matrix of all weights."""
+    from ..movement.rearranging import moveaxis
+
+    k = x.backend
+    n, out = x.shape[axis], len(taps)
+    matrix = [0.0] * (n * out)
+    for i in range(out):
+        for j, w in taps[i]:
+            matrix[j * out + i] += w
+    x = moveaxis(x, axis, -1)
+    lead = x.shape[:-1]
+    rows = k.matmul(k.reshape(x, (size(lead), n)), k.from_list(matrix, x.dtype, (n, out)))
+    return moveaxis(k.reshape(rows, lead + (out,)), -1, axis)
+
+
+def _along(x, axis, taps):
+    """x with axis replaced by the weighted sums that `taps` describes."""
+    k = x.backend
+    out = len(taps)
+    if out and len(taps[0]) > _MOST_TAPS:
+        return _by_matrix(x, axis, taps)
+    total = None
+    for t in range(len(taps[0]) if taps else 0):
+        weights = [p[t][1] for p in taps]
+        if not any(weights):
+            continue
+        index = k.from_list([p[t][0] for p in taps], dtypes.int64, (out,))
+        part = k.take(x, index, axis)
+        if weights != [1.0] * out:
+            shape = [1] * x.ndim
+            shape[axis] = out
+            part = k.binary("mul", part, k.from_list(weights, x.dtype, tuple(shape)))
+        total = part if total is None else k.binary("add", total, part)
+    return total
+
+
+def resize(
+    x,
+    scales=None,
+    sizes=None,
+    *,
+    axes=None,
+    mode="nearest",
+    coordinates="half_pixel",
+    nearest_mode="round_prefer_floor",
+    cubic_coeff_a=-0.75,
+    exclude_outside=False,
+    antialias=False,
+    roi=None,
+    extrapolation_value=0.0,
+    keep_aspect_ratio_policy="stretch",
+):
+    """x resized along `axes` (all unless given) by `scales`, or to `sizes` (ONNX Resize, version 19).
+
+    mode: "nearest", "linear" or "cubic". coordinates: ONNX's coordinate_transformation_mode. roi: starts, then ends, in
+    shares of the axes, for "tf_crop_and_resize", where what lies outside of x is extrapolation_value.
+    keep_aspect_ratio_policy: "stretch", "not_larger" or "not_smaller" than sizes. antialias: a shrinking "linear" or
+    "cubic" mode takes in all inputs. exclude_outside: weights of what lies outside x are left out, not its edge's.
+    Integers are rounded. Raises ShapeError where scales or sizes do not fit the axes.
+    """
+    x = tensor(x)
+    if mode not in ("nearest", "linear", "cubic"):
+        raise ValueError("resize mode is 'nearest', 'linear' or 'cubic', found {!r}".format(mode))
+    axes = list(range(x.ndim)) if axes is None else [axis_of(a, x.ndim) for a in axes]
+    lengths = [x.shape[a] for a in axes]
+    if (scales is None) == (sizes is None):
+        raise ValueError("resize wants scales or sizes, one of the two")
+    if len(scales if sizes is None else sizes) != len(axes):
+        raise ShapeError("resize got {} scales or sizes for {} axes".format(len(sizes or scales), len(axes)))
+    if sizes is None:
+        scales = [float(s) for s in scales]
+        sizes = [floor(_single(n * s)) for n, s in zip(lengths, scales)]
+    else:
+        sizes = [int(s) for s in sizes]
+        if keep_aspect_ratio_policy != "stretch":
+            choose = min if keep_aspect_ratio_policy == "not_larger" else max
+            scale = choose([s / n for s, n in zip(sizes, lengths)])
+            sizes = [floor(scale * n + 0.5) for n in lengths]
+            scales = [scale] * len(axes)
+        else:
+            scales = [s / n for s, n in zip(sizes, lengths)]
+    dtype = x.dtype
+    if mode != "nearest":
+        x = floating(x)
+    k = x.backend
+    cut = None
+    for i in range(len(axes)):
+        n, out, axis = lengths[i], sizes[i], axes[i]
+        if scales[i] == 1 and out == n and coordinates != "tf_crop_and_resize":
+            continue
+        region = (float(roi[i]), float(roi[i + len(axes)])) if coordinates == "tf_crop_and_resize" else None
+        taps, outside = _axis_taps(
+            n, out, scales[i], mode, coordinates, nearest_mode, cubic_coeff_a, exclude_outside, antialias, region
+        )
+        if not taps:
+            return k.full(tuple([sizes[axes.index(d)] if d in axes else x.shape[d] for d in range(x.ndim)]), 0, dtype)
+        x = _along(x, axis, taps)
+        if any(outside):
+            shape = [1] * x.ndim
+            shape[axis] = out
+            flags = k.from_list(outside, dtypes.bool, tuple(shape))
+            cut = flags if cut is None else k.binary("logical_or", cut, flags)
+    if cut is not None:
+        x = k.where(cut, k.full((), extrapolation_value, x.dtype), x)
+    # Whole numbers are rounded, not cut.
+    return astype(x if dtype.is_float or mode == "nearest" else k.unary("round", x), dtype)
+
+
+def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False):
+    """x (n, c, *spatial) resized over its spatial axes to `size` or by `scale_factor` (PyTorch, Burn).
+
+    mode: "nearest", "linear" or "cubic" ("bilinear" and "bicubic" mean the same).
+    """
+    spatial = len(x.shape) - 2
+    axes = list(range(2, spatial + 2))
+    mode = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    if isinstance(size, int):
+        size = [size] * spatial
+    if isinstance(scale_factor, (int, float)):
+        scale_factor = [scale_factor] * spatial
+    coordinates = "asymmetric" if mode == "nearest" else "align_corners" if align_corners else "half_pixel"
+    return resize(x, scale_factor, size, axes=axes, mode=mode, coordinates=coordinates, nearest_mode="floor")

@@ -1,0 +1,105 @@
+"""Images as columns of windows, and back: im2col (unfold), col2im (fold), max_unpool, center_crop_pad."""
+
+from ... import dtypes
+from ...errors import ShapeError
+from ...shapes import axes_of, size, strides, window
+from ..convolution import padding_pairs, per_axis
+from ..operands import numeric, tensor
+
+
+def _window_pixels(lengths, kernel, stride, padding, dilation):
+    """Flat index, in the padded image, of every (tap, position): a list, taps outermost; and the positions per axis."""
+    d = len(lengths)
+    padded = [lengths[i] + padding[i][0] + padding[i][1] for i in range(d)]
+    out = [window(padded[i], kernel[i], stride[i], (0, 0), dilation[i]) for i in range(d)]
+    steps = strides(padded)
+    pixels = [0]
+    for axis in range(d):
+        pixels = [p + t * dilation[axis] * steps[axis] for p in pixels for t in range(kernel[axis])]
+    for axis in range(d):
+        pixels = [p + o * stride[axis] * steps[axis] for p in pixels for o in range(out[axis])]
+    return pixels, tuple(out), tuple(padded)
+
+
+def im2col(x, kernel_size, stride=1, padding=0, dilation=1):
+    """x (n, c, *spatial) -> (n, c * taps, positions): every window as a column (PyTorch's unfold)."""
+    x = numeric(x, "im2col")
+    d = x.ndim - 2
+    kernel, stride, dilation = (per_axis(v, d, "kernel_size") for v in (kernel_size, stride, dilation))
+    padding = padding_pairs(padding, d)
+    pixels, out, padded = _window_pixels(x.shape[2:], kernel, stride, padding, dilation)
+    n, c = x.shape[:2]
+    k = x.backend
+    x = k.reshape(k.pad(x, ((0, 0), (0, 0)) + padding, 0), (n, c, size(padded)))
+    columns = k.take(x, k.from_list(pixels, dtypes.int32, (len(pixels),)), 2)
+    return k.reshape(columns, (n, c * size(kernel), size(out)))
+
+
+unfold = im2col
+
+
+def col2im(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
+    """x (n, c * taps, positions) -> (n, c, *output_size): windows summed back into an image (PyTorch's fold)."""
+    x = numeric(x, "col2im")
+    output_size = tuple([int(s) for s in output_size])
+    d = len(output_size)
+    kernel, stride, dilation = (per_axis(v, d, "kernel_size") for v in (kernel_size, stride, dilation))
+    padding = padding_pairs(padding, d)
+    pixels, out, padded = _window_pixels(output_size, kernel, stride, padding, dilation)
+    n, taps = x.shape[0], size(kernel)
+    if x.ndim != 3 or x.shape[1] % taps or x.shape[2] != size(out):
+        raise ShapeError(
+            "col2im: {} columns do not fold into {} with kernel {} ({} positions)".format(
+                x.shape, output_size, kernel, out
+            )
+        )
+    c = x.shape[1] // taps
+    k = x.backend
+    values = k.reshape(x, (n, c, taps * size(out)))
+    index = k.expand(k.from_list(pixels, dtypes.int32, (1, 1, len(pixels))), values.shape)
+    image = k.scatter(k.full((n, c, size(padded)), 0, x.dtype), index, values, 2, "add")
+    image = k.reshape(image, (n, c) + padded)
+    starts = (0, 0) + tuple([p[0] for p in padding])
+    return k.slice(image, starts, (n, c) + output_size, (1,) * (d + 2))
+
+
+fold = col2im
+
+
+def max_unpool(x, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """x (n, c, *spatial) put back where max_pool_with_indices found it, zeros elsewhere (ONNX MaxUnpool).
+
+    indices: int64, position in the flattened (n, c, *spatial) array that was pooled; output_size: spatial size of the
+    result where it is larger than the one kernel, stride and padding give.
+    """
+    x = numeric(x, "max_unpool")
+    d = x.ndim - 2
+    kernel = per_axis(kernel_size, d, "kernel_size")
+    stride = per_axis(1 if stride is None else stride, d, "stride")
+    padding = padding_pairs(padding, d)
+    pooled = tuple([(x.shape[i + 2] - 1) * stride[i] - sum(padding[i]) + kernel[i] for i in range(d)])
+    shape = x.shape[:2] + pooled
+    k = x.backend
+    flat = k.full((size(shape),), 0, x.dtype)
+    flat = k.scatter(flat, k.reshape(tensor(indices), (x.size,)), k.reshape(x, (x.size,)), 0, "none")
+    out = k.reshape(flat, shape)
+    if output_size is None:
+        return out
+    grow = [(0, 0), (0, 0)] + [(0, int(output_size[i]) - pooled[i]) for i in range(d)]
+    return k.pad(out, tuple(grow), 0)
+
+
+def center_crop_pad(x, shape, axes=None):
+    """x cut or zero-padded around its centre to `shape` along `axes` (all by default); an odd rest goes to the end."""
+    x = tensor(x)
+    axes = list(axes_of(None, x.ndim)) if axes is None else [a + x.ndim if a < 0 else a for a in axes]
+    starts, sizes, padding = [0] * x.ndim, list(x.shape), [(0, 0)] * x.ndim
+    for axis, wanted in zip(axes, shape):
+        wanted, have = int(wanted), x.shape[axis]
+        if wanted < have:
+            starts[axis], sizes[axis] = (have - wanted) // 2, wanted
+        else:
+            low = (wanted - have) // 2
+            padding[axis] = (low, wanted - have - low)
+    x = x.backend.slice(x, tuple(starts), tuple(sizes), (1,) * x.ndim)
+    return x.backend.pad(x, tuple(padding), 0)

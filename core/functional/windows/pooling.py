@@ -1,0 +1,108 @@
+"""Pooling by means and norms, over whole axes, into a given number of parts; arguments as in max_pooling.py."""
+
+from ...errors import ShapeError
+from ...shapes import size
+from ..convolution import per_axis
+from ..max_pooling import max_pool, windows
+from ..operands import floating, numeric
+
+
+def avg_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, count_include_pad=True):
+    """The mean of each window; count_include_pad says whether padding counts (what ceil_mode adds never does)."""
+    x = floating(x)
+    k = x.backend
+    kernel, stride, padding, dilation, grown = windows(x, kernel_size, stride, padding, dilation, ceil_mode)
+    total = k.pool("sum", x, kernel, stride, grown, dilation)
+    plain = True
+    for i in range(len(kernel)):
+        plain = plain and grown[i] == padding[i] and (count_include_pad or padding[i] == (0, 0))
+    if plain:
+        return k.binary("div", total, k.full((), size(kernel), x.dtype))
+    ones = k.full((1, 1) + x.shape[2:], 1, x.dtype)
+    if count_include_pad:
+        ones = k.pad(ones, ((0, 0), (0, 0)) + padding, 1)
+        grown = tuple([(0, g[1] - p[1]) for g, p in zip(grown, padding)])
+    return k.binary("div", total, k.pool("sum", ones, kernel, stride, grown, dilation))
+
+
+def lp_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, p=2):
+    """The p-norm of each window."""
+    x = floating(x)
+    k = x.backend
+    kernel, stride, padding, dilation, grown = windows(x, kernel_size, stride, padding, dilation, ceil_mode)
+    power = k.full((), p, x.dtype)
+    total = k.pool("sum", k.binary("pow", k.unary("abs", x), power), kernel, stride, grown, dilation)
+    return k.binary("pow", total, k.full((), 1 / p, x.dtype))
+
+
+def max_pool_with_indices(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """(largest elements, int64 index of each in the flattened spatial axes of its channel)."""
+    from .max_pooling_indices import pool_with_indices
+
+    x = numeric(x, "max_pool")
+    kernel, stride, _, dilation, grown = windows(x, kernel_size, stride, padding, dilation, ceil_mode)
+    return pool_with_indices(x, kernel, stride, grown, dilation)
+
+
+def global_avg_pool(x):
+    """The mean over all spatial axes, which stay with length 1."""
+    from ..reductions.over_axes import mean
+
+    return mean(x, tuple(range(2, len(x.shape))), keepdims=True)
+
+
+def global_max_pool(x):
+    """The largest element over all spatial axes, which stay with length 1."""
+    from ..reductions.over_axes import max
+
+    return max(x, tuple(range(2, len(x.shape))), keepdims=True)
+
+
+def adaptive_avg_pool(x, output_size):
+    """Means of windows that divide each spatial axis as evenly as possible into output_size parts."""
+    return _adaptive(floating(x), output_size, "sum")
+
+
+def adaptive_max_pool(x, output_size):
+    """Largest elements of windows that divide each spatial axis as evenly as possible into output_size parts."""
+    return _adaptive(numeric(x, "adaptive_max_pool"), output_size, "max")
+
+
+def _adaptive(x, output_size, op):
+    k = x.backend
+    n = x.ndim - 2
+    output = per_axis(output_size, n, "output_size")
+    from ..movement.rearranging import narrow
+
+    for i in range(n):
+        axis, length, parts = i + 2, x.shape[i + 2], output[i]
+        pieces = []
+        for j in range(parts):
+            start, stop = j * length // parts, -(-(j + 1) * length // parts)
+            piece = k.reduce(op, narrow(x, axis, start, stop - start), (axis,), True)
+            if op == "sum":
+                piece = k.binary("div", piece, k.full((), stop - start, x.dtype))
+            pieces.append(piece)
+        x = k.concat(pieces, axis) if len(pieces) > 1 else pieces[0]
+    return x
+
+
+def _ranked(rank, function):
+    def pool(x, kernel_size, *args, **options):
+        if len(x.shape) != rank + 2:
+            raise ShapeError("{}d pooling wants (n, c) and {} spatial axes, found {}".format(rank, rank, x.shape))
+        return function(x, kernel_size, *args, **options)
+
+    return pool
+
+
+max_pool1d, max_pool2d, max_pool3d = _ranked(1, max_pool), _ranked(2, max_pool), _ranked(3, max_pool)
+
+
+avg_pool1d, avg_pool2d, avg_pool3d = _ranked(1, avg_pool), _ranked(2, avg_pool), _ranked(3, avg_pool)
+
+
+adaptive_avg_pool1d, adaptive_avg_pool2d = _ranked(1, adaptive_avg_pool), _ranked(2, adaptive_avg_pool)
+
+
+adaptive_max_pool1d, adaptive_max_pool2d = _ranked(1, adaptive_max_pool), _ranked(2, adaptive_max_pool)

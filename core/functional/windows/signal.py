@@ -1,0 +1,206 @@
+"""Signals: window functions, discrete Fourier transforms, mel filters (ONNX DFT, STFT, HannWindow, MelWeightMatrix, …).
+
+Complex numbers are a last axis of length 2, real and imaginary part, as in ONNX.
+"""
+
+import math
+
+from ... import dtypes
+from ...backend import get_backend, operation
+from ...errors import ShapeError
+from ...shapes import axis_of
+from ..operands import floating, like
+
+_DIRECT = 64  # transforms up to this length are one matrix product; longer even ones are halved first
+
+
+def _cosine_window(length, coefficients, periodic, dtype, backend):
+    length = int(length)
+    steps = length if periodic else length - 1
+    values = []
+    for i in range(length):
+        angle = 2 * math.pi * i / steps if steps else 0.0
+        values.append(sum([c * math.cos(angle * j) for j, c in enumerate(coefficients)]))
+    if length == 1:
+        values = [1.0]
+    return get_backend(backend).from_list(values, dtypes.dtype(dtype or dtypes.float32), (length,))
+
+
+def hann_window(length, periodic=True, *, dtype=None, backend=None):
+    """Hann window of `length` samples: 0.5 - 0.5 cos; periodic for spectra, symmetric for filters."""
+    return _cosine_window(length, (0.5, -0.5), periodic, dtype, backend)
+
+
+def hamming_window(length, periodic=True, *, dtype=None, backend=None):
+    """Hamming window with the coefficients ONNX gives it, 25/46 and 21/46."""
+    return _cosine_window(length, (25 / 46, -21 / 46), periodic, dtype, backend)
+
+
+def blackman_window(length, periodic=True, *, dtype=None, backend=None):
+    """Blackman window: 0.42 - 0.5 cos + 0.08 cos 2."""
+    return _cosine_window(length, (0.42, -0.5, 0.08), periodic, dtype, backend)
+
+
+def _twiddles(count, length, x):
+    """cos and sin of 2π j k / length for j, k below `count` and `length`: matrices (length, count) like x."""
+    cos, sin = [], []
+    circle = [2 * math.pi * i / length for i in range(length)]
+    for j in range(length):
+        for k in range(count):
+            angle = circle[j * k % length]
+            cos.append(math.cos(angle))
+            sin.append(math.sin(angle))
+    shape = (length, count)
+    return x.backend.from_list(cos, x.dtype, shape), x.backend.from_list(sin, x.dtype, shape)
+
+
+def _transform(real, imag):
+    """Forward transform along the last axis of (real, imag); imag may be None (all zero)."""
+    n = real.shape[-1]
+    if n % 2 == 0 and n > _DIRECT:
+        return _halved(real, imag, n)
+    cos, sin = _twiddles(n, n, real)
+    if real.ndim == 1:
+        real, imag = real.reshape((1, n)), None if imag is None else imag.reshape((1, n))
+        out = _product(real, imag, cos, sin)
+        return out[0].reshape((n,)), out[1].reshape((n,))
+    return _product(real, imag, cos, sin)
+
+
+def _product(real, imag, cos, sin):
+    if imag is None:
+        return real @ cos, -(real @ sin)
+    return real @ cos + imag @ sin, imag @ cos - real @ sin
+
+
+def _halved(real, imag, n):
+    # Cooley-Tukey: the transforms of the even and the odd samples, the odd ones turned by their twiddle factors.
+    from ..movement.joining import concat
+
+    half = n // 2
+
+    def part(x, which):
+        return (
+            None
+            if x is None
+            else x.reshape(x.shape[:-1] + (half, 2)).narrow(-1, which, 1).reshape(x.shape[:-1] + (half,))
+        )
+
+    even_real, even_imag = _transform(part(real, 0), part(imag, 0))
+    odd_real, odd_imag = _transform(part(real, 1), part(imag, 1))
+    angles = [2 * math.pi * i / n for i in range(half)]
+    cos = real.backend.from_list([math.cos(a) for a in angles], real.dtype, (half,))
+    sin = real.backend.from_list([math.sin(a) for a in angles], real.dtype, (half,))
+    turned_real, turned_imag = odd_real * cos + odd_imag * sin, odd_imag * cos - odd_real * sin
+    return (
+        concat((even_real + turned_real, even_real - turned_real), axis=-1),
+        concat((even_imag + turned_imag, even_imag - turned_imag), axis=-1),
+    )
+
+
+def dft(x, length=None, axis=-2, inverse=False, onesided=False):
+    """Discrete Fourier transform of x (…, n, …, 1 or 2) along `axis`, cut or zero-padded to `length`.
+
+    Returns (…, length, …, 2). onesided: forward, only the first length // 2 + 1 frequencies; inverse, x holds those and
+    the result is real, (…, length, …, 1). The inverse divides by length. Raises ShapeError where the last axis is not
+    1 or 2 long.
+    """
+    from ..movement.joining import concat, stack
+
+    x = floating(x)
+    axis = axis_of(axis, x.ndim)
+    if x.ndim < 2 or x.shape[-1] not in (1, 2) or axis == x.ndim - 1:
+        raise ShapeError("dft: the last axis holds real (1) or complex (2) parts, found shape {}".format(x.shape))
+    if length is None:
+        length = 2 * (x.shape[axis] - 1) if inverse and onesided else x.shape[axis]
+    length = int(length)
+    native = operation(x.backend, "dft")
+    if native:
+        return native(x, length, axis, inverse, onesided)
+    wanted = length // 2 + 1 if inverse and onesided else length
+    if x.shape[axis] > wanted:
+        x = x.narrow(axis, 0, wanted)
+    elif x.shape[axis] < wanted:
+        x = x.backend.pad(x, tuple([(0, wanted - x.shape[axis] if i == axis else 0) for i in range(x.ndim)]), 0)
+    parts = [x.narrow(x.ndim - 1, i, 1).reshape(x.shape[:-1]).moveaxis(axis, -1) for i in range(x.shape[-1])]
+    real, imag = parts[0], parts[1] if len(parts) == 2 else None
+    if inverse:
+        if imag is None:
+            imag = real * 0
+        if onesided:
+            mirrored = (length - 1) // 2
+            real = concat((real, real.narrow(-1, 1, mirrored).flip(-1)), axis=-1)
+            # The spectrum of a real signal: what its ends claim to be imaginary is not.
+            middle = imag.narrow(-1, 1, mirrored)
+            ends = [middle.backend.full(imag.shape[:-1] + (1,), 0, imag.dtype)]
+            nyquist = ends if length % 2 == 0 else []
+            imag = concat(ends + [middle] + nyquist + [-middle.flip(-1)], axis=-1)
+        real, imag = _transform(real, -imag)
+        real, imag = real / length, -imag / length
+        if onesided:
+            return real.moveaxis(-1, axis).expand_dims(-1)
+    else:
+        real, imag = _transform(real, imag)
+        if onesided:
+            real, imag = real.narrow(-1, 0, length // 2 + 1), imag.narrow(-1, 0, length // 2 + 1)
+    return stack((real.moveaxis(-1, axis), imag.moveaxis(-1, axis)), axis=-1)
+
+
+def stft(signal, frame_step, window=None, frame_length=None, onesided=True):
+    """Short-time Fourier transform: signal (batch, n) or (batch, n, 1 or 2) -> (batch, frames, bins, 2).
+
+    frames = 1 + (n - frame_length) // frame_step; no padding. A window shorter than frame_length is centred (PyTorch);
+    without frame_length it gives the length.
+    """
+    signal = floating(signal)
+    if signal.ndim == 2:
+        signal = signal.expand_dims(-1)
+    if frame_length is None:
+        if window is None:
+            raise ShapeError("stft wants frame_length, window or both")
+        frame_length = window.shape[0]
+    frame_length, frame_step = int(frame_length), int(frame_step)
+    batch, n, parts = signal.shape
+    if n < frame_length:
+        raise ShapeError("stft: the signal has {} samples, one frame wants {}".format(n, frame_length))
+    frames = 1 + (n - frame_length) // frame_step
+    k = signal.backend
+    index = [f * frame_step + i for f in range(frames) for i in range(frame_length)]
+    framed = k.reshape(
+        k.take(signal, k.from_list(index, dtypes.int32, (len(index),)), 1), (batch, frames, frame_length, parts)
+    )
+    if window is not None:
+        window = like(window, signal)
+        if window.shape[0] != frame_length:
+            low = (frame_length - window.shape[0]) // 2
+            window = k.pad(window, ((low, frame_length - window.shape[0] - low),), 0)
+        framed = framed * window.reshape((frame_length, 1))
+    return dft(framed, frame_length, 2, False, onesided and parts == 1)
+
+
+def mel_weight_matrix(
+    num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz, *, dtype=None, backend=None
+):
+    """Triangular mel filters (dft_length // 2 + 1, num_mel_bins), as ONNX defines them (HTK mel scale)."""
+    mels, rows = int(num_mel_bins), int(dft_length) // 2 + 1
+
+    def mel(hertz):
+        return 2595 * math.log10(1 + hertz / 700)
+
+    low = mel(float(lower_edge_hertz))
+    step = (mel(float(upper_edge_hertz)) - low) / (mels + 2)
+    edges = []
+    for i in range(mels + 2):
+        hertz = 700 * (10 ** ((i * step + low) / 2595) - 1)
+        edges.append(int((int(dft_length) + 1) * hertz // int(sample_rate)))
+    matrix = [0.0] * (rows * mels)
+    for m in range(mels):
+        left, centre, right = edges[m : m + 3]
+        if left == centre:
+            matrix[centre * mels + m] = 1.0
+        for j in range(left, centre + 1):
+            if left != centre:
+                matrix[j * mels + m] = (j - left) / (centre - left)
+        for j in range(centre, right):
+            matrix[j * mels + m] = (right - j) / (right - centre)
+    return get_backend(backend).from_list(matrix, dtypes.dtype(dtype or dtypes.float32), (rows, mels))
