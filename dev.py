@@ -4,6 +4,7 @@
     python3 dev.py demo [OPTIONS]      one model on every target that this machine has
     python3 dev.py test [PYTEST ARGS]  check, then the tests
     python3 dev.py check [--fix]       lint, format and types, in seconds
+    python3 dev.py fuzz [KIND ...]     differential fuzzing, for as long as it is told
     python3 dev.py bench [NAME ...]    a benchmark; without a name, which there are
     python3 dev.py web [OPTIONS]       build and serve the page
     python3 dev.py site MODEL.onnx     a folder that runs a model of yours on a page of yours
@@ -69,6 +70,14 @@ def check(args: list[str]) -> int:
     return int(not run_checks(fix="--fix" in args))
 
 
+def fuzz(args: list[str]) -> int:
+    """Compare random cases through everything that must agree on them; `--minutes N`, `--seed S`."""
+    _need("gpu-driver")
+    sys.path.insert(0, str(ROOT / "tests"))
+    engine = importlib.import_module("fuzz.differential.engine")
+    return int(engine.main(args))
+
+
 def bench(args: list[str]) -> int:
     """A benchmark by name; its results go to benches/results/."""
     found = {file.stem: file for file in sorted(BENCHES.glob("*.py")) if not file.name.startswith("_")}
@@ -96,7 +105,7 @@ def site(args: list[str]) -> int:
     return _main_of(WEB / "build_site.py", args)
 
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {c.__name__: c for c in (demo, test, check, bench, web, site)}
+COMMANDS: dict[str, Callable[[list[str]], int]] = {c.__name__: c for c in (demo, test, check, fuzz, bench, web, site)}
 
 
 def _need(*names: str) -> None:

@@ -21,7 +21,7 @@ def _dev(*args: str) -> subprocess.CompletedProcess[str]:
 def test_without_a_command_it_says_which_there_are() -> None:
     done = _dev()
     assert done.returncode == 2
-    for command in ("demo", "test", "check", "bench", "web"):
+    for command in ("demo", "test", "check", "fuzz", "bench", "web"):
         assert f"dev.py {command}" in done.stdout
 
 

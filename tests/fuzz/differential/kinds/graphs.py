@@ -1,0 +1,198 @@
+"""Random graphs through NumPy, python, wgpu (plain and compiled) and a saved plan.
+
+Movement, indexing, reductions, scans, concatenation, order, products, attention, windows, elementwise operations and
+casts, with constants on either side, unit, middle, length-one and empty axes and negative steps. The kernels are those
+of a real GPU, of a device in software or of SwiftShader, at random, and maps are of single elements or of four.
+
+**Tolerances.** Each program also runs in float64 on NumPy. Integers, bools, shapes and dtypes must be equal. So must
+floats that are exact (drawing.py): no operation before them rounds. Every other float may be off by
+
+    8 * E + 64 * eps(dtype) * M
+
+where E is the largest distance between NumPy's result in the dtypes of the program and in float64 (what the precision
+itself loses on this graph, conditioning included), M the largest finite magnitude of the result, and eps the dtype's
+precision. 64 covers what functions may differ by: WGSL's exp is allowed 3 + 2|x| units, Emberlet's own are within 8.
+Where NumPy and float64 disagree about what is finite, nothing is compared.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from emberlet.backend import get_backend
+from emberlet.errors import EmberletError
+
+from .. import operations
+from ..drawing import Pool, Skip
+from ..straight import Program
+
+NEEDS = ("gpu-driver",)
+EPSILON = {"float64": 2.3e-16, "float32": 1.2e-7, "float16": 9.8e-4, "bfloat16": 7.9e-3}
+KEPT = 600  # pipelines kept between cases
+
+
+class Variant(NamedTuple):
+    """How the GPU runs a program: the class of device that kernels are for, and from how many elements on a map
+    computes four at a time."""
+
+    device_class: str
+    wide: int
+    saved: bool
+
+
+def draw(choose: random.Random) -> Program | None:
+    pool = Pool(choose)
+    try:
+        operations.inputs(pool)
+        operations.grow(pool, choose.choice([1, 2, 3, 4, 6, 8, 12]))
+        variant = Variant(
+            choose.choice(["cpu", "gpu", "swiftshader"]), choose.choice([4, 1 << 14]), choose.random() < 0.4
+        )
+        return pool.program(variant)
+    except Skip:
+        return None
+
+
+def difference(case: Program) -> str:
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            want = case.function()(*case.tensors("numpy"))
+            wide = case.function(wide=True)(*case.widened())
+            want = [(np.asarray(x), x.dtype.name) for x in want]
+            numbers = [np.asarray(x) for x in wide]
+    except Exception:
+        return ""  # no valid program (any more): shrinking tries some
+    for name, run in TARGETS.items():
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                found = run(case)
+        except Exception as error:
+            return f"{name} raises {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        for i, got in enumerate(found or ()):
+            said = _differs(*got, *want[i], numbers[i], case.variant)
+            if said:
+                return f"{name}, output {i}: {said}"
+    return ""
+
+
+def simpler(case: Program) -> Iterable[Program]:
+    return case.simpler()
+
+
+def program(case: Program) -> str:
+    names = ", ".join(i.name for i in case.inputs)
+    head = f"# kernels for {case.variant.device_class!r}, vectors from {case.variant.wide} elements on\n"
+    moved = ", ".join(f"emberlet.asarray({i.name}, backend=backend)" for i in case.inputs)
+    return (
+        f"{head}{case.text()}\nfor backend in ('numpy', 'python', 'wgpu'):\n"
+        f"    print(backend, *[np.asarray(x).tolist() for x in program({moved})])  # {names}\n"
+    )
+
+
+# -- comparison ---------------------------------------------------------------------------------------------------
+
+
+def _differs(got: Any, got_dtype: str, want: Any, dtype: str, wide: Any, variant: Any) -> str:
+    if got_dtype != dtype or got.shape != want.shape:
+        return f"{got_dtype} {got.shape}, NumPy has {dtype} {want.shape}"
+    if dtype not in EPSILON:
+        wrong = got != want
+    else:
+        got, want = got.astype(np.float64), want.astype(np.float64)
+        with np.errstate(all="ignore"):
+            sound = np.isfinite(want) == np.isfinite(wide)
+            both = np.isfinite(want) & np.isfinite(wide)
+            lost = float(np.abs(want - wide)[both].max(initial=0.0))
+            size = float(np.abs(wide)[both].max(initial=0.0))
+            near = np.abs(got - want) <= 8 * lost + (64 * EPSILON[dtype] * size)
+        wrong = sound & ~(near | (got == want) | (np.isnan(got) & np.isnan(want)))
+    if not np.any(wrong):
+        return ""
+    at = tuple(int(i[0]) for i in np.nonzero(wrong)) if np.ndim(wrong) else ()
+    return f"{int(np.sum(wrong))} of {want.size} elements differ; at {at} it has {got[at]}, NumPy has {want[at]}"
+
+
+# -- implementations ------------------------------------------------------------------------------------------------
+
+
+def _array(x: Any) -> tuple[Any, str]:
+    return np.asarray(x), str(x.dtype.name)
+
+
+def _python(case: Program) -> list[Any]:
+    return [_array(x) for x in case.function()(*case.tensors(get_backend("python")))]
+
+
+def _plain(case: Program) -> list[Any]:
+    backend = _backend(case.variant)
+    return [_array(x) for x in case.function()(*case.tensors(backend))]
+
+
+def _compiled(case: Program) -> list[Any]:
+    from emberlet.wgpu_backend.compiled import compile as compiled
+
+    tensors = case.tensors(get_backend("numpy"))
+    return [_array(x) for x in compiled(case.function(), *tensors, backend=_backend(case.variant))(*tensors)]
+
+
+def _saved(case: Program) -> list[Any] | None:
+    from emberlet.wgpu_backend import plan_file
+
+    if not case.variant.saved:
+        return None
+    _vectors(case.variant)
+    tensors = case.tensors(get_backend("numpy"))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "plan.bpk")
+        try:
+            plan_file.save(path, case.function(), *tensors)
+        except EmberletError as error:
+            if "no empty results" in str(error) or "live on the GPU" in str(error) or "cannot be saved" in str(error):
+                return None
+            raise
+        plan = plan_file.load(path, _backend(case.variant).device)
+        return [_array(d.to_tensor("numpy")) for d in plan.run(*tensors)]
+
+
+def _vectors(variant: Variant) -> None:
+    from emberlet.wgpu_backend import node
+
+    node.WIDE = variant.wide
+
+
+def _backend(variant: Variant) -> Any:
+    """A wgpu backend that makes the kernels of the variant, on the one device."""
+    _vectors(variant)
+    found = _made(variant.device_class, variant.wide)
+    if len(found.device.pipelines) > KEPT:
+        found.device.pipelines.clear()
+    return found
+
+
+@cache
+def _made(device_class: str, wide: int) -> Any:
+    from emberlet.wgpu_backend import WgpuBackend
+    from emberlet.wgpu_backend.device import open_device
+    from emberlet.wgpu_backend.kernels import Options
+
+    backend = WgpuBackend(device=open_device())
+    real = Options.of(backend.device)
+    backend._options = Options(device_class, real.max_bindings, real.page_bytes, real.workgroup_bytes)
+    return backend
+
+
+TARGETS: dict[str, Callable[[Program], list[Any] | None]] = {
+    "python": _python,
+    "wgpu": _plain,
+    "wgpu compiled": _compiled,
+    "a saved plan": _saved,
+}

@@ -1,0 +1,60 @@
+"""Differential fuzzing: what differs is shrunk, seeds stand for cases, and a short run finds nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from fuzz.differential import engine
+from fuzz.differential.drawing import Pool, Skip
+from fuzz.differential.operations import grow, inputs
+
+
+class Sums:
+    """A kind whose cases are lists of numbers; one with a number above 9 in it differs."""
+
+    NEEDS = ()
+
+    def draw(self, choose: random.Random) -> list[int] | None:
+        drawn = [choose.randrange(20) for _ in range(choose.randrange(9))]
+        return drawn or None
+
+    def difference(self, case: list[int]) -> str:
+        return "too large" if max(case, default=0) > 9 else ""
+
+    def simpler(self, case: list[int]) -> Iterable[list[int]]:
+        yield from (case[:at] + case[at + 1 :] for at in range(len(case)))
+        yield from ([*case[:at], n - 1, *case[at + 1 :]] for at, n in enumerate(case) if n)
+
+    def program(self, case: list[int]) -> str:
+        return f"print(max({case}))"
+
+
+def test_what_differs_is_shrunk_and_a_seed_and_a_number_stand_for_it() -> None:
+    said: list[str] = []
+    ran = engine.run(Sums(), 3, count=50, say=said.append)
+    assert len(ran.found) == engine.SHOWN
+    assert {f.program for f in ran.found} == {"print(max([10]))"}
+    assert len(said) == len(ran.found)
+    again = engine.run(Sums(), 3, first=ran.found[-1].number, count=1, say=said.append)
+    assert again.found == ran.found[-1:]
+
+
+def test_programs_are_drawn_by_the_seed_alone_and_simpler_ones_get_shorter() -> None:
+    def drawn(seed: int) -> str:
+        pool = Pool(random.Random(seed))
+        inputs(pool)
+        grow(pool, 8)
+        try:
+            return pool.program(None).text()
+        except Skip:
+            return ""
+
+    assert [drawn(seed) for seed in range(20)] == [drawn(seed) for seed in range(20)]
+    for seed in range(20):
+        pool = Pool(random.Random(seed))
+        inputs(pool)
+        grow(pool, 8)
+        program = pool.program(None)
+        for smaller in program.simpler():
+            assert len(smaller.lines) < len(program.lines) or smaller.text() != program.text()
