@@ -30,8 +30,10 @@ _WGPU_LEFT_OUT = (
 _PLAN_RUNTIME = {
     "emberlet": "__init__ data dtypes errors refusals shapes",
     "emberlet.burnpack": "__init__ cbor cbor_extended errors file special_types",
-    "emberlet.wgpu_backend": "__init__ device micropython_bridge micropython_device plan_data plan_file"
-    " runtime storage",
+    "emberlet.wgpu_backend": "__init__ device plan_file",
+    "emberlet.wgpu_backend.micropython": "__init__ bridge device",
+    "emberlet.wgpu_backend.plan": "__init__ data",
+    "emberlet.wgpu_backend.run": "__init__ runtime storage",
 }
 _SOURCES = (".py", ".wgsl", ".js")
 

@@ -3,10 +3,10 @@
 from emberlet import dtypes, shapes
 from emberlet.backend.protocol import BOOLEAN_RESULT
 
-from . import storage
-from .loop_kernel import MAX_ITERATIONS
-from .recording import Recording
-from .reductions import identity
+from .kernels.loop import MAX_ITERATIONS
+from .lower.reductions import identity
+from .record.recording import Recording
+from .run import storage
 
 LONG = 1 << 18  # elements from which on a reduction is done in two steps
 PIECES = 1024
@@ -121,8 +121,8 @@ class WgpuBackend(Recording):
         return self.permute(values, back), self.permute(order, back)
 
     def _sorted_positions(self, x, descending):
-        """int64 positions that sort x along its last axis, stably (sort_kernel.py)."""
-        from .sort_kernel import run_length
+        """int64 positions that sort x along its last axis, stably (kernels/sort.py)."""
+        from .kernels.sort import run_length
 
         length = x.shape[-1]
         order = self._tensor("sort_runs", (x.data,), descending, dtypes.int64, x.shape)
@@ -161,7 +161,7 @@ class WgpuBackend(Recording):
 
     def dot_product_attention(self, q, keys, values, bias, scale, softcap, blind, sink):
         """The composite of that name (functional/transformer) in one kernel, where that serves."""
-        from .attention_kernel import serves
+        from .kernels.attention import serves
 
         if not q.dtype.is_float or not serves(q, keys, values, self.options.software):
             from emberlet.functional.transformer.dot_product_attention import compose_attention

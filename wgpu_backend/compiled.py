@@ -3,14 +3,14 @@
 from emberlet.errors import BackendError
 from emberlet.tensor import Tensor
 
-from . import storage
 from .device import lock
-from .host_evaluation import evaluate
-from .layout import lay_out
-from .node import Node, ValueNeeded, is_leaf, topological
-from .plan import make_plan
-from .runtime import Program
-from .tracing import constants, put_together, trace
+from .plan.make import make_plan
+from .plan.weight_order import lay_out
+from .record.host_evaluation import evaluate
+from .record.node import Node, ValueNeeded, is_leaf, topological
+from .record.tracing import constants, put_together, trace
+from .run import storage
+from .run.runtime import Program
 
 MAX_SHAPES = 8  # plans of one model, one per set of input shapes; the one unused for longest goes first
 

@@ -335,7 +335,7 @@ async def open_device_async(index=0):
         return open_device(index)
     found = _devices.get(index)
     if found is None or found.lost:
-        from .micropython_device import gpu
+        from .micropython.device import gpu
 
         if index:
             raise BackendError("there is no GPU adapter {}; a browser shows one".format(index))

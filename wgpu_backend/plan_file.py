@@ -1,7 +1,7 @@
 """A saved plan: a burnpack with the WGSL and the dispatches as metadata and the weights as tensors.
 
 `load` is what a target needs: with runtime.py, device.py and storage.py it runs under CPython, Pyodide and MicroPython.
-`save` traces a model on the host, without a GPU (plan_writer.py).
+`save` traces a model on the host, without a GPU (plan/writer.py).
 
 The metadata entry "emberlet.plan" is JSON: {"version": 2, "inputs" and "outputs": [[name, dtype, shape, buffer]],
 "buffers": [[kind, bytes]], "constants": [[buffer, tensor]], "kernels": [[name, WGSL]], "steps": {CLASS: [[kernel,
@@ -14,8 +14,8 @@ import json
 from emberlet import dtypes
 from emberlet.errors import FormatError
 
-from . import storage
-from .plan_data import Buffer, Plan, Step
+from .plan.data import Buffer, Plan, Step
+from .run import storage
 
 VERSION = 2
 KEY = "emberlet.plan"
@@ -24,7 +24,7 @@ _MAX_BYTES = 1 << 31
 
 def save(path, model, *examples, **options):
     """Trace model(*examples) and write its plan to `path`; see plan_writer.save."""
-    from .plan_writer import save
+    from .plan.writer import save
 
     return save(path, model, *examples, **options)
 
@@ -69,7 +69,7 @@ class SavedPlan:
     """A plan ready to run. inputs, outputs: lists of Port; plan: the Plan for this device's class."""
 
     def __init__(self, pack, device):
-        from .runtime import Program
+        from .run.runtime import Program
 
         self.origin = pack.origin
         content = self._json(pack, KEY)

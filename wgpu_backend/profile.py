@@ -20,7 +20,7 @@ from emberlet.tensor import Tensor
 
 from .compiled import Compiled
 from .compiled import compile as compile_model
-from .runtime import Program
+from .run.runtime import Program
 
 QUERY_RESOLVE = 0x0200
 STORAGE_COPY = 0x0008 | 0x0004

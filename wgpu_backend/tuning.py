@@ -13,12 +13,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .contraction import Problem, problem
-from .matmul_kernel import serves
-from .node import Node
-from .plan import make_plan
-from .runtime import run_once
-from .tiles import COLUMNS, ROWS, Tile, candidates, problem_key
+from .kernels.matmul import serves
+from .lower.contraction import Problem, problem
+from .lower.tiles import COLUMNS, ROWS, Tile, candidates, problem_key
+from .plan.make import make_plan
+from .record.node import Node
+from .run.runtime import run_once
 
 VERSION = 1  # of the kernels: raise it when they change so that old measurements mislead
 _BLOCKS = (1, 2)  # vectors a lane that the kernel through workgroup memory is tried with
@@ -97,7 +97,7 @@ def save(device: Any, tiles: dict[str, Tile]) -> None:
 
 def tune(roots: list[Node], backend: Any) -> dict[str, Tile]:
     """Measure the contractions among what `roots` depend on that were not measured before; returns what was found."""
-    from .node import topological
+    from .record.node import topological
 
     options = backend.options
     found = {}

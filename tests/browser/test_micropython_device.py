@@ -7,7 +7,7 @@ from support.browser.in_micropython import in_micropython
 async def test_a_kernel_runs():
     from array import array
 
-    from emberlet.wgpu_backend.micropython_device import BufferUsage, gpu
+    from emberlet.wgpu_backend.micropython.device import BufferUsage, gpu
 
     adapter = await gpu.request_adapter_async()
     assert adapter.info["vendor"] == "google" and adapter.info["adapter_type"] == "CPU"
@@ -50,7 +50,7 @@ async def test_a_kernel_runs():
 
 @in_micropython
 async def test_bytes_go_up_and_come_back_unharmed():
-    from emberlet.wgpu_backend.micropython_device import BufferUsage, gpu
+    from emberlet.wgpu_backend.micropython.device import BufferUsage, gpu
 
     device = await (await gpu.request_adapter_async()).request_device_async()
     usage = BufferUsage.COPY_SRC | BufferUsage.COPY_DST
@@ -76,7 +76,7 @@ async def test_bytes_go_up_and_come_back_unharmed():
 async def test_large_transfers_survive_a_growing_heap():
     import gc
 
-    from emberlet.wgpu_backend.micropython_device import BufferUsage, gpu
+    from emberlet.wgpu_backend.micropython.device import BufferUsage, gpu
 
     device = await (await gpu.request_adapter_async()).request_device_async()
     usage = BufferUsage.COPY_SRC | BufferUsage.COPY_DST
@@ -94,7 +94,7 @@ async def test_large_transfers_survive_a_growing_heap():
 
 @in_micropython
 async def test_pipelines_compile_in_parallel():
-    from emberlet.wgpu_backend.micropython_device import gpu
+    from emberlet.wgpu_backend.micropython.device import gpu
 
     device = await (await gpu.request_adapter_async()).request_device_async()
     code = (
@@ -112,7 +112,7 @@ async def test_pipelines_compile_in_parallel():
 @in_micropython
 async def test_errors_are_raised_by_the_next_wait_and_the_device_goes_on():
     from emberlet.errors import BackendError
-    from emberlet.wgpu_backend.micropython_device import BufferUsage, gpu
+    from emberlet.wgpu_backend.micropython.device import BufferUsage, gpu
 
     device = await (await gpu.request_adapter_async()).request_device_async()
     buffer = device.create_buffer(size=16, usage=BufferUsage.COPY_SRC)
@@ -135,7 +135,7 @@ async def test_errors_are_raised_by_the_next_wait_and_the_device_goes_on():
 @in_micropython
 async def test_what_javascript_throws_becomes_an_error():
     from emberlet.errors import BackendError
-    from emberlet.wgpu_backend.micropython_device import BufferUsage, gpu
+    from emberlet.wgpu_backend.micropython.device import BufferUsage, gpu
 
     device = await (await gpu.request_adapter_async()).request_device_async()
     buffer = device.create_buffer(size=16, usage=BufferUsage.COPY_SRC | BufferUsage.COPY_DST)
@@ -158,7 +158,7 @@ async def test_what_javascript_throws_becomes_an_error():
 @in_micropython
 async def test_a_lost_device_says_so():
     from emberlet.errors import BackendError
-    from emberlet.wgpu_backend.micropython_device import BufferUsage, gpu
+    from emberlet.wgpu_backend.micropython.device import BufferUsage, gpu
 
     device = await (await gpu.request_adapter_async()).request_device_async()
     buffer = device.create_buffer(size=16, usage=BufferUsage.COPY_SRC)

@@ -18,7 +18,8 @@ from emberlet.config import Config
 from emberlet.errors import DTypeError, FormatError
 from emberlet.host import npy
 from emberlet.host.burnpack_writer import dumps
-from emberlet.wgpu_backend import plan_file, runtime
+from emberlet.wgpu_backend import plan_file
+from emberlet.wgpu_backend.run import runtime
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from emberlet import dtypes
 from emberlet import functional as F
-from emberlet.wgpu_backend.plan import make_plan
+from emberlet.wgpu_backend.plan.make import make_plan
 
 
 @pytest.mark.parametrize(

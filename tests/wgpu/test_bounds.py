@@ -11,9 +11,10 @@ from emberlet import functional as F
 from emberlet.backend import Backend, get_backend
 from emberlet.errors import UnsupportedError
 from emberlet.tensor import Tensor
-from emberlet.wgpu_backend import WgpuBackend, bounds
+from emberlet.wgpu_backend import WgpuBackend
 from emberlet.wgpu_backend.compiled import compile
-from emberlet.wgpu_backend.node import Node
+from emberlet.wgpu_backend.record import bounds
+from emberlet.wgpu_backend.record.node import Node
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -6,8 +6,8 @@ import pytest
 from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.wgpu_backend import WgpuBackend, plan_file
-from emberlet.wgpu_backend.kernels import Options
-from emberlet.wgpu_backend.plan import make_plan
+from emberlet.wgpu_backend.kernels.table import Options
+from emberlet.wgpu_backend.plan.make import make_plan
 
 
 @pytest.fixture

@@ -37,5 +37,5 @@ def test_files_that_the_documents_name_exist(name):
     for file in re.findall(r"`([\w/]+\.(?:py|wgsl|md))`", text):
         if file in ("tiles.json", "math.wgsl"):
             continue
-        places = [ROOT / file, ROOT / "wgpu_backend" / file, ROOT / "wgpu_backend" / "shaders" / file]
+        places = [ROOT / file, ROOT / "wgpu_backend" / file, ROOT / "wgpu_backend" / "render" / file]
         assert any(p.exists() for p in places) or "NAME" in file, file

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from emberlet import dtypes
-from emberlet.wgpu_backend.plan import make_plan
+from emberlet.wgpu_backend.plan.make import make_plan
 
 
 def _dispatches(gpu, *tensors):
@@ -141,7 +141,8 @@ def test_a_normalisation_takes_its_weights_along_and_a_product_before_it_does_no
 
 @pytest.mark.parametrize("seed", range(60))
 def test_maps_of_four_elements_at_a_time_keep_the_values(gpu, twin, make, monkeypatch, seed):
-    from emberlet.wgpu_backend import WgpuBackend, node
+    from emberlet.wgpu_backend import WgpuBackend
+    from emberlet.wgpu_backend.record import node
 
     monkeypatch.setattr(node, "WIDE", 4)
     twin.gpu = WgpuBackend(device=gpu.device)

@@ -6,7 +6,7 @@ import math
 import random
 
 import pytest
-from emberlet.wgpu_backend import index as ix
+from emberlet.wgpu_backend.lower import index as ix
 
 
 def _factors(n: int, choose: random.Random) -> list[int]:

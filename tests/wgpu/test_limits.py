@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from emberlet import dtypes
 from emberlet.errors import UnsupportedError
-from emberlet.wgpu_backend import WgpuBackend, loop_kernel
+from emberlet.wgpu_backend import WgpuBackend
 from emberlet.wgpu_backend.device import Device
+from emberlet.wgpu_backend.kernels import loop as loop_kernel
 
 from .conftest import Twin
 

@@ -12,8 +12,8 @@ import json
 from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.wgpu_backend import WgpuBackend
-from emberlet.wgpu_backend.kernels import Options
-from emberlet.wgpu_backend.plan import make_plan
+from emberlet.wgpu_backend.kernels.table import Options
+from emberlet.wgpu_backend.plan.make import make_plan
 
 k = WgpuBackend(planning=True)
 

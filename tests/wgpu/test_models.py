@@ -60,9 +60,9 @@ def test_squeezenet_takes_at_most_45_dispatches(gpu):
     from pathlib import Path
 
     light = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
-    from emberlet.wgpu_backend.kernels import Options
-    from emberlet.wgpu_backend.plan import make_plan
-    from emberlet.wgpu_backend.tracing import trace
+    from emberlet.wgpu_backend.kernels.table import Options
+    from emberlet.wgpu_backend.plan.make import make_plan
+    from emberlet.wgpu_backend.record.tracing import trace
 
     model = load(onnx.load(light), gpu, name="squeezenet")
     traced = trace(model, [gpu.full((1, 3, 224, 224), 0.5, dtypes.float32)], gpu)

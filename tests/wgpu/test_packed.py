@@ -8,7 +8,7 @@ from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import compile
-from emberlet.wgpu_backend.plan import make_plan
+from emberlet.wgpu_backend.plan.make import make_plan
 
 NARROW = pytest.mark.parametrize("dtype", [dtypes.int8, dtypes.uint8, dtypes.bool], ids=str)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet import functional as F
-from emberlet.wgpu_backend import runtime
+from emberlet.wgpu_backend.run import runtime
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from emberlet import functional as F
 from emberlet.wgpu_backend import WgpuBackend, tuning
 from emberlet.wgpu_backend.compiled import compile
-from emberlet.wgpu_backend.tiles import COLUMNS, ROWS, Tile
+from emberlet.wgpu_backend.lower.tiles import COLUMNS, ROWS, Tile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

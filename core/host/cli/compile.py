@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from emberlet.wgpu_backend.plan_writer import save
+    from emberlet.wgpu_backend.plan.writer import save
 
     with step(f"loading {arguments.model}"):
         loaded = models.load(arguments.model, None)

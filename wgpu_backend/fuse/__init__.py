@@ -1,0 +1,1 @@
+"""Fusion: which recorded nodes become one kernel."""

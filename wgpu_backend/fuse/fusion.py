@@ -1,0 +1,393 @@
+"""Which nodes become kernels: the recorded graph is cut into items, each of which is one kernel.
+
+One pass from the sources to the roots decides, for every node, between three states:
+
+- *stored*: the node has a buffer, the end of an item;
+- *inline*: the node is part of the expression of whoever reads it (elementwise operations, movement, constants);
+- *open*: the tail of an epilogue: an anchor (a reduction, matmul, convolution, …) and the elementwise operations that
+  follow it one to one. Its only reader may extend it; anybody else closes it, and then the tail is stored.
+
+A second pass, from the roots to the sources, stores inline nodes that several kernels would otherwise compute again.
+"""
+
+from ..record.node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, is_wide, topological
+from ..run import storage
+from .rows import find_regions
+
+MAX_INPUTS = 6  # distinct buffers an item reads, below WebGPU's 8 storage buffers a stage with the output and slack
+MAX_MEMBERS = 48  # inlined nodes of one item: bounds the recursion of lowering and the length of a shader
+MAX_DIAMOND = 24  # elementwise nodes between an epilogue's node that several read and where they come together
+CHEAP = 3  # a node that costs no more may be computed several times instead of being stored
+
+_COSTLY = (
+    "exp", "expm1", "log", "log1p", "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
+    "asinh", "acosh", "atanh", "pow", "atan2", "sqrt", "div", "remainder", "fmod", "floor_divide",
+)  # fmt: skip
+_HEAVY = ("matmul", "conv", "attention")
+# Kernels that take an epilogue along.
+_OPENING = ("reduce", "argreduce", "matmul", "conv", "pool", "cumulative", "attention")
+_REREADS = ("attention", "matmul", "conv", "pool", "scatter", "sort_runs", "merge_runs")
+
+
+def _is_simple(node):
+    """Whether a node is a leaf, a constant, or a view of one."""
+    while node.op in ("reshape", "permute", "expand", "slice"):
+        node = node.srcs[0]
+    return is_leaf(node) or node.op in CONSTANTS
+
+
+class Item:
+    """One kernel: `node` is stored, computed from `anchor` (or by a plain map where it is None). copy: the node has a
+    buffer already, and is copied (into a region).
+
+    chain: the nodes from the anchor (exclusive) to `node` (inclusive). region: None, or (concat node, starts): the
+    element goes into the buffer of the concatenation, `starts` further along each axis.
+    """
+
+    def __init__(self, node, anchor, chain=(), region=None, copy=False):
+        self.copy = copy
+        self.node = node
+        self.anchor = anchor
+        self.chain = chain
+        self.region = region
+
+
+class _State:
+    def __init__(self, kind, leaves, members, anchor=None, chain=()):
+        self.kind = kind
+        self.leaves = leaves
+        self.members = members
+        self.anchor = anchor
+        self.chain = chain
+
+
+def _cost(node):
+    if node.op in ELEMENTWISE:
+        return 8 if node.arg in _COSTLY else 1
+    return 2 if node.op in ("pad", "concat", "take", "gather", "random") else 0
+
+
+def _joined(*dicts):
+    out = {}
+    for d in dicts:
+        out.update(d)
+    return out
+
+
+class Fusion:
+    """The items of a graph, in an order in which they can run.
+
+    items: list of Item; stored: id -> node of everything that gets a buffer; aliases: list of (node, source): a
+    stored node that is a reshape of another and shares its buffer.
+    """
+
+    def __init__(self, roots, max_inputs=MAX_INPUTS, packed=True):
+        self.max_inputs = max_inputs
+        self.order = topological(roots)
+        self.roots = {}
+        for r in roots:
+            self.roots[id(r)] = r
+        self.consumers = {}
+        for node in self.order:
+            for s in node.srcs:
+                readers = self.consumers.setdefault(id(s), [])
+                if node not in readers:
+                    readers.append(node)
+        self.states = {}
+        self.stored = {}
+        self.regions = {}
+        self.aliases = []
+        self.inside = {}  # nodes of an epilogue that have several readers, all of them in it too
+        self.place = {}
+        for at in range(len(self.order)):
+            self.place[id(self.order[at])] = at
+        self.rows = find_regions(self.order, self.consumers, self.roots)
+        for node in self.order:
+            self.states[id(node)] = self._visit(node)
+        self._share()
+        self._pack(packed)
+        self.items = self._collect()
+
+    # -- the pass from the sources --------------------------------------------------------------------------------
+
+    def _store(self, node):
+        """Close or store `node`; returns its new state. Leaves have buffers already."""
+        state = self.states[id(node)]
+        if state.kind != "leaf" and id(node) not in self.stored:
+            self.stored[id(node)] = node
+            state.kind = "stored"
+            state.leaves = {id(node): 1}
+            state.members = {}
+        return state
+
+    def _visit(self, node):
+        if is_leaf(node):
+            return _State("leaf", {id(node): 1}, {})
+        if id(node) in self.rows:
+            region = self.rows[id(node)]
+            return self._visit_rows(node, region) if node is region.exit else _State("row", {}, {})
+        if node.count == 0 and is_inline(node):
+            return _State("inline", {}, {})
+        if not is_inline(node):
+            return self._visit_anchor(node)
+        if node.op == "concat" and self._visit_concat(node):
+            return self._end(node, _State("stored", {id(node): 1}, {}))
+        state = self._extend(node)
+        if state is None:
+            state = self._inline(node)
+        return self._end(node, state)
+
+    def _end(self, node, state):
+        """Roots are stored; so is an open tail that several read, unless what they make of it comes together again."""
+        if (
+            id(node) in self.roots
+            or state.kind == "stored"
+            or (
+                state.kind == "open"
+                and len(self.consumers.get(id(node), ())) != 1
+                and id(node) not in self.inside
+                and not self._comes_together(node, state)
+            )
+        ):
+            self.stored[id(node)] = node
+            state.kind = "stored"
+            state.leaves = {id(node): 1}
+            state.members = {}
+        return state
+
+    def _visit_anchor(self, node):
+        leaves = {}
+        for s in node.srcs:
+            state = self.states[id(s)]
+            if state.kind == "open" or (
+                state.kind == "inline" and node.op in _REREADS and self._members_cost(state) > CHEAP
+            ):
+                state = self._store(s)
+            elif node.op == "kernel":  # somebody's own: it reads buffers and nothing else
+                state = self._store(s)
+            leaves.update(state.leaves)
+        while len(leaves) > self.max_inputs and self._store_one(node):
+            leaves = _joined(*[self.states[id(s)].leaves for s in node.srcs])
+        return self._end(node, _State("open" if node.op in _OPENING else "stored", leaves, {}, node, ()))
+
+    def _visit_rows(self, node, region):
+        """The exit of a row region is the anchor of an epilogue, like a single reduction."""
+        outside = region.externals()
+        leaves = {}
+        for s in outside:
+            state = self.states[id(s)]
+            # What is read in every pass over the row is computed as often.
+            if state.kind == "open" or (state.kind == "inline" and self._members_cost(state) > 2 * CHEAP):
+                state = self._store(s)
+            leaves.update(state.leaves)
+        anchor = Node("rows", tuple(outside), region, node.dtype, node.shape, node.word)
+        while len(leaves) > self.max_inputs and self._store_one(anchor):
+            leaves = _joined(*[self.states[id(s)].leaves for s in outside])
+        return self._end(node, _State("open", leaves, {}, anchor, ()))
+
+    def _extend(self, node):
+        """The state of `node` as the next link of an epilogue, or None where it cannot be one."""
+        if node.op not in ELEMENTWISE and node.op not in ("reshape", "permute"):
+            return None
+        best = None
+        for s in node.srcs:
+            state = self.states[id(s)]
+            if state.kind != "open" or (node.op in ELEMENTWISE and s.shape != node.shape):
+                continue
+            if best is None or (state.anchor.op in _HEAVY and self.states[id(best)].anchor.op not in _HEAVY):
+                best = s
+        if best is None:
+            return None
+        state = self.states[id(best)]
+        leaves = dict(state.leaves)
+        members = dict(state.members)
+        for s in node.srcs:
+            if s is not best:
+                other = self.states[id(s)]
+                if other.kind == "open" and other.anchor is not state.anchor:
+                    other = self._store(s)
+                leaves.update(other.leaves)
+                members.update(other.members)
+        if len(leaves) > self.max_inputs or len(members) >= MAX_MEMBERS:
+            return None
+        members[id(node)] = _cost(node)
+        return _State("open", leaves, members, state.anchor, tuple(state.chain) + (node,))
+
+    def _comes_together(self, node, state):
+        """Whether everything that is made of `node` one to one comes together again in one node, as in x * sigmoid(x):
+        then all of it can be one epilogue. What lies between is noted in `inside`."""
+        leaves = {}
+        members = {}
+        waiting = list(self.consumers.get(id(node), ()))
+        while waiting:
+            # The earliest first, so that whoever is last alone has everything before it.
+            at = min(waiting, key=lambda n: self.place[id(n)])
+            waiting.remove(at)
+            if at.op not in ELEMENTWISE or at.shape != node.shape or id(at) in self.rows:
+                return False
+            for s in at.srcs:
+                if s is not node and id(s) not in members:
+                    if not _is_simple(s):
+                        return False
+                    leaves[id(s)] = 1
+            if len(members) >= MAX_DIAMOND or len(state.leaves) + len(leaves) > self.max_inputs:
+                return False
+            if not waiting and members:
+                if len(state.members) + len(members) + len(leaves) + 1 >= MAX_MEMBERS:
+                    return False
+                self.inside.update(members)
+                return True
+            members[id(at)] = at
+            if id(at) in self.roots or not self.consumers.get(id(at)):
+                return False
+            waiting.extend([c for c in self.consumers[id(at)] if c not in waiting])
+        return False
+
+    def _inline(self, node):
+        for s in node.srcs:
+            state = self.states[id(s)]
+            repeated = s.count < node.count and node.op != "concat"
+            if state.kind == "open" or (state.kind == "inline" and repeated and self._members_cost(state) > CHEAP):
+                self._store(s)
+        while True:
+            leaves = _joined(*[self.states[id(s)].leaves for s in node.srcs])
+            members = _joined(*[self.states[id(s)].members for s in node.srcs])
+            if len(leaves) <= self.max_inputs and len(members) < MAX_MEMBERS:
+                break
+            if not self._store_one(node):
+                break
+        members[id(node)] = _cost(node)
+        return _State("inline", leaves, members)
+
+    def _members_cost(self, state):
+        total = 0
+        for key in state.members:
+            total += state.members[key]
+        return total
+
+    def _store_one(self, node):
+        """Store the inlined source of `node` that reads most; False where there is none."""
+        best = None
+        for s in node.srcs:
+            state = self.states[id(s)]
+            if state.kind == "inline" and state.members and s.op not in ("full", "arange"):
+                weight = len(state.leaves) * 100 + len(state.members)
+                if best is None or weight > best[0]:
+                    best = (weight, s)
+        if best is None:
+            return False
+        self._store(best[1])
+        return True
+
+    def _visit_concat(self, node):
+        """Whether the parts are written straight into the whole's buffer by the kernels that compute them."""
+        parts = [s for s in node.srcs if s.count]
+        opened = 0
+        repeated = False
+        for i in range(len(parts)):
+            repeated = repeated or parts[i] in parts[:i]
+            if self.states[id(parts[i])].kind == "open":
+                opened += 1
+        leaves = _joined(*[self.states[id(s)].leaves for s in parts])
+        if repeated or (not (opened * 2 >= len(parts) and opened) and len(leaves) <= self.max_inputs):
+            if len(parts) <= self.max_inputs:
+                return False
+        axis = node.arg
+        at = 0
+        regions = []
+        for s in node.srcs:
+            starts = [0] * len(node.shape)
+            starts[axis] = at
+            at += s.shape[axis]
+            if s.count == 0:
+                continue
+            state = self.states[id(s)]
+            if state.kind == "open" and not repeated:
+                state.kind = "region"
+                regions.append(Item(s, state.anchor, state.chain, (node, tuple(starts))))
+            else:
+                if state.kind == "open":
+                    self._store(s)
+                regions.append(Item(s, None, (), (node, tuple(starts)), state.kind in ("leaf", "stored")))
+        self.regions[id(node)] = regions
+        return True
+
+    # -- the pass from the roots ----------------------------------------------------------------------------------
+
+    def _share(self):
+        """Store inline nodes that more than one kernel would compute, where computing again costs more."""
+        owners = {}
+        for i in range(len(self.order) - 1, -1, -1):
+            node = self.order[i]
+            key = id(node)
+            state = self.states[key]
+            if state.kind in ("leaf", "stored", "region"):
+                owners[key] = {key: 1}
+                continue
+            if state.kind == "row":
+                owners[key] = owners[id(self.rows[key].exit)]
+                continue
+            if state.kind == "open":
+                # Its one reader is the next link, whose item it belongs to.
+                owners[key] = owners[id(self.consumers[key][0])]
+                continue
+            mine = {}
+            for reader in self.consumers.get(key, ()):
+                mine.update(owners[id(reader)])
+            if len(mine) > 1 and (self._members_cost(state) > CHEAP or len(state.leaves) > 2):
+                self.stored[key] = node
+                state.kind = "stored"
+                mine = {key: 1}
+            owners[key] = mine
+
+    def _pack(self, results):
+        """Narrow elements that a map computes four at a time are stored in one word; roots only if `results`.
+
+        A kernel of the user's own reads words, whatever reshape of them it is given.
+        """
+        wanted = {}  # id -> True: one word an element
+        for i in range(len(self.order) - 1, -1, -1):
+            node = self.order[i]
+            if id(node) in self.roots and not results:
+                wanted[id(node)] = True
+            if node.op == "kernel" or (node.op == "reshape" and id(node) in wanted):
+                for s in node.srcs:
+                    wanted[id(s)] = True
+        for node in self.order:
+            key = id(node)
+            narrow = storage.packed(node.dtype)
+            if is_leaf(node) or narrow is None:
+                continue
+            node.word = storage.word(node.dtype)  # also where an earlier plan packed it
+            if key in self.stored and key not in self.regions and key not in wanted:
+                if self._aliased(node) is not None:
+                    node.word = node.srcs[0].word
+                elif self.states[key].anchor is None and is_wide(node):
+                    node.word = narrow
+
+    def _aliased(self, node):
+        """What a stored node can share the buffer of: the source of a reshape, where that has one."""
+        source = node.srcs[0] if node.op == "reshape" and self.states[id(node)].anchor is None else None
+        return source if source is not None and (is_leaf(source) or id(source) in self.stored) else None
+
+    # -- the result -----------------------------------------------------------------------------------------------
+
+    def _collect(self):
+        items = []
+        for node in self.order:
+            key = id(node)
+            if key in self.regions:
+                for item in self.regions[key]:
+                    item.copy = item.copy or id(item.node) in self.stored
+                    items.append(item)
+                continue
+            if key not in self.stored or node.count == 0:
+                continue
+            state = self.states[key]
+            source = self._aliased(node)
+            # What is packed and wanted in words takes another buffer.
+            if source is not None and source.word == node.word:
+                self.aliases.append((node, source))
+                continue
+            items.append(Item(node, state.anchor, state.chain))
+        return items

@@ -1,0 +1,107 @@
+"""Finds what can be computed row by row in one kernel: softmax, the normalisations, variances and their like.
+
+A row region starts at a reduction (axes kept, extent 1) and takes in what only needs the same row: elementwise nodes of
+the full shape or of one value a row, and further reductions over the same axes. It must have one exit: no other member
+is read from outside.
+"""
+
+from emberlet.shapes import size
+
+from ..record.node import ELEMENTWISE
+
+MAX_LENGTH = 1 << 20  # of a row: longer ones are reduced in two steps by many workgroups
+
+
+class Region:
+    """reductions: in order; scalars: elementwise members with one value a row, in order; full: the full shape; axes:
+    reduced ones; exit: the member that is stored; members: id -> node."""
+
+    def __init__(self, reductions, scalars, full, axes, exit, members):
+        self.reductions = reductions
+        self.scalars = scalars
+        self.full = full
+        self.axes = axes
+        self.exit = exit
+        self.members = members
+
+    def externals(self):
+        """Nodes outside the region that its members read."""
+        out = []
+        for key in self.members:
+            for s in self.members[key].srcs:
+                if id(s) not in self.members and s not in out:
+                    out.append(s)
+        return out
+
+
+def find_regions(order, consumers, roots):
+    """id -> Region of every member of a row region of the graph; regions do not overlap."""
+    found = {}
+    for at in range(len(order)):
+        node = order[at]
+        if node.op == "reduce" and id(node) not in found and _keeps(node) and node.srcs[0].count:
+            region = _grow(order, at, consumers, roots, found)
+            if region is not None:
+                for key in region.members:
+                    found[key] = region
+    return found
+
+
+def _keeps(node):
+    return node.arg[2] and node.arg[0] in ("sum", "prod", "max", "min") and node.count
+
+
+def _grow(order, at, consumers, roots, found):
+    first = order[at]
+    full = first.srcs[0].shape
+    row = first.shape
+    if full == row or size(full) // max(1, size(row)) > MAX_LENGTH:
+        return None
+    axes = first.arg[1]
+    members = {id(first): first}
+    best = None
+    for node in order[at + 1 :]:
+        inside = [s for s in node.srcs if id(s) in members]
+        if not inside:
+            continue
+        if id(node) in found:
+            continue
+        if node.op in ELEMENTWISE:
+            joins = node.shape == full or (node.shape == row and all(s.shape == row for s in inside))
+        else:
+            joins = node.op == "reduce" and _keeps(node) and node.arg[1] == axes and node.srcs[0].shape == full
+        if not joins:
+            continue
+        members[id(node)] = node
+        chosen = _closed(node, members, consumers, roots)
+        if chosen is not None and id(first) in chosen:
+            best = (node, chosen)
+    if best is None:
+        return None
+    exit, chosen = best
+    ordered = [n for n in order[at:] if id(n) in chosen]
+    if not [n for n in ordered if n.shape == full]:
+        return None
+    reductions = [n for n in ordered if n.op == "reduce"]
+    scalars = [n for n in ordered if n.op != "reduce" and n.shape == row and n is not exit]
+    return Region(reductions, scalars, full, axes, exit, {id(n): n for n in ordered})
+
+
+def _closed(exit, members, consumers, roots):
+    """The members that `exit` depends on, where nothing but `exit` is read from outside them; else None."""
+    chosen = {}
+    stack = [exit]
+    while stack:
+        node = stack.pop()
+        if id(node) not in chosen:
+            chosen[id(node)] = node
+            stack.extend([s for s in node.srcs if id(s) in members])
+    for key in chosen:
+        if chosen[key] is exit:
+            continue
+        if key in roots:
+            return None
+        for reader in consumers[key]:
+            if id(reader) not in chosen:
+                return None
+    return chosen

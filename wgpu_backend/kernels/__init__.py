@@ -1,0 +1,1 @@
+"""Kernels: one file per kind, and the table that chooses among them."""

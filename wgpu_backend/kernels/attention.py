@@ -1,0 +1,159 @@
+"""Attention without the matrix of scores: softmax(q kᵀ) v with a running maximum and sum.
+
+(Milakov and Gimelshein 2018; Dao et al. 2022.) An invocation holds a few queries and their results in registers and
+passes over the keys once; whenever a larger score appears, what was summed so far is scaled down.
+"""
+
+from ..lower import index as ix
+from ..lower.lowering import Lowering
+from ..render import wgsl
+from ..run import storage
+from .loop import MAX_ITERATIONS, finish, flat, spread
+from .scan import _Shape
+
+MAX_SIZE = 128  # of a head: its queries and results are kept in registers
+
+
+def serves(q, keys, values, software):
+    """Whether the kernel is a good choice: heads fit into registers, and there are enough queries to work on."""
+    rows = q.shape[0] * q.shape[1] * q.shape[2]
+    enough = rows >= (16 if software else 512) or keys.shape[2] <= 64
+    enough = enough and keys.shape[2] <= MAX_ITERATIONS
+    return enough and rows and keys.shape[2] and 0 < q.shape[3] <= MAX_SIZE and 0 < values.shape[3] <= MAX_SIZE
+
+
+def attention(item, stored, name, options):
+    """The Kernel of an "attention" item: sources q, keys, values, then bias and sink where there are any;
+    arg (scale, softcap, has bias, has sink)."""
+    return _Attention(item, stored, options).kernel(name)
+
+
+class _Attention:
+    def __init__(self, item, stored, options):
+        self.item = item
+        self.node = item.anchor
+        self.low = Lowering(stored)
+        q, keys = self.node.srcs[0], self.node.srcs[1]
+        self.group = q.shape[1] // keys.shape[1]
+        batch, heads, length, self.size = q.shape
+        self.depth = self.node.shape[3]
+        self.keys = keys.shape[2]
+        self.rows = 1
+        most = 4 if options.software else 2
+        while self.rows < most and length >= self.rows * 2 and batch * heads * length >= self.rows * 64:
+            self.rows *= 2
+        self.width = 16 if options.software else 64
+        tiles = (length + self.rows - 1) // self.rows
+        self.threads = batch * heads * tiles
+        self.batch, self.head, tile = ix.unflatten(ix.counter("t", self.threads), (batch, heads, tiles))
+        self.ragged = length % self.rows
+        self.lines = [ix.add(ix.mul(tile, self.rows), ix.const(r)) for r in range(self.rows)]
+        self.length = length
+
+    def _fours(self, node, lead, count):
+        """vec4 texts' Values of `count` neighbouring elements along the last axis: lists of 4, the last padded."""
+        values = [self.low.value(node, list(lead) + [ix.const(d)]) for d in range(count)]
+        zero = self.low.build.const(0, storage.register(node.dtype))
+        while len(values) % 4:
+            values.append(zero)
+        fours = []
+        for at in range(0, len(values), 4):
+            four = values[at : at + 4]
+            fours.append(self.low.vector(four) or four)
+        return fours
+
+    def kernel(self, name):
+        low = self.low
+        srcs = self.node.srcs
+        scale, softcap, has_bias, has_sink = self.node.arg
+        shared = ix.floordiv(self.head, self.group)
+        # A tile may overhang; what is computed there is not stored.
+        lines = [line.bounded(0, self.length - 1) for line in self.lines]
+        j = ix.counter("j", self.keys)
+        queries = [self._fours(srcs[0], (self.batch, self.head, line), self.size) for line in lines]
+        keys = self._fours(srcs[1], (self.batch, shared, j), self.size)
+        values = self._fours(srcs[2], (self.batch, shared, j), self.depth)
+        added = None
+        if has_bias:
+            added = [low.operand(srcs[3], [self.batch, self.head, line, j]) for line in lines]
+        sink = low.value(srcs[-1], [self.head]) if has_sink else None
+        results = self._results(lines)
+        out = wgsl.Renderer(low.types)
+        out.line("let lowest = from_bits(0xff800000u);")
+        for r in range(self.rows):
+            for c in range(len(queries[r])):
+                out.line(
+                    "let q{}_{} = {} * {};".format(r, c, self._vec(out, queries[r][c]), wgsl.literal(scale, "f32"))
+                )
+            for c in range(len(values)):
+                out.line("var o{}_{} = vec4<f32>();".format(r, c))
+            out.line("var top{} = {};".format(r, out.name(sink) if has_sink else "lowest"))
+            out.line("var sum{} = {};".format(r, "1.0" if has_sink else "0.0"))
+        out.open("for (var j = 0u; j < {}u; j++) {{".format(self.keys))
+        for c in range(len(keys)):
+            out.line("let k{} = {};".format(c, self._vec(out, keys[c])))
+        for r in range(self.rows):
+            dots = ["dot(q{}_{}, k{})".format(r, c, c) for c in range(len(keys))]
+            out.line("var s{} = {};".format(r, " + ".join(dots)))
+            if softcap:
+                cap = wgsl.literal(softcap, "f32")
+                out.line("s{0} = {1} * tanh_f32(s{0} / {1});".format(r, cap))
+            if added:
+                out.line("s{0} = s{0} + {1};".format(r, out.name(added[r])))
+            out.line("let new{0} = max(top{0}, s{0});".format(r))
+            out.line("let base{0} = select(new{0}, 0.0, new{0} == lowest);".format(r))
+            out.line("let shrink{0} = exp(top{0} - base{0});".format(r))
+            out.line("let weight{0} = exp(s{0} - base{0});".format(r))
+            out.line("sum{0} = sum{0} * shrink{0} + weight{0};".format(r))
+            out.line("top{0} = new{0};".format(r))
+        for c in range(len(values)):
+            out.line("let x{} = {};".format(c, self._vec(out, values[c])))
+            for r in range(self.rows):
+                out.line("o{0}_{1} = o{0}_{1} * shrink{0} + x{1} * weight{0};".format(r, c))
+        out.close()
+        for r in range(self.rows):
+            # A query that sees no key gets 0.
+            out.line("let scale{0} = select(1.0 / sum{0}, 0.0, sum{0} == 0.0);".format(r))
+        self._store(out, results)
+        groups = (self.threads + self.width - 1) // self.width
+        values = {"workgroup": self.width, "flat": flat(groups, "lane", self.width), "body": out.text()}
+        values["rows"] = self.rows
+        shape = _Shape(name, low, self.item.node.word, self.threads)
+        shape.vector_out = self.vector_out
+        return finish(shape, "attention.wgsl", values, spread(groups))
+
+    def _vec(self, out, four):
+        if four[0].op == "component" and four[0].attr == 0:
+            return out.name(four[0].args[0])
+        return "vec4<f32>({})".format(", ".join([out.name(v) for v in four]))
+
+    def _results(self, lines):
+        """Per query the (Value, store Index) of every element of its result."""
+        out = []
+        for r in range(self.rows):
+            cells = []
+            for d in range(self.depth):
+                text = "o{}_{}.{} * scale{}".format(r, d // 4, "xyzw"[d % 4], r)
+                value = self.low.build.make("variable", "f32", (), "({})".format(text))
+                at = [self.batch, self.head, lines[r], ix.const(d)]
+                cells.append(self.low.place(self.item, at, self.low.round(value, self.node.dtype)))
+            out.append(cells)
+        self.vector_out = self.item.node.word[0] == "f" and self.depth % 4 == 0
+        for cells in out:
+            for at in range(0, self.depth, 4):
+                if self.vector_out and not ix.consecutive([store for _, store in cells[at : at + 4]]):
+                    self.vector_out = False
+        return out
+
+    def _store(self, out, results):
+        for r in range(self.rows):
+            if self.ragged and r:
+                out.open("if ({} < {}u) {{".format(out.index(self.lines[r]), self.length))
+            for d in range(0, self.depth, 4 if self.vector_out else 1):
+                value, store = results[r][d]
+                if self.vector_out:
+                    out.store_four("out", results[r][d : d + 4], self.item.node.word)
+                else:
+                    out.store("out", store, value, self.item.node.word)
+            if self.ragged and r:
+                out.close()

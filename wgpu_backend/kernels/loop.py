@@ -1,0 +1,170 @@
+"""WGSL for a Loop: one invocation an element, or one workgroup an element where a long reduction has few results."""
+
+from ..lower.reductions import identity
+from ..render import wgsl
+from ..render.template import read, render
+
+WORKGROUP = 64
+# llvmpipe silently ends an invocation's loops after 65535 iterations, all of its loops taken together.
+MAX_ITERATIONS = 60000
+LARGE_WORKGROUP = 256  # where there are many elements, the cost of a workgroup counts
+LARGE = 1 << 16
+MAX_GROUPS = 65535
+
+
+class Kernel:
+    """One compiled-from-text kernel and how to launch it: name, source, the input nodes (then the output) as its
+    bindings in order, and the workgroup counts (x, y, z)."""
+
+    def __init__(self, name, source, inputs, groups):
+        self.name = name
+        self.source = source
+        self.inputs = inputs
+        self.groups = groups
+
+
+def spread(groups):
+    """`groups` workgroups as (x, y, z) within the limit of one dimension; the shader recovers the flat number."""
+    if groups <= MAX_GROUPS:
+        return (max(1, groups), 1, 1)
+    x = MAX_GROUPS
+    y = (groups + x - 1) // x
+    if y <= MAX_GROUPS:
+        return (x, y, 1)
+    return (x, MAX_GROUPS, (y + MAX_GROUPS - 1) // MAX_GROUPS)
+
+
+def flat(groups, lane, width):
+    """WGSL text of the flat invocation (or, with width 0, workgroup) number for `spread(groups)`."""
+    x, y, z = spread(groups)
+    number = "group.x"
+    if y > 1:
+        number = "({} + group.y * {}u)".format(number, x)
+    if z > 1:
+        number = "({} + group.z * {}u)".format(number, x * y)
+    return "{} * {}u + {}".format(number, width, lane) if width else number
+
+
+def wants_group(count, extent, software):
+    """Whether a reduction is better done by a workgroup per result than by one invocation per result."""
+    if extent > MAX_ITERATIONS:
+        return True
+    if software:
+        return extent >= 256 and count <= 32
+    return (extent >= 128 and count <= 2048) or (extent >= 1024 and count <= 16384)
+
+
+def combine(op, type, a, b):
+    """WGSL text that folds b into a."""
+    if op == "sum":
+        return "{} + {}".format(a, b)
+    if op == "prod":
+        return "{} * {}".format(a, b)
+    if op == "any" or (type == "bool" and op == "max"):
+        return "{} || {}".format(a, b)
+    if op == "all" or (type == "bool" and op == "min"):
+        return "{} && {}".format(a, b)
+    if type == "f32":
+        # NaN wins: once a is NaN no comparison replaces it.
+        sign = ">" if op == "max" else "<"
+        return "select({0}, {1}, {1} {2} {0} || isnan_f32({1}))".format(a, b, sign)
+    return "{}({}, {})".format(op, a, b)
+
+
+def better(op, type, new, old):
+    """WGSL text: whether `new` replaces the extreme `old` (argmax, argmin)."""
+    sign = ">" if op == "argmax" else "<"
+    text = "{} {} {}".format(new, sign, old)
+    if type == "f32":
+        text = "{} || (isnan_f32({}) && !isnan_f32({}))".format(text, new, old)
+    return text
+
+
+def render_loop(loop):
+    """A Kernel for the Loop; its workgroups span the results, or each is one result (counter "r" of a flat
+    reduction)."""
+    red = loop.reduction
+    values = {}
+    if red is not None and red.counters and red.counters[0][0] == "r" and not red.empty:
+        return _group_kernel(loop, red, values)
+    renderer = wgsl.Renderer(loop.types, "acc")
+    if red is not None:
+        _serial(renderer, red)
+        if red.op[:3] == "arg":
+            renderer.reduced = "i32(best)"
+    if loop.vector_out:
+        renderer.store_four("out", loop.cells, loop.word)
+    else:
+        for result, store in loop.cells:
+            renderer.store("out", store, result, loop.word)
+    width = WORKGROUP if loop.count < LARGE else LARGE_WORKGROUP
+    groups = (loop.count + width - 1) // width
+    values["workgroup"] = width
+    values["flat"] = flat(groups, "lane", width)
+    values["body"] = renderer.text()
+    return finish(loop, "map.wgsl", values, spread(groups))
+
+
+def finish(loop, template, values, groups):
+    """The Kernel of a rendered template: its name, bindings and the library functions it calls filled in."""
+    values["name"] = loop.name
+    values["count"] = loop.count
+    body = values["body"] + values.get("fold", "") + values.get("start", "")
+    values["bindings"], slots = wgsl.bindings(loop.types, loop.word, body, loop.vector_out)
+    return Kernel(loop.name, wgsl.finish(render(read(template), values)), [loop.inputs[i] for i in slots], groups)
+
+
+def _serial(renderer, red):
+    renderer.line("var acc: {} = {};".format(red.type, wgsl.literal(identity(red.op, red.type), red.type)))
+    if red.op[:3] == "arg":
+        renderer.line("var best = 0u;")
+    if red.empty:
+        return
+    for name, extent in red.counters:
+        renderer.open("for (var {0} = 0u; {0} < {1}u; {0}++) {{".format(name, extent))
+    _fold(renderer, red)
+    for _ in red.counters:
+        renderer.close()
+
+
+def _fold(renderer, red):
+    text = renderer.name(red.body)
+    if red.op[:3] == "arg":
+        renderer.open("if ({}) {{".format(better(red.op, red.type, text, "acc")))
+        renderer.line("acc = {};".format(text))
+        renderer.line("best = {};".format(renderer.index(red.position)))
+        renderer.close()
+    else:
+        renderer.line("acc = {};".format(combine(red.op, red.type, "acc", text)))
+
+
+def _group_kernel(loop, red, values):
+    extent = red.extent()
+    width = 64
+    while width < 256 and width * 4 <= extent:
+        width *= 2
+    renderer = wgsl.Renderer(loop.types)
+    _fold(renderer, red)
+    after = wgsl.Renderer(loop.types, "acc")
+    arg = red.op[:3] == "arg"
+    if arg:
+        after.reduced = "i32(best)"
+        template = "reduce_arg.wgsl"
+        other = "{0} || ({1} == {2} && other_at < best)".format(
+            better(red.op, red.type, "other", "acc"), "other", "acc"
+        )
+        if red.type == "f32":
+            other += " || (isnan_f32(other) && isnan_f32(acc) && other_at < best)"
+        values["replaces"] = other
+    else:
+        template = "reduce_group.wgsl"
+        values["combine"] = combine(red.op, red.type, "acc", "other")
+    after.store("out", loop.cells[0][1], loop.cells[0][0], loop.word)
+    values["workgroup"] = width
+    values["flat"] = flat(loop.count, "lane", 0)
+    values["extent"] = extent
+    values["type"] = red.type
+    values["identity"] = wgsl.literal(identity(red.op, red.type), red.type)
+    values["fold"] = renderer.text()
+    values["body"] = after.text()
+    return finish(loop, template, values, spread(loop.count))

@@ -1,0 +1,189 @@
+"""Matrix products through workgroup memory, for devices with many cores (shaders/matmul.wgsl).
+
+Serves every contraction with one inner counter: batched products of any layout, and pointwise convolutions.
+"""
+
+from ..lower import index as ix
+from ..lower.contraction import problem
+from ..lower.lowering import Lowering
+from ..render import wgsl
+from .loop import finish, flat, spread
+from .scan import _Shape
+
+LANES = 256
+SIDE = 16
+
+
+def serves(what, options):
+    """Whether a Problem is large enough in every direction to fill blocks."""
+    return (
+        not options.software
+        and len(what.inner) == 1
+        and what.rows >= 32
+        and what.columns >= 32
+        and what.depth() >= 32
+        and options.workgroup_bytes >= 8192
+    )
+
+
+def matmul(item, stored, name, options, fine=0):
+    """The Kernel of a matmul or pointwise conv item whose elements are f32; fine: row and column vectors a lane holds,
+    0 to choose."""
+    what = problem(item.anchor)
+    if fine:
+        return _Blocked(item, stored, what, fine).kernel(name)
+    # Blocks of 128 reuse each element more; they need enough of them to keep the device busy.
+    blocks = ((what.rows + 127) // 128) * ((what.columns + 127) // 128)
+    grid = what.cells() // (what.rows * what.columns)
+    fine = 2 if blocks * grid >= 64 and options.workgroup_bytes >= 16384 else 1
+    return _Blocked(item, stored, what, fine).kernel(name)
+
+
+class _Blocked:
+    def __init__(self, item, stored, what, fine):
+        self.item = item
+        self.what = what
+        self.low = Lowering(stored)
+        self.vectors = fine  # row and column vectors an invocation holds
+        self.block = SIDE * 4 * fine
+        self.depth = 16
+        self.row_tiles = (what.rows + self.block - 1) // self.block
+        self.column_tiles = (what.columns + self.block - 1) // self.block
+        shape = tuple(what.before) + (self.row_tiles, self.column_tiles)
+        self.groups = 1
+        for d in shape:
+            self.groups *= d
+        position = ix.unflatten(ix.counter("t", self.groups), shape)
+        self.grid = position[:-2]
+        self.row_block = position[-2]
+        self.column_block = position[-1]
+
+    def _inside(self, block, offset, extent):
+        """block * size + offset; what overhangs is never stored, and so taken to be within the extent."""
+        return ix.add(ix.mul(block, self.block), offset).bounded(0, extent - 1)
+
+    def kernel(self, name):
+        what, low = self.what, self.low
+        inner = what.inner[0]
+        ragged = inner % self.depth
+        left, right = [], []
+        count = self.block * self.depth // 4 // LANES  # vectors each lane brings in of either operand
+        quads = self.depth // 4
+        for u in range(count):
+            # Left: four inner steps of one row; right: four columns of one inner step.
+            row = self._inside(self.row_block, ix.counter("row{}".format(u), self.block), what.rows)
+            quad = ix.mul(ix.counter("quad{}".format(u), (inner + 3) // 4 + quads), 4)
+            steps = [ix.add(quad, ix.const(c)).bounded(0, inner - 1) for c in range(4)]
+            left.append(self._values([what.left(low, self.grid, row, [k]) for k in steps]))
+            k = ix.counter("k{}".format(u), inner)
+            first = ix.mul(ix.counter("column{}".format(u), self.block // 4), 4)
+            columns = [self._inside(self.column_block, ix.add(first, ix.const(c)), what.columns) for c in range(4)]
+            right.append(self._values([what.right(low, self.grid, column, [k]) for column in columns]))
+        cells = self._cells()
+        bring = wgsl.Renderer(low.types)
+        for u in range(count):
+            self._bring_left(bring, u, left[u], quads, ragged, inner)
+            self._bring_right(bring, u, right[u], ragged, inner)
+        start = wgsl.Renderer(low.types)
+        for i in range(4 * self.vectors):
+            for j in range(self.vectors):
+                start.line("var acc{}_{} = vec4<f32>();".format(i, j))
+        width = self.block // 4
+        multiply = []
+        for i in range(self.vectors):
+            multiply.append("let a{} = left_tile[k * {}u + y + {}u];".format(i, width, i * SIDE))
+        for j in range(self.vectors):
+            multiply.append("let b{} = right_tile[k * {}u + x + {}u];".format(j, width, j * SIDE))
+        for i in range(4 * self.vectors):
+            for j in range(self.vectors):
+                text = "acc{0}_{1} = acc{0}_{1} + a{2}.{3} * b{1};"
+                multiply.append(text.format(i, j, i // 4, "xyzw"[i % 4]))
+        out = wgsl.Renderer(low.types)
+        self._store(out, cells)
+        values = {
+            "block_rows": self.block,
+            "block_columns": self.block,
+            "depth": self.depth,
+            "left_size": self.depth * width,
+            "right_size": self.depth * width,
+            "flat": flat(self.groups, "lane", 0),
+            "start": start.text(),
+            "steps": (inner + self.depth - 1) // self.depth,
+            "fold": bring.text(),
+            "multiply": "\n".join(multiply),
+            "body": out.text(),
+        }
+        shape = _Shape(name, low, self.item.node.word, self.groups)
+        shape.vector_out = self.vector_out
+        return finish(shape, "matmul.wgsl", values, spread(self.groups))
+
+    def _values(self, four):
+        return self.low.vector(four) or four
+
+    def _bring_left(self, out, u, four, quads, ragged, inner):
+        at = "lane + {}u".format(u * LANES) if u else "lane"
+        out.line("let row{} = ({}) / {}u;".format(u, at, quads))
+        out.line("let part{} = ({}) % {}u;".format(u, at, quads))
+        out.line("let quad{0} = step * {1}u + part{0};".format(u, quads))
+        for c in range(4):
+            name = out.name(four[c])
+            if ragged:
+                name = "select(0.0, {}, quad{} * 4u + {}u < {}u)".format(name, u, c, inner)
+            place = "left_tile[(part{0} * 4u + {1}u) * {2}u + row{0} / 4u][row{0} % 4u]".format(u, c, self.block // 4)
+            out.line("{} = {};".format(place, name))
+
+    def _bring_right(self, out, u, four, ragged, inner):
+        at = "lane + {}u".format(u * LANES) if u else "lane"
+        width = self.block // 4
+        out.line("let within{} = ({}) / {}u;".format(u, at, width))
+        out.line("let column{} = ({}) % {}u;".format(u, at, width))
+        out.line("let k{0} = step * {1}u + within{0};".format(u, self.depth))
+        if four[0].op == "component":
+            text = out.name(four[0].args[0])
+        else:
+            text = "vec4<f32>({})".format(", ".join([out.name(v) for v in four]))
+        if ragged:
+            text = "select(vec4<f32>(), {}, k{} < {}u)".format(text, u, inner)
+        out.line("right_tile[within{0} * {1}u + column{0}] = {2};".format(u, width, text))
+
+    def _line(self, i, lane):
+        """The offset within the block of a lane's line i, as an Index of its lane counter."""
+        vector = ix.add(ix.counter(lane, SIDE), ix.const(i // 4 * SIDE))
+        return ix.add(ix.mul(vector, 4), ix.const(i % 4))
+
+    def _cells(self):
+        what, low = self.what, self.low
+        cells = []
+        for i in range(4 * self.vectors):
+            row = self._inside(self.row_block, self._line(i, "y"), what.rows)
+            for j in range(4 * self.vectors):
+                column = self._inside(self.column_block, self._line(j, "x"), what.columns)
+                value = low.build.make("variable", "f32", (), "acc{}_{}.{}".format(i, j // 4, "xyzw"[j % 4]))
+                value = low.round(value, self.item.anchor.dtype)
+                cells.append(low.place(self.item, what.out(self.grid, row, column), value))
+        self.vector_out = what.columns % 4 == 0 and self.item.node.word[0] == "f"
+        for at in range(0, len(cells), 4):
+            if self.vector_out and not ix.consecutive([store for _, store in cells[at : at + 4]]):
+                self.vector_out = False
+        return cells
+
+    def _store(self, out, cells):
+        what = self.what
+        wide = 4 * self.vectors
+        for i in range(wide):
+            row = ix.add(ix.mul(self.row_block, self.block), self._line(i, "y"))
+            if what.rows % self.block:
+                out.open("if ({} < {}u) {{".format(out.index(row), what.rows))
+            for j in range(0, wide, 4 if self.vector_out else 1):
+                column = ix.add(ix.mul(self.column_block, self.block), self._line(j, "x"))
+                if what.columns % self.block:
+                    out.open("if ({} < {}u) {{".format(out.index(column), what.columns))
+                at = i * wide + j
+                if self.vector_out:
+                    out.store_four("out", cells[at : at + 4], self.item.node.word)
+                else:
+                    out.store("out", cells[at][1], cells[at][0], self.item.node.word)
+                if what.columns % self.block:
+                    out.close()
+            if what.rows % self.block:
+                out.close()

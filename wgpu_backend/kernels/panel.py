@@ -1,0 +1,176 @@
+"""Matrix products for SwiftShader (shaders/panel.wgsl), which runs a shader as four-wide machine code without
+optimising it: what counts is the number of loads and that the innermost loop fits the instruction cache (docs/wgpu.md).
+
+An invocation holds a panel of the right operand, inner steps × columns, and lets rows of the left one pass: the only
+things carried around the loop are counters, and partial sums wait in the result's own buffer. Where the device has
+subgroups, its four lanes load different parts of a row and broadcast them.
+"""
+
+from ..lower import index as ix
+from ..lower.contraction import problem
+from ..lower.lowering import Lowering
+from ..render import wgsl
+from .loop import finish, flat, spread
+from .scan import _Shape
+
+LANES = 4
+LEAST_WORK = 1 << 24  # multiply-adds that are worth the time these shaders take to compile
+# Inner steps and columns of a panel: what keeps the loop over rows within 32 KiB of code.
+SHARED = (32, 8)
+ALONE = (16, 16)
+
+
+def serves(what, item, options):
+    """Whether a Problem is a product of matrices that panels divide, large enough, with sums kept in f32."""
+    if options.device_class != "swiftshader" or len(what.inner) != 1 or what.unrolled or len(what.after):
+        return False
+    depth, columns = SHARED if options.subgroups else ALONE
+    for node in (item.node,) + tuple(item.anchor.srcs):
+        if node.nbytes > options.page_bytes:
+            return False
+    return (
+        item.node.word == "f32"
+        and item.anchor.word == "f32"
+        and what.depth() % depth == 0
+        and what.columns % (LANES * columns) == 0
+        and what.rows % 32 == 0
+        and what.cells() * what.depth() >= LEAST_WORK
+    )
+
+
+def panels(item, stored, name, options):
+    """The Kernel of a matmul or pointwise conv item that `serves` admits."""
+    return _Panels(item, stored, options).kernel(name)
+
+
+class _Panels:
+    def __init__(self, item, stored, options):
+        self.item = item
+        self.subgroups = options.subgroups
+        self.what = what = problem(item.anchor)
+        self.low = Lowering(stored)
+        self.depth, self.columns = SHARED if options.subgroups else ALONE
+        self.steps = what.depth() // self.depth
+        wide = LANES * self.columns
+        self.rows = 32
+        for rows in (64, 128):
+            # Longer ranges of rows load each panel for more; some tens of workgroups are to remain.
+            if what.rows % rows == 0 and what.cells() // (rows * wide) >= 32:
+                self.rows = rows
+        shape = tuple(what.before) + (what.rows // self.rows, what.columns // wide)
+        self.groups = 1
+        for d in shape:
+            self.groups *= d
+        position = ix.unflatten(ix.counter("t", self.groups), shape)
+        self.grid = position[:-2]
+        self.row = ix.add(ix.mul(position[-2], self.rows), ix.counter("i", self.rows))
+        first = ix.add(ix.mul(position[-1], wide), ix.mul(ix.counter("lane", LANES), self.columns))
+        self.line = [ix.add(first, ix.const(j)) for j in range(self.columns)]
+        self.inner = ix.mul(ix.counter("panel", self.steps), self.depth)
+
+    def kernel(self, name):
+        low = self.low
+        right = [[self._block(g, q) for g in range(self.depth // 4)] for q in range(self.columns // 4)]
+        left = self._left()
+        cells, sums = [], []
+        for j in range(self.columns):
+            total = low.build.make("variable", "f32", (), "total{}.{}".format(j // 4, "xyzw"[j % 4]))
+            cells.append(low.place(self.item, self.what.out(self.grid, self.row, self.line[j]), total))
+            sums.append((total, cells[j][1]))
+        self.vector_out = True
+        for at in range(0, len(cells), 4):
+            if not ix.consecutive([store for _, store in cells[at : at + 4]]):
+                self.vector_out = False
+        plain = all(cells[j][0] is sums[j][0] for j in range(self.columns))
+        out = wgsl.Renderer(low.types)
+        looped = self.steps if plain else self.steps - 1
+        if looped:
+            out.open("for (var panel = 0u; panel < {}u; panel++) {{".format(looped))
+            self._panel(out, left, right, sums, sums, "panel > 0u")
+            out.close()
+        if not plain:
+            # What follows the product is applied to the last panel's totals only.
+            out.open("{")
+            out.line("let panel = {}u;".format(self.steps - 1))
+            self._panel(out, left, right, cells, sums, "true" if self.steps > 1 else "")
+            out.close()
+        values = {"flat": flat(self.groups, "lane", 0), "body": out.text()}
+        values["lane"] = "subgroup_invocation_id" if self.subgroups else "local_invocation_index"
+        values["rows"] = self.rows
+        values["width"] = self.columns
+        values["columns"] = LANES * self.columns
+        values["depth"] = self.depth
+        shape = _Shape(name, low, self.item.node.word, self.groups)
+        shape.vector_out = self.vector_out
+        return finish(shape, "panel.wgsl", values, spread(self.groups))
+
+    def _step(self, offset):
+        return ix.add(self.inner, offset)
+
+    def _block(self, g, q):
+        """The right operand's Values at inner steps 4g … 4g+3 (outer list) and columns 4q … 4q+3."""
+        columns = self.line[4 * q : 4 * q + 4]
+        steps = [self._step(ix.const(4 * g + k)) for k in range(4)]
+        block = [[self.what.right(self.low, self.grid, c, [k]) for c in columns] for k in steps]
+        lines = [self.low.vector(line) for line in block]
+        if all(lines):
+            return lines
+        turned = [self.low.vector([block[k][c] for k in range(4)]) for c in range(4)]
+        if all(turned):
+            return [[turned[c][k] for c in range(4)] for k in range(4)]
+        return block
+
+    def _left(self):
+        """Fours of Values along the inner steps: one for four steps, or for sixteen that the lanes share."""
+        fours = []
+        for at in range(0, self.depth, 16 if self.subgroups else 4):
+            start = ix.const(at)
+            if self.subgroups:
+                start = ix.add(ix.mul(ix.counter("lane", LANES), 4), start)
+            steps = [self._step(ix.add(start, ix.const(c))) for c in range(4)]
+            four = [self.what.left(self.low, self.grid, self.row, [k]) for k in steps]
+            fours.append(self.low.vector(four) or four)
+        return fours
+
+    def _four(self, out, four):
+        if four[0].op == "component" and four[0].attr == 0:
+            whole = four[0].args[0]
+            if all(v.op == "component" and v.args[0] is whole for v in four):
+                return out.name(whole)
+        return "vec4<f32>({})".format(", ".join([out.name(v) for v in four]))
+
+    def _panel(self, out, left, right, cells, sums, before):
+        """One panel: load it, then let the rows pass. cells: what to store; before: when there are sums to add to."""
+        for q in range(len(right)):
+            for g in range(len(right[q])):
+                lines = [self._four(out, line) for line in right[q][g]]
+                out.line("let right{}_{} = mat4x4<f32>({});".format(q, g, ", ".join(lines)))
+        out.open("for (var i = 0u; i < {}u; i++) {{".format(self.rows))
+        lefts = []
+        for g in range(len(left)):
+            text = self._four(out, left[g])
+            if not self.subgroups:
+                lefts.append(out.temporary("left {}".format(g), text))
+                continue
+            mine = out.temporary("left {}".format(g), text)
+            for lane in range(LANES):
+                whole = "subgroupBroadcast({}, {}u)".format(mine, lane)
+                lefts.append(out.temporary("left {} {}".format(g, lane), whole))
+        for q in range(len(right)):
+            terms = ["right{}_{} * {}".format(q, g, lefts[g]) for g in range(len(lefts))]
+            if before:
+                old = self._stored(out, sums[4 * q : 4 * q + 4])
+                terms.insert(0, old if before == "true" else "select(vec4<f32>(), {}, {})".format(old, before))
+            out.line("let total{} = {};".format(q, " + ".join(terms)))
+        for at in range(0, len(cells), 4 if self.vector_out else 1):
+            if self.vector_out:
+                out.store_four("out", cells[at : at + 4], "f32")
+            else:
+                out.store("out", cells[at][1], cells[at][0], "f32")
+        out.close()
+
+    def _stored(self, out, four):
+        """What was stored for the four neighbouring sums."""
+        if self.vector_out:
+            return "out[{}]".format(out.index(ix.floordiv(four[0][1], 4)))
+        return "vec4<f32>({})".format(", ".join(["out[{}]".format(out.index(store)) for _, store in four]))

@@ -1,0 +1,132 @@
+"""The kernel of a row region: one workgroup a row (or one invocation, where rows are short or many)."""
+
+from ..lower import index as ix
+from ..lower.lowering import Lowering
+from ..lower.reductions import identity
+from ..render import wgsl
+from ..run import storage
+from .loop import MAX_ITERATIONS, WORKGROUP, combine, finish, flat, spread
+from .scan import _Shape
+
+
+def rows(item, stored, name, options):
+    """The Kernel of a "rows" item, whose anchor's arg is the Region."""
+    region = item.anchor.arg
+    length = 1
+    for a in region.axes:
+        length *= region.full[a]
+    count = 1
+    for d in region.reductions[0].shape:
+        count *= d
+    alone = length <= 32 or (options.software and count >= 32) or count >= 1 << 16
+    alone = alone and length * (len(region.reductions) + 1) <= MAX_ITERATIONS
+    width = 1
+    if not alone:
+        width = 64
+        while width < 256 and width * 4 <= length:
+            width *= 2
+    return _Rows(item, stored, region, length, count, width).kernel(name)
+
+
+class _Rows:
+    def __init__(self, item, stored, region, length, count, width):
+        self.item = item
+        self.region = region
+        self.length = length
+        self.count = count
+        self.width = width
+        self.lowering = Lowering(stored)
+        kept = [1 if i in region.axes else region.full[i] for i in range(len(region.full))]
+        self.row = ix.unflatten(ix.counter("g", count), kept)
+        inner = ix.unflatten(ix.counter("r", length), [region.full[a] for a in region.axes])
+        self.full = list(self.row)
+        for i in range(len(region.axes)):
+            self.full[region.axes[i]] = inner[i]
+
+    def kernel(self, name):
+        low, region = self.lowering, self.region
+        names = ["red{}".format(k) for k in range(len(region.reductions))]
+        bodies = []
+        for k in range(len(names)):
+            bodies.append(low.value(region.reductions[k].srcs[0], self.full))
+            self._fix(region.reductions[k], names[k])
+        scalars = [low.value(s, self.row) for s in region.scalars]
+        per_row = region.exit.shape != region.full
+        result, store = low.place(self.item, self.row if per_row else self.full)
+        out = wgsl.Renderer(low.types)
+        for k in range(len(names)):
+            self._stage(out, names[k], region.reductions[k], bodies[k])
+            # What depends on finished rows only is computed before the loops that use it.
+            for s in range(len(scalars)):
+                if self._ready(region.scalars[s], region.reductions[: k + 1]):
+                    out.name(scalars[s])
+        if not per_row:
+            self._loop(out)
+        elif self.width > 1:
+            out.open("if (lane == 0u) {")
+        out.store("out", store, result, self.item.node.word)
+        if not per_row or self.width > 1:
+            out.close()
+        values = {"body": out.text(), "scratch": self._scratch()}
+        if self.width > 1:
+            values["workgroup"] = self.width
+            values["flat"] = flat(self.count, "lane", 0)
+            groups = self.count
+        else:
+            values["workgroup"] = WORKGROUP
+            groups = (self.count + WORKGROUP - 1) // WORKGROUP
+            values["flat"] = flat(groups, "lane", WORKGROUP)
+        values["length"] = self.length
+        return finish(_Shape(name, low, self.item.node.word, self.count), "rows.wgsl", values, spread(groups))
+
+    def _fix(self, reduction, name):
+        """From here on the reduction is the variable that holds its result."""
+        value = self.lowering.build.make("variable", storage.register(reduction.dtype), (), name)
+        if reduction.arg[0] in ("sum", "prod"):
+            value = self.lowering.round(value, reduction.dtype)
+        self.lowering.fix(reduction, value)
+
+    def _ready(self, scalar, done):
+        for s in scalar.srcs:
+            if id(s) in self.region.members and s not in done and not (s.op != "reduce" and self._ready(s, done)):
+                return False
+        return True
+
+    def _loop(self, out):
+        if self.width > 1:
+            out.open("for (var r = lane; r < {}u; r += {}u) {{".format(self.length, self.width))
+        else:
+            out.open("for (var r = 0u; r < {}u; r++) {{".format(self.length))
+
+    def _stage(self, out, name, reduction, body):
+        op = reduction.arg[0]
+        type = storage.register(reduction.dtype)
+        out.line("var {}: {} = {};".format(name, type, wgsl.literal(identity(op, type), type)))
+        self._loop(out)
+        out.line("{} = {};".format(name, combine(op, type, name, out.name(body))))
+        out.close()
+        if self.width == 1:
+            return
+        scratch = "scratch_{}".format(type)
+        out.line("{}[lane] = {};".format(scratch, name))
+        out.open("for (var half = {}u; half > 0u; half = half / 2u) {{".format(self.width // 2))
+        out.line("workgroupBarrier();")
+        out.open("if (lane < half) {")
+        out.line("{0} = {1};".format(name, combine(op, type, name, scratch + "[lane + half]")))
+        out.line("{}[lane] = {};".format(scratch, name))
+        out.close()
+        out.close()
+        out.line("workgroupBarrier();")
+        out.line("{} = {}[0];".format(name, scratch))
+        out.line("workgroupBarrier();")
+
+    def _scratch(self):
+        if self.width == 1:
+            return ""
+        types = []
+        for r in self.region.reductions:
+            type = storage.register(r.dtype)
+            if type not in types:
+                types.append(type)
+        line = "var<workgroup> scratch_{0}: array<{0}, {1}>;"
+        return "\n".join([line.format(t, self.width) for t in types])

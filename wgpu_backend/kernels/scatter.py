@@ -1,0 +1,103 @@
+"""Scatter in the order of the updates, without atomics: lines along the axis are independent of one another.
+
+Many lines: one invocation copies a line and applies its updates in turn. Few lines: one invocation per element looks
+through the indices of its line.
+"""
+
+from ..lower import index as ix
+from ..lower.kernel_ir import coordinates
+from ..lower.lowering import Lowering, lookup
+from ..render import wgsl
+from ..run import storage
+from .loop import MAX_ITERATIONS, WORKGROUP, finish, flat, spread
+from .scan import _Shape
+
+
+def scatter(item, stored, name):
+    """The Kernel of a "scatter" item; anchor's sources: x, indices, updates; arg (axis, op)."""
+    node = item.anchor
+    x, picks, _updates = node.srcs
+    axis, _op = node.arg
+    extent = x.shape[axis]
+    steps = picks.shape[axis]
+    lines = picks.count // max(1, steps)
+    # Lines outside the extent of the indices are copied only, which the per-element form does as it is.
+    same = picks.shape[:axis] + picks.shape[axis + 1 :] == x.shape[:axis] + x.shape[axis + 1 :]
+    if same and steps and extent + steps <= MAX_ITERATIONS and (lines >= 256 or steps * node.count > (1 << 24)):
+        return _by_line(item, stored, name, extent, steps, lines)
+    return _by_element(item, stored, name, steps)
+
+
+def _combined(lowering, op, old, new, dtype):
+    if op == "none":
+        return new
+    operation = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}[op]
+    out = lowering.build.make(operation, old.type, (old, new))
+    return out if op in ("max", "min") else lowering.round(out, dtype)
+
+
+def _by_line(item, stored, name, extent, steps, lines):
+    node = item.anchor
+    x, picks, updates = node.srcs
+    axis, op = node.arg
+    lowering = Lowering(stored)
+    build = lowering.build
+    across = coordinates("g", x.shape[:axis] + x.shape[axis + 1 :])
+
+    def along(position):
+        at = list(across)
+        at.insert(axis, position)
+        return at
+
+    copied, copy_to = lowering.value(x, along(ix.counter("r", extent))), along(ix.counter("r", extent))
+    step = along(ix.counter("r", steps))
+    target = ix.flatten(along(lookup(lowering, picks, step, extent)), node.shape)
+    new = lowering.value(updates, step)
+    old = build.make("reduced", storage.register(node.dtype))
+    result = _combined(lowering, op, old, new, node.dtype)
+    copy = wgsl.Renderer(lowering.types)
+    copy.store("out", ix.flatten(copy_to, node.shape), copied, node.word)
+    apply = wgsl.Renderer(lowering.types, "(old != 0u)" if node.dtype.is_bool else "old")
+    at = apply.index(target)
+    apply.line("let at = {};".format(at))
+    apply.line("let old = {};".format("f32(out[at])" if node.word == "f16" else "out[at]"))
+    apply.line("out[at] = {};".format(apply.stored(result, node.word)))
+    values = {"extent": extent, "steps": steps, "fold": copy.text(), "body": apply.text(), "workgroup": WORKGROUP}
+    groups = (lines + WORKGROUP - 1) // WORKGROUP
+    values["flat"] = flat(groups, "lane", WORKGROUP)
+    return finish(_Shape(name, lowering, node.word, lines), "scatter.wgsl", values, spread(groups))
+
+
+def _by_element(item, stored, name, steps):
+    node = item.anchor
+    x, picks, updates = node.srcs
+    axis, op = node.arg
+    lowering = Lowering(stored)
+    build = lowering.build
+    at = coordinates("g", node.shape)
+    step = list(at)
+    step[axis] = ix.counter("r", max(1, steps))
+    conditions = [(at[i], picks.shape[i]) for i in range(len(at)) if i != axis]
+    start = wgsl.Renderer(lowering.types)
+    start.line("var acc: {} = {};".format(storage.register(node.dtype), start.name(lowering.value(x, at))))
+    body = wgsl.Renderer(lowering.types, "acc")
+    body.scopes = start.scopes
+    body.atoms = start.atoms
+    body.temporaries = start.temporaries
+    if steps:
+        acc = build.make("reduced", storage.register(node.dtype))
+        pick = lookup(lowering, picks, step, x.shape[axis])
+        hit = build.make("eq", "bool", (build.index(pick, "u32"), build.index(at[axis], "u32")))
+        new = _combined(lowering, op, acc, lowering.value(updates, step), node.dtype)
+        body.open("for (var r = 0u; r < {}u; r++) {{".format(steps))
+        guards = ["{} < {}u".format(body.index(i), limit) for i, limit in conditions if i.hi >= limit]
+        guards.append(body.name(hit))
+        body.open("if ({}) {{".format(" && ".join(guards)))
+        body.line("acc = {};".format(body.name(new)))
+        body.close()
+        body.close()
+    body.store("out", ix.flatten(at, node.shape), build.make("reduced", storage.register(node.dtype)), node.word)
+    groups = (node.count + WORKGROUP - 1) // WORKGROUP
+    values = {"workgroup": WORKGROUP, "flat": flat(groups, "lane", WORKGROUP)}
+    values["body"] = start.text() + "\n" + body.text()
+    return finish(_Shape(name, lowering, node.word, node.count), "map.wgsl", values, spread(groups))

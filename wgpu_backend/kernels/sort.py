@@ -1,0 +1,90 @@
+"""Stable sorting along the last axis, as a permutation: runs sorted in workgroup memory, then merged pairwise.
+
+Elements become unsigned keys whose order is theirs (shaders/math.wgsl, sort_key_*); ties are broken by the position,
+which makes every step stable. Merging is by rank: an element's place is its place in its own run plus the number of
+elements of the sibling run before it, found by bisection.
+"""
+
+from ..lower import index as ix
+from ..lower.kernel_ir import coordinates
+from ..lower.lowering import Lowering
+from ..render import wgsl
+from .loop import WORKGROUP, finish, flat, spread
+from .scan import _Shape
+
+RUN = 1024  # elements a workgroup sorts: 8 KiB of workgroup memory
+
+
+def run_length(length):
+    """The length of the runs that sort_runs leaves for lines of `length` elements."""
+    run = 2
+    while run < length and run < RUN:
+        run *= 2
+    return run
+
+
+def _key(lowering, node, indices, descending):
+    value = lowering.value(node, indices)
+    if value.type == "bool":
+        value = lowering.build.make("cast", "u32", (value,))
+    key = lowering.build.make("function", "u32", (value,), ("sort_key_" + value.type,))
+    return lowering.build.make("bitwise_not", "u32", (key,)) if descending else key
+
+
+def sort_runs(item, stored, name):
+    """The Kernel of a "sort_runs" item: source x, arg descending; positions (i32), sorted within each run."""
+    node = item.anchor
+    (x,) = node.srcs
+    length = x.shape[-1]
+    run = run_length(length)
+    lines = node.count // length
+    runs = (length + run - 1) // run
+    lowering = Lowering(stored)
+    at = coordinates("line", x.shape[:-1]) + [ix.counter("r", length)]
+    read = wgsl.Renderer(lowering.types)
+    key = read.name(_key(lowering, x, at, node.arg))
+    values = {
+        "fold": read.text(),
+        "key": key,
+        "length": length,
+        "run": run,
+        "runs": runs,
+        "workgroup": min(256, run // 2),
+        "flat": flat(lines * runs, "lane", 0),
+        "body": "out[line * {}u + r] = i32(at);".format(length),
+    }
+    shape = _Shape(name, lowering, node.word, lines * runs)
+    return finish(shape, "sort_runs.wgsl", values, spread(lines * runs))
+
+
+def merge_runs(item, stored, name):
+    """The Kernel of a "merge_runs" item: sources x and positions; arg (descending, run length)."""
+    node = item.anchor
+    x, positions = node.srcs
+    descending, run = node.arg
+    length = x.shape[-1]
+    lowering = Lowering(stored)
+    build = lowering.build
+    line = coordinates("line", x.shape[:-1])
+
+    def position_and_key(counter):
+        place = lowering.value(positions, list(line) + [ix.counter(counter, length)])
+        return place, _key(lowering, x, list(line) + [ix.of_value(place, 0, length - 1)], descending)
+
+    place, key = position_and_key("r")
+    mine = wgsl.Renderer(lowering.types)
+    mine.line("let my_at = {};".format(mine.name(place)))
+    mine.line("let my_key = {};".format(mine.name(key)))
+    place, key = position_and_key("middle")
+    other = wgsl.Renderer(lowering.types)
+    other.line("let before = {};".format(other.name(build.make("cast", "u32", (key,)))))
+    groups = (node.count + WORKGROUP - 1) // WORKGROUP
+    values = {
+        "fold": mine.text(),
+        "body": other.text(),
+        "length": length,
+        "run": run,
+        "workgroup": WORKGROUP,
+        "flat": flat(groups, "lane", WORKGROUP),
+    }
+    return finish(_Shape(name, lowering, node.word, node.count), "merge_runs.wgsl", values, spread(groups))

@@ -1,0 +1,157 @@
+"""From an item of the fused graph to a kernel: which template serves it."""
+
+from ..lower.lowering import Lowering
+from ..lower.reductions import specification
+from ..record.node import is_wide
+from . import loop as loop_kernel
+
+
+class Options:
+    """What kernels are made for; the defaults are WebGPU's baseline.
+
+    device_class: "gpu", or "swiftshader" or "cpu" for a device in software; max_bindings: storage buffers of a kernel;
+    page_bytes: the most bytes of one of them; workgroup_bytes: memory a workgroup may share; subgroups: whether kernels
+    may use WGSL's subgroup operations; tiles: problem key -> tiles.Tile, as measured; tile: one for every contraction,
+    or None.
+    """
+
+    def __init__(self, device_class="gpu", max_bindings=8, page_bytes=1 << 27, workgroup_bytes=16384, subgroups=False):
+        self.device_class = device_class
+        self.max_bindings = max_bindings
+        self.page_bytes = page_bytes
+        self.workgroup_bytes = workgroup_bytes
+        self.subgroups = subgroups
+        self.tiles = {}
+        self.tile = None
+
+    @property
+    def software(self):
+        """Whether the device computes in software: few invocations keep it busy, loads and barriers are dear."""
+        return self.device_class != "gpu"
+
+    @staticmethod
+    def of(device):
+        """The Options for a Device."""
+        options = Options(device.device_class, device.max_bindings, device.page_bytes, device.workgroup_bytes)
+        options.subgroups = device.subgroups
+        options.tiles = device.measured_tiles()
+        return options
+
+
+def describe(item):
+    """A readable name for an item: its anchor, then what is fused behind it."""
+    parts = []
+    chain = (item.node,)
+    if item.anchor is not None:
+        parts.append(_anchor_name(item.anchor))
+        chain = item.chain
+    for node in chain[-4:]:
+        parts.append(node.arg if node.op in ("unary", "binary") else node.op)
+    return "_".join(parts)
+
+
+def _anchor_name(anchor):
+    if anchor.op == "kernel":
+        return anchor.arg[0]
+    if anchor.op == "rows":
+        return "rows_" + "_".join([r.arg[0] for r in anchor.arg.reductions])
+    if anchor.op in ("reduce", "pool"):
+        return anchor.op + "_" + anchor.arg[0]
+    return "arg" + anchor.arg[0] if anchor.op == "argreduce" else anchor.op
+
+
+def build(item, stored, options):
+    """The Kernel of an item."""
+    special = _SPECIAL.get(item.anchor.op) if item.anchor is not None else None
+    if special is not None:
+        kernel = special(item, stored, options)
+        if kernel is not None:
+            return kernel
+    flat = False
+    if item.anchor is not None:
+        extent = specification(item.anchor).size()
+        flat = loop_kernel.wants_group(item.anchor.count, extent, options.software)
+    lowering = Lowering(stored, item.anchor, flat)
+    wide = item.anchor is None and is_wide(item.node)
+    return loop_kernel.render_loop(lowering.loop(describe(item), item, wide))
+
+
+def _cumulative(item, stored, options):
+    from .scan import cumulative
+
+    return cumulative(item, stored, describe(item))
+
+
+def _scatter(item, stored, options):
+    from .scatter import scatter
+
+    return scatter(item, stored, describe(item))
+
+
+def _sort(item, stored, options):
+    from .sort import sort_runs
+
+    return sort_runs(item, stored, describe(item))
+
+
+def _merge(item, stored, options):
+    from .sort import merge_runs
+
+    return merge_runs(item, stored, describe(item))
+
+
+def _contraction(item, stored, options):
+    from ..lower.contraction import problem
+    from ..lower.tiles import choose, problem_key
+    from . import matmul as matmul_kernel
+    from . import panel as panel_kernel
+    from .tile import contraction
+
+    what = problem(item.anchor)
+    if what.depth() == 0 or what.depth() > loop_kernel.MAX_ITERATIONS:
+        return None
+    if options.tile is None and panel_kernel.serves(what, item, options):
+        return panel_kernel.panels(item, stored, describe(item), options)
+    tile = options.tile or options.tiles.get(problem_key(item.anchor))
+    if tile is None:
+        # SwiftShader pays less for the loads of a few long loops than for a workgroup's barriers.
+        alone = options.device_class == "swiftshader"
+        if not alone and loop_kernel.wants_group(what.cells(), what.depth(), options.software):
+            return None
+        if matmul_kernel.serves(what, options) and item.anchor.word[0] == "f":
+            return matmul_kernel.matmul(item, stored, describe(item), options)
+        tile = choose(what, options.device_class)
+    if tile.blocks:
+        return matmul_kernel.matmul(item, stored, describe(item), options, tile.blocks)
+    return contraction(item, stored, describe(item), tile)
+
+
+def _rows(item, stored, options):
+    from .rows import rows
+
+    return rows(item, stored, describe(item), options)
+
+
+def _own(item, stored, options):
+    from .launch import kernel
+
+    return kernel(item)
+
+
+def _attention(item, stored, options):
+    from .attention import attention
+
+    return attention(item, stored, describe(item), options)
+
+
+_SPECIAL = {
+    "attention": _attention,
+    "kernel": _own,
+    "rows": _rows,
+    "matmul": _contraction,
+    "conv": _contraction,
+    "cumulative": _cumulative,
+    "scatter": _scatter,
+    "sort_runs": _sort,
+    "merge_runs": _merge,
+}

@@ -1,0 +1,187 @@
+"""The kernel of a contraction: every invocation computes a tile of rows × columns in registers.
+
+Operands are read through their lowered expressions, so that views, casts and padding are part of the kernel, and the
+epilogue is evaluated where a result is stored. Four neighbouring reads become one vec4 where the index expressions
+show that they are contiguous and aligned.
+"""
+
+from ..lower import index as ix
+from ..lower.contraction import problem
+from ..lower.lowering import Lowering
+from ..render import wgsl
+from ..run import storage
+from .loop import finish, flat, spread
+from .scan import _Shape
+
+
+def contraction(item, stored, name, tile):
+    """The Kernel of a matmul or conv item, tiled as `tile` says."""
+    return _Tiled(item, stored, tile).kernel(name)
+
+
+class _Tiled:
+    def __init__(self, item, stored, tile):
+        self.item = item
+        self.tile = tile
+        self.problem = problem(item.anchor)
+        self.lowering = Lowering(stored)
+        self.type = storage.register(item.anchor.dtype)
+        p = self.problem
+        self.row_tiles = (p.rows + tile.rows - 1) // tile.rows
+        self.column_tiles = (p.columns + tile.columns - 1) // tile.columns
+        # Columns come in groups of 4 where their number allows: a group is read and stored as one vector.
+        self.group = 4 if tile.columns % 4 == 0 and p.columns % 4 == 0 else 1
+        self.shape = tuple(p.before) + (self.row_tiles,) + tuple(p.after) + (self.column_tiles,)
+        self.threads = 1
+        for d in self.shape:
+            self.threads *= d
+        position = ix.unflatten(ix.counter("t", self.threads), self.shape)
+        self.grid = position[: len(p.before)] + position[len(p.before) + 1 : -1]
+        self.row_tile = position[len(p.before)]
+        self.column_tile = position[-1]
+        self.rows = [self._line(self.row_tile, tile.rows, i).bounded(0, p.rows - 1) for i in range(tile.rows)]
+        self.columns = [self._line(self.column_tile, tile.columns, j) for j in range(tile.columns)]
+        # A tile may overhang: what is read there, which WebGPU makes harmless, is never stored, and so the indices may
+        # be simplified as if they were within the extent. Not where columns share elements: an element read under
+        # that assumption by a column outside would serve one inside, too.
+        if not p.step:
+            self.columns = [c.bounded(0, p.columns - 1) for c in self.columns]
+
+        # Sums of neighbouring columns are one vector: shorter shaders, which compile several times faster.
+        self.chunks = [(at, min(4, tile.columns - at)) for at in range(0, tile.columns, 4)]
+
+    def _line(self, tile, count, offset):
+        return ix.add(ix.mul(tile, count), ix.const(offset))
+
+    def kernel(self, name):
+        p, tile, low = self.problem, self.tile, self.lowering
+        loops = []
+        steps = [[]]
+        looped = len(p.inner) - p.unrolled
+        for i in range(len(p.inner)):
+            counter = ix.counter("r{}".format(i), p.inner[i])
+            if i < looped:
+                unroll = tile.unroll if i == looped - 1 and p.inner[i] % tile.unroll == 0 else 1
+                if unroll > 1:
+                    counter = ix.mul(ix.counter("r{}".format(i), p.inner[i] // unroll), unroll)
+                loops.append(("r{}".format(i), p.inner[i] // unroll))
+                steps = [s + [ix.add(counter, ix.const(u))] for s in steps for u in range(unroll)]
+            else:
+                steps = [s + [ix.const(u)] for s in steps for u in range(p.inner[i])]
+        left = [[p.left(low, self.grid, row, k) for k in steps] for row in self.rows]
+        right = [[p.right(low, self.grid, column, k) for column in self.columns] for k in steps]
+        left = self._left_vectors(left)
+        right = [self._vectors(line) for line in right] if self.group == 4 else self._by_step(right)
+        sums = []
+        for i in range(tile.rows):
+            for j in range(tile.columns):
+                value = low.build.make("variable", self.type, (), self._cell(i, j))
+                value = low.round(value, self.item.anchor.dtype)
+                sums.append(low.place(self.item, p.out(self.grid, self.rows[i], self.columns[j]), value))
+        out = wgsl.Renderer(low.types)
+        for i in range(tile.rows):
+            for q in range(len(self.chunks)):
+                zero = "{}()".format(self._vector_type(q))
+                out.line("var acc{}_{} = {};".format(i, q, zero))
+        for counter, extent in loops:
+            if extent > 1:
+                out.open("for (var {0} = 0u; {0} < {1}u; {0}++) {{".format(counter, extent))
+        for k in range(len(steps)):
+            a = [out.name(left[i][k]) for i in range(tile.rows)]
+            b = [self._vector(out, k, q, right[k]) for q in range(len(self.chunks))]
+            for i in range(tile.rows):
+                for q in range(len(b)):
+                    out.line("acc{0}_{1} = acc{0}_{1} + {2} * {3};".format(i, q, a[i], b[q]))
+        for _, extent in loops:
+            if extent > 1:
+                out.close()
+        self._store(out, sums)
+        groups = (self.threads + tile.workgroup - 1) // tile.workgroup
+        values = {"workgroup": tile.workgroup, "flat": flat(groups, "lane", tile.workgroup), "body": out.text()}
+        values["rows"] = tile.rows
+        values["columns"] = tile.columns
+        shape = _Shape(name, low, self.item.node.word, self.threads)
+        shape.vector_out = self.vector_out
+        return finish(shape, "contraction.wgsl", values, spread(groups))
+
+    def _vector_type(self, q):
+        width = self.chunks[q][1]
+        return "vec{}<{}>".format(width, self.type) if width > 1 else self.type
+
+    def _cell(self, i, j):
+        """The name of the sum of row i and column j."""
+        for q in range(len(self.chunks)):
+            start, width = self.chunks[q]
+            if start <= j < start + width:
+                return "acc{}_{}".format(i, q) + ("." + "xyzw"[j - start] if width > 1 else "")
+
+    def _vector(self, out, k, q, line):
+        """The name of the chunk q of the right operand's line at step k."""
+        start, width = self.chunks[q]
+        values = line[start : start + width]
+        if width == 1:
+            return out.name(values[0])
+        if width == 4 and values[0].op == "component" and values[0].attr == 0:
+            whole = values[0].args[0]
+            if all(v.op == "component" and v.args[0] is whole for v in values):
+                return out.name(whole)
+        names = [out.name(v) for v in values]
+        out.line("let b{}_{} = {}({});".format(k, q, self._vector_type(q), ", ".join(names)))
+        return "b{}_{}".format(k, q)
+
+    def _vectors(self, line):
+        """`line` with every aligned, contiguous four loads replaced by the components of one."""
+        line = list(line)
+        for at in range(0, len(line) - 3, 4):
+            found = self.lowering.vector(line[at : at + 4])
+            if found:
+                line[at : at + 4] = found
+        return line
+
+    def _left_vectors(self, left):
+        """Vectors along the inner steps where those are contiguous, else along the rows (weights laid out for it)."""
+        out = [self._vectors(line) for line in left]
+        if len(left) % 4 or (len(left[0]) >= 4 and out[0][0] is not left[0][0]):
+            return out
+        columns = [self._vectors([line[k] for line in left]) for k in range(len(left[0]))]
+        return [[columns[k][i] for k in range(len(columns))] for i in range(len(left))]
+
+    def _by_step(self, right):
+        """Vectors along the inner steps instead, for a transposed operand."""
+        columns = [self._vectors([step[j] for step in right]) for j in range(len(right[0]))]
+        return [[columns[j][k] for j in range(len(columns))] for k in range(len(right))]
+
+    def _store(self, out, sums):
+        p, tile = self.problem, self.tile
+        ragged_rows = p.rows % tile.rows
+        ragged_columns = p.columns % tile.columns
+        self.vector_out = self._vector_store(sums)
+        width = 4 if self.vector_out else 1
+        for i in range(tile.rows):
+            if ragged_rows and i:
+                out.open("if ({} < {}u) {{".format(self._raw(out, self.row_tile, tile.rows, i), p.rows))
+            for j in range(0, tile.columns, self.group):
+                if ragged_columns and j:
+                    out.open("if ({} < {}u) {{".format(self._raw(out, self.column_tile, tile.columns, j), p.columns))
+                for c in range(0, self.group, width):
+                    cells = sums[i * tile.columns + j + c : i * tile.columns + j + c + width]
+                    if width == 4:
+                        out.store_four("out", cells, self.item.node.word)
+                    else:
+                        out.store("out", cells[0][1], cells[0][0], self.item.node.word)
+                if ragged_columns and j:
+                    out.close()
+            if ragged_rows and i:
+                out.close()
+
+    def _raw(self, out, tile, count, offset):
+        return out.index(ix.add(ix.mul(tile, count), ix.const(offset)))
+
+    def _vector_store(self, sums):
+        """Whether every group of four columns is stored as one vector."""
+        if self.group != 4 or self.item.node.word[0] != "f":
+            return False
+        for at in range(0, len(sums), 4):
+            if not ix.consecutive([store for _, store in sums[at : at + 4]]):
+                return False
+        return True

@@ -1,0 +1,1 @@
+"""Lowering: fused nodes as loops over index expressions."""

@@ -1,0 +1,363 @@
+"""Lowering: from graph nodes to the kernel IR.
+
+`Lowering.value(node, indices)` is the element of `node` at `indices` as a kernel IR Value. Stored nodes become loads;
+everything else is inlined, movement operations by rewriting the indices. `loop` makes the kernel of one stored node.
+"""
+
+from emberlet.backend.protocol import BOOLEAN_RESULT
+
+from ..run import storage
+from . import index as ix
+from .kernel_ir import Builder, Loop, Reduction, coordinates
+from .reductions import specification
+
+# Operations whose result is a value of the narrow dtype whenever the operands are.
+_EXACT = (
+    "neg", "abs", "sign", "floor", "ceil", "round", "trunc", "maximum", "minimum", "bitwise_and", "bitwise_or",
+    "bitwise_xor", "shift_right", "remainder", "fmod",
+)  # fmt: skip
+_EXACT_FLOAT_ONLY = ("neg", "abs")
+
+
+class Lowering:
+    """Builds the Values of one kernel. stored: ids of nodes that have, or will have, a buffer of their own."""
+
+    def __init__(self, stored, anchor=None, flat_reduction=False):
+        self.build = Builder()
+        self.stored = stored
+        self.anchor = anchor
+        self.flat_reduction = flat_reduction
+        self.reduction = None
+        self.inputs = []
+        self.types = []
+        self._slots = {}
+        self._memo = {}
+        self._root = None
+        self._fixed = {}
+
+    def slot(self, node):
+        found = self._slots.get(id(node))
+        if found is None:
+            found = self._slots[id(node)] = len(self.inputs)
+            self.inputs.append(node)
+            self.types.append(node.word)
+        return found
+
+    def load(self, node, flat):
+        return self.build.load(self.slot(node), flat, storage.register(node.dtype))
+
+    def fix(self, node, value):
+        """From now on `node` is `value`, whatever the indices."""
+        self._fixed[id(node)] = value
+
+    def vector(self, four):
+        """Four loads as the components of one vec4 load, or None where they are not contiguous and aligned."""
+        slot = None
+        for v in four:
+            if v.op != "load" or v.type != "f32" or (slot is not None and v.attr[0] != slot):
+                return None
+            slot = v.attr[0]
+        if not ix.consecutive([v.attr[1] for v in four]):
+            return None
+        if self.types[slot][:4] != "vec4":
+            self.types[slot] = "vec4<{}>".format(self.types[slot])
+        at = ix.floordiv(four[0].attr[1], 4)
+        whole = self.build.make("load4", "vec4", (), (slot, at), (slot, at.key))
+        return [self.build.make("component", "f32", (whole,), i) for i in range(4)]
+
+    def value(self, node, indices):
+        key = (id(node), tuple([i.key for i in indices]))
+        found = self._memo.get(key)
+        if found is None:
+            found = self._memo[key] = self._value(node, indices)
+        return found
+
+    def _value(self, node, indices):
+        if node is self.anchor:
+            return self._reduce(node, indices)
+        if id(node) in self._fixed:
+            return self._fixed[id(node)]
+        if node is not self._root and (node.op in ("data", "buffer", "input") or id(node) in self.stored):
+            return self.load(node, ix.flatten(indices, node.shape))
+        return _LOWER[node.op](self, node, indices)
+
+    def operand(self, node, indices):
+        """The element of `node` that broadcasts to `indices` (NumPy's rule)."""
+        skip = len(indices) - len(node.shape)
+        return self.value(node, [indices[skip + i] if node.shape[i] != 1 else ix.ZERO for i in range(len(node.shape))])
+
+    def round(self, value, dtype):
+        """value brought back into the values of a narrow dtype."""
+        how = storage.rounding(dtype)
+        if how is None:
+            return value
+        name, bits = how
+        attr = (name,) if bits is None else (name, "{}u".format(bits))
+        return self.build.make("function", value.type, (value,), attr)
+
+    def _reduce(self, node, indices):
+        if self.reduction is None:
+            spec = specification(node)
+            counters = [("r{}".format(i), spec.extents[i]) for i in range(len(spec.extents))]
+            if self.flat_reduction:
+                inner = coordinates("r", spec.extents)
+                counters = [("r", max(1, spec.size()))]
+            else:
+                inner = [ix.counter(name, extent) for name, extent in counters]
+            empty = spec.size() == 0
+            body = None if empty else spec.body(self, indices, inner)
+            position = spec.position(inner) if spec.position else None
+            self.reduction = Reduction(spec.op, spec.type, counters, body, position, empty)
+        out = self.build.make("reduced", storage.register(node.dtype))
+        if node.op != "reduce" or node.arg[0] in ("sum", "prod"):
+            out = self.round(out, node.dtype)
+        return out
+
+    def place(self, item, coordinates, value=None):
+        """(result, store): what to store, and where, for the element of the item's anchor at `coordinates`.
+
+        The element's own value is `value`; the epilogue is evaluated around it, and the store index counts in the
+        buffer the item writes (a concatenation's, for a region).
+        """
+        self._root = None if item.copy else item.node
+        if value is not None:
+            self._fixed[id(item.anchor)] = value
+        shape = item.anchor.shape if item.anchor is not None else item.node.shape
+        for node in item.chain:
+            if node.op == "reshape":
+                coordinates = ix.unflatten(ix.flatten(coordinates, shape), node.shape)
+            elif node.op == "permute":
+                coordinates = [coordinates[axis] for axis in node.arg]
+            shape = node.shape
+        result = self.value(item.node, coordinates)
+        if item.region is None:
+            return result, ix.flatten(coordinates, shape)
+        whole, starts = item.region
+        coordinates = [ix.add(coordinates[i], ix.const(starts[i])) for i in range(len(starts))]
+        return result, ix.flatten(coordinates, whole.shape)
+
+    def loop(self, name, item, wide=False):
+        """The Loop that computes the item, one counter "g" over the elements it stores; wide: four at a time."""
+        node = item.node
+        self._root = None if item.copy else node
+        cells = []
+        for c in range(4 if wide else 1):
+            flat = ix.counter("g", max(1, node.count))
+            if wide:
+                flat = ix.add(ix.mul(ix.counter("g", node.count // 4), 4), ix.const(c))
+            indices = ix.unflatten(flat, node.shape)
+            store = flat
+            if item.region is not None:
+                whole, starts = item.region
+                store = ix.flatten([ix.add(indices[i], ix.const(starts[i])) for i in range(len(starts))], whole.shape)
+            cells.append((self.value(node, indices), store))
+        word = node.word if item.region is None else item.region[0].word
+        loop = Loop(name, node.count // len(cells), cells, word, self.reduction, self.inputs, self.types)
+        if wide:
+            self._widen_loads()
+            loop.vector_out = ix.consecutive([store for _, store in cells])
+        return loop
+
+    def _widen_loads(self):
+        """Slots that are only read at 4 * q + constant are read as vectors."""
+        fits = {}
+        for key in self.build.values:
+            v = self.build.values[key]
+            if v.op == "load":
+                slot, index = v.attr
+                fits[slot] = fits.get(slot, True) and ix.fours(index) and not index.is_const()
+        for slot in fits:
+            if fits[slot]:
+                self.types[slot] = "vec4<{}>".format(self.types[slot])
+
+
+# -- elementwise --------------------------------------------------------------------------------------------------
+
+
+def _unary(self, node, indices):
+    (x,) = node.srcs
+    a = self.value(x, indices)
+    op = node.arg
+    if op in BOOLEAN_RESULT:
+        return self.build.make(op, "bool", (a,))
+    out = self.build.make(op, a.type, (a,))
+    exact = op in (_EXACT_FLOAT_ONLY if x.dtype.is_integer else _EXACT) and not x.dtype.is_integer
+    return out if exact else self.round(out, node.dtype)
+
+
+def _binary(self, node, indices):
+    a = self.operand(node.srcs[0], indices)
+    b = self.operand(node.srcs[1], indices)
+    op = node.arg
+    if op in BOOLEAN_RESULT:
+        return self.build.make(op, "bool", (a, b))
+    out = self.build.make(op, a.type, (a, b))
+    return out if op in _EXACT else self.round(out, node.dtype)
+
+
+def _where(self, node, indices):
+    condition, a, b = [self.operand(s, indices) for s in node.srcs]
+    return self.build.make("where", a.type, (condition, a, b))
+
+
+def _cast(self, node, indices):
+    return convert(self, self.value(node.srcs[0], indices), node.srcs[0].dtype, node.dtype)
+
+
+def convert(self, a, source, target):
+    """Value a of dtype source as dtype target: truncates and saturates from float, wraps between integers."""
+    make = self.build.make
+    register = storage.register(target)
+    if target.is_bool or source.is_bool:
+        return make("cast", register, (a,))
+    if target.is_float:
+        out = make("cast", register, (a,))
+        return self.round(out, target) if target.bits < 32 and source is not target else out
+    if source.is_float:
+        bits = min(target.bits, 32)
+        if target.kind == "int":
+            lo = "-{}.0".format(1 << (bits - 1))
+            hi = "{}.0".format((1 << (bits - 1)) - 1) if bits < 32 else "2147483520.0"
+            return make("function", "i32", (a,), ("to_i32", lo, hi))
+        hi = "{}.0".format((1 << bits) - 1) if bits < 32 else "4294967040.0"
+        return make("function", "u32", (a,), ("to_u32", hi))
+    out = make("cast", register, (a,))
+    fits = target.bits > source.bits and (target.kind == "int" or source.kind == "uint")
+    return out if fits else self.round(out, target)
+
+
+def _bitcast(self, node, indices):
+    a = self.value(node.srcs[0], indices)
+    source, target = node.srcs[0].dtype, node.dtype
+    make = self.build.make
+    if target.bits == 16 and source.is_float != target.is_float:
+        if source.is_float:
+            bits = make("function", "u32", (a,), ("bits_of_{}".format(source.name),))
+            return self.round(make("cast", storage.register(target), (bits,)), target)
+        bits = make("function", "u32", (make("cast", "u32", (a,)),), ("wrap_u", "16u"))
+        return make("function", "f32", (bits,), ("{}_of_bits".format(target.name),))
+    out = make("bitcast", storage.register(target), (a,))
+    return self.round(out, target) if target.is_integer else out
+
+
+# -- constants ----------------------------------------------------------------------------------------------------
+
+
+def _full(self, node, indices):
+    return self.build.const(node.arg, storage.register(node.dtype))
+
+
+def _arange(self, node, indices):
+    start, step = node.arg
+    type = storage.register(node.dtype)
+    make = self.build.make
+    out = self.build.index(indices[0] if indices else ix.ZERO, type)
+    if step != 1:
+        out = make("mul", type, (out, self.build.const(step, type)))
+    if start != 0:
+        out = make("add", type, (out, self.build.const(start, type)))
+    return self.round(out, node.dtype)
+
+
+def _random(self, node, indices):
+    key, counter = node.arg
+    words = ["{}u".format((counter >> (32 * i)) & 0xFFFFFFFF) for i in range(4)]
+    words.extend(["{}u".format((key >> (32 * i)) & 0xFFFFFFFF) for i in range(2)])
+    at = self.build.index(ix.flatten(indices, node.shape), "u32")
+    return self.build.make("function", "u32", (at,), tuple(["philox_at"] + words))
+
+
+# -- movement -----------------------------------------------------------------------------------------------------
+
+
+def _reshape(self, node, indices):
+    (x,) = node.srcs
+    return self.value(x, ix.unflatten(ix.flatten(indices, node.shape), x.shape))
+
+
+def _permute(self, node, indices):
+    (x,) = node.srcs
+    back = [None] * len(x.shape)
+    for i in range(len(back)):
+        back[node.arg[i]] = indices[i]
+    return self.value(x, back)
+
+
+def _expand(self, node, indices):
+    return self.operand(node.srcs[0], indices)
+
+
+def _slice(self, node, indices):
+    (x,) = node.srcs
+    starts, steps = node.arg
+    return self.value(
+        x,
+        [
+            ix.add(ix.mul(indices[i], steps[i]), ix.const(starts[i])).bounded(0, max(0, x.shape[i] - 1))
+            for i in range(len(indices))
+        ],
+    )
+
+
+def _pad(self, node, indices):
+    (x,) = node.srcs
+    padding, fill = node.arg
+    conditions = []
+    inner = []
+    for i in range(len(indices)):
+        at = ix.add(indices[i], ix.const(-padding[i][0])) if padding[i][0] else indices[i]
+        if padding[i] != (0, 0):
+            conditions.append((at, x.shape[i]))
+        inner.append(at.bounded(0, max(0, x.shape[i] - 1)))
+    return self.build.guard(conditions, self.value(x, inner), self.build.const(fill, storage.register(x.dtype)))
+
+
+def _concat(self, node, indices):
+    axis = node.arg
+    starts = []
+    values = []
+    at = 0
+    for s in node.srcs:
+        extent = s.shape[axis]
+        if extent == 0:
+            continue
+        inner = list(indices)
+        inner[axis] = ix.add(indices[axis], ix.const(-at)).bounded(0, extent - 1)
+        values.append(self.value(s, inner))
+        starts.append(at)
+        at += extent
+    if len(values) == 1:
+        return values[0]
+    return self.build.choose(indices[axis], tuple(starts), values)
+
+
+def lookup(self, indices_node, indices, extent):
+    """The Index that `indices_node` holds at `indices`, negative ones counted from the end of `extent`."""
+    at = self.value(indices_node, indices)
+    if at.type == "i32":
+        make = self.build.make
+        low = make("lt", "bool", (at, self.build.const(0, "i32")))
+        at = make("where", "i32", (low, make("add", "i32", (at, self.build.const(extent, "i32"))), at))
+    return ix.of_value(at, 0, max(0, extent - 1))
+
+
+def _take(self, node, indices):
+    x, picks = node.srcs
+    axis = node.arg
+    rank = len(picks.shape)
+    at = lookup(self, picks, indices[axis : axis + rank], x.shape[axis])
+    return self.value(x, list(indices[:axis]) + [at] + list(indices[axis + rank :]))
+
+
+def _gather(self, node, indices):
+    x, picks = node.srcs
+    inner = list(indices)
+    inner[node.arg] = lookup(self, picks, indices, x.shape[node.arg])
+    return self.value(x, inner)
+
+
+_LOWER = {
+    "unary": _unary, "binary": _binary, "where": _where, "cast": _cast, "bitcast": _bitcast, "full": _full,
+    "arange": _arange, "random": _random, "reshape": _reshape, "permute": _permute, "expand": _expand,
+    "slice": _slice, "pad": _pad, "concat": _concat, "take": _take, "gather": _gather,
+}  # fmt: skip

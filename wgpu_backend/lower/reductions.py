@@ -1,0 +1,152 @@
+"""What each reducing operation folds, as a body over inner counters: sums, matmul, convolution and pooling alike.
+
+This is the plain form every such operation has; tiled kernels for the large cases replace it (matmul.py, conv.py).
+"""
+
+from ..run import storage
+from . import index as ix
+
+
+class Specification:
+    """op: the fold; type: the accumulator's; extents: of the inner counters; body(lowering, out, inner) -> Value;
+    position: for argmax and argmin, inner -> Index of the answer."""
+
+    def __init__(self, op, type, extents, body, position=None):
+        self.op = op
+        self.type = type
+        self.extents = extents
+        self.body = body
+        self.position = position
+
+    def size(self):
+        n = 1
+        for e in self.extents:
+            n *= e
+        return n
+
+
+def specification(node):
+    return _SPECIFICATIONS[node.op](node)
+
+
+def _reduce(node):
+    (x,) = node.srcs
+    op, axes, keepdims = node.arg
+    rank = len(x.shape)
+
+    def body(lowering, out, inner):
+        indices = [None] * rank
+        kept = 0
+        for i in range(rank):
+            if i in axes:
+                indices[i] = inner[axes.index(i)]
+                kept += 1 if keepdims else 0
+            else:
+                indices[i] = out[kept]
+                kept += 1
+        value = lowering.value(x, indices)
+        if op in ("any", "all") and value.type != "bool":
+            value = lowering.build.make("cast", "bool", (value,))
+        return value
+
+    type = "bool" if op in ("any", "all") else storage.register(x.dtype)
+    return Specification(op, type, [x.shape[a] for a in axes], body)
+
+
+def _argreduce(node):
+    (x,) = node.srcs
+    op, axis, keepdims = node.arg
+
+    def body(lowering, out, inner):
+        indices = list(out)
+        if keepdims:
+            indices[axis] = inner[0]
+        else:
+            indices.insert(axis, inner[0])
+        value = lowering.value(x, indices)
+        return lowering.build.make("cast", "u32", (value,)) if value.type == "bool" else value
+
+    return Specification("arg" + op, storage.word(x.dtype), [x.shape[axis]], body, lambda inner: inner[0])
+
+
+def _product(lowering, a, b):
+    return lowering.build.make("mul", a.type, (a, b))
+
+
+def _matmul(node):
+    a, b = node.srcs
+
+    def body(lowering, out, inner):
+        lead = list(out[:-2])
+        return _product(
+            lowering,
+            lowering.operand(a, lead + [out[-2], inner[0]]),
+            lowering.operand(b, lead + [inner[0], out[-1]]),
+        )
+
+    return Specification("sum", storage.word(node.dtype), [a.shape[-1]], body)
+
+
+def window(out, taps, stride, padding, dilation):
+    """The Index along one spatial axis that output position `out` reads at kernel tap `taps`."""
+    return ix.add(ix.add(ix.mul(out, stride), ix.mul(taps, dilation)), ix.const(-padding[0]))
+
+
+def _conv(node):
+    x, weight = node.srcs
+    stride, padding, dilation, groups = node.arg
+    spatial = len(stride)
+    per_group = weight.shape[1]
+    out_per_group = weight.shape[0] // groups
+
+    def body(lowering, out, inner):
+        channel = inner[0]
+        if groups > 1:
+            channel = ix.add(channel, ix.mul(ix.floordiv(out[1], out_per_group), per_group))
+        at = [out[0], channel]
+        conditions = []
+        for i in range(spatial):
+            w = window(out[2 + i], inner[1 + i], stride[i], padding[i], dilation[i])
+            conditions.append((w, x.shape[2 + i]))
+            at.append(w.bounded(0, x.shape[2 + i] - 1))
+        product = _product(lowering, lowering.value(x, at), lowering.value(weight, [out[1]] + list(inner)))
+        return lowering.build.guard(conditions, product, lowering.build.const(0, product.type))
+
+    return Specification("sum", storage.word(node.dtype), list(weight.shape[1:]), body)
+
+
+def _pool(node):
+    (x,) = node.srcs
+    op, kernel, stride, padding, dilation = node.arg
+
+    def body(lowering, out, inner):
+        at = [out[0], out[1]]
+        conditions = []
+        for i in range(len(kernel)):
+            w = window(out[2 + i], inner[i], stride[i], padding[i], dilation[i])
+            conditions.append((w, x.shape[2 + i]))
+            at.append(w.bounded(0, x.shape[2 + i] - 1))
+        type = storage.word(x.dtype)
+        fill = lowering.build.const(identity(op, type), type)
+        return lowering.build.guard(conditions, lowering.value(x, at), fill)
+
+    return Specification(op, storage.word(x.dtype), list(kernel), body)
+
+
+_SPECIFICATIONS = {"reduce": _reduce, "argreduce": _argreduce, "matmul": _matmul, "conv": _conv, "pool": _pool}
+
+
+def identity(op, type):
+    """The value that changes nothing under op."""
+    if op == "sum" or op == "any":
+        return 0
+    if op == "prod" or op == "all":
+        return 1
+    lowest = op in ("max", "argmax")
+    if type == "i32":
+        return -(1 << 31) if lowest else (1 << 31) - 1
+    if type == "u32":
+        return 0 if lowest else (1 << 32) - 1
+    if type == "bool":
+        return not lowest
+    return -float("inf") if lowest else float("inf")

@@ -1,0 +1,1 @@
+"""WebGPU for MicroPython in a browser tab."""

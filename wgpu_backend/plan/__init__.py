@@ -1,0 +1,1 @@
+"""Plans: kernels, buffers and dispatches of one computation."""

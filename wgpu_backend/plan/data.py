@@ -1,0 +1,45 @@
+"""A Plan: everything that has to happen on the device, as plain data."""
+
+
+class Buffer:
+    """kind: "external" (given by the caller: inputs and weights), "output" or "temporary"; nbytes: its size."""
+
+    def __init__(self, kind, nbytes):
+        self.kind = kind
+        self.nbytes = max(4, nbytes)
+
+
+class Step:
+    """One dispatch: number of the kernel, numbers of the buffers bound (inputs, then the output), workgroups; pages:
+    how many pages of each buffer are bound (plan/paging.py), one of each unless given."""
+
+    def __init__(self, kernel, buffers, groups, pages=None):
+        self.kernel = kernel
+        self.buffers = buffers
+        self.pages = [1] * len(buffers) if pages is None else pages
+        self.flops = 0  # arithmetic operations and bytes read and written, as far as a plan knows (profile.py)
+        self.nbytes = 0
+        self.groups = groups
+
+
+class Plan:
+    """kernels: list of (name, WGSL source), each distinct source once; buffers: list of Buffer; steps: list of Step.
+
+    externals: buffer numbers the caller provides; outputs: per root the buffer number that holds it (an external one
+    where the root is just another shape of it).
+    """
+
+    def __init__(self):
+        self.kernels = []
+        self.buffers = []
+        self.steps = []
+        self.externals = []
+        self.outputs = []
+
+    def summary(self):
+        """Dispatches, distinct kernels, bytes of temporaries."""
+        temporary = 0
+        for b in self.buffers:
+            if b.kind == "temporary":
+                temporary += b.nbytes
+        return {"dispatches": len(self.steps), "kernels": len(self.kernels), "temporary_bytes": temporary}

@@ -1,0 +1,29 @@
+"""How much work a kernel is: arithmetic operations, and bytes that must move at the least."""
+
+from emberlet.shapes import size
+
+from ..lower.reductions import specification
+
+
+def flops(item):
+    """Arithmetic operations of an item; a multiply-add counts as two, what is inlined before the anchor not at all."""
+    anchor = item.anchor
+    if anchor is None:
+        return item.node.count
+    after = len(item.chain) * item.node.count
+    op = anchor.op
+    if op in ("matmul", "conv"):
+        return 2 * anchor.count * specification(anchor).size() + after
+    if op in ("reduce", "argreduce", "pool"):
+        return anchor.count * specification(anchor).size() + after
+    if op == "rows":
+        return len(anchor.arg.members) * size(anchor.arg.full) + after
+    if op == "attention":
+        q, keys = anchor.srcs[0], anchor.srcs[1]
+        return 2 * q.count * keys.shape[2] + 2 * anchor.count * keys.shape[2] + after
+    return anchor.count + after
+
+
+def nbytes(item, kernel):
+    """Bytes of every input once and of what is written."""
+    return sum([n.nbytes for n in kernel.inputs]) + item.node.nbytes

@@ -1,0 +1,156 @@
+"""Planning: from recorded nodes to a Plan, which knows no device and no object of the graph.
+
+So it can be cached, run with other inputs, and saved (plan_file.py).
+"""
+
+from emberlet.errors import UnsupportedError
+
+from ..fuse.fusion import Fusion
+from ..kernels import table as kernels
+from ..record.node import is_leaf
+from . import estimates
+from .array_lengths import with_lengths
+from .data import Buffer, Plan, Step
+from .paging import paged, pages
+
+
+def make_plan(roots, options, packed=True):
+    """`plan_with`, fusing less until every kernel keeps to the device's number of bindings."""
+    inputs = options.max_bindings - 2
+    while True:
+        try:
+            return plan_with(roots, options, inputs, packed)
+        except TooManyBindings as error:
+            inputs -= 1
+            if inputs < 2:
+                raise UnsupportedError(str(error))
+
+
+class TooManyBindings(Exception):
+    """A kernel would bind more buffers than the device allows."""
+
+
+def plan_with(roots, options, max_inputs, packed=True):
+    """(Plan, external nodes): the plan that computes `roots`, and the nodes whose buffers its externals are.
+
+    options: kernels.Options; max_inputs: the most tensors a kernel is to read; packed: whether narrow results may be
+    packed (fusion.py): afterwards the `word` of each root says how it is stored.
+    """
+    fusion = Fusion(roots, max_inputs, packed)
+    plan = Plan()
+    number = {}
+    externals = []
+
+    def external(node):
+        key = id(node)
+        if key not in number:
+            number[key] = len(plan.buffers)
+            plan.buffers.append(Buffer("external", node.nbytes))
+            plan.externals.append(number[key])
+            externals.append(node)
+        return number[key]
+
+    # Numbered before any kernel is built, so that plans for other classes of device number their buffers alike.
+    for node in fusion.order:
+        if is_leaf(node) and node.count:
+            external(node)
+    alias = {}
+    for node, source in fusion.aliases:
+        alias[id(node)] = source
+
+    def resolve(node):
+        while id(node) in alias:
+            node = alias[id(node)]
+        return node
+
+    kept = {}
+    for r in roots:
+        kept[id(resolve(r))] = True
+
+    def buffer_of(node):
+        node = resolve(node)
+        if is_leaf(node):
+            return external(node)
+        key = id(node)
+        if key not in number:
+            number[key] = len(plan.buffers)
+            plan.buffers.append(Buffer("output" if key in kept else "temporary", node.nbytes))
+        return number[key]
+
+    sources = {}
+    for item in fusion.items:
+        kernel = kernels.build(item, fusion.stored, options)
+        whole = item.region[0] if item.region else item.node
+        target = buffer_of(whole)
+        sizes = [n.nbytes for n in kernel.inputs] + [whole.nbytes]
+        if len(sizes) > options.max_bindings:
+            raise TooManyBindings("kernel {} binds {} buffers".format(kernel.name, len(sizes)))
+        if options.device_class == "swiftshader" and (item.anchor is None or item.anchor.op != "kernel"):
+            kernel = with_lengths(kernel, sizes, options.page_bytes)
+        kernel = paged(kernel, sizes, options.page_bytes, options.max_bindings)
+        if kernel.source not in sources:
+            sources[kernel.source] = len(plan.kernels)
+            plan.kernels.append((kernel.name, kernel.source))
+        bound = [buffer_of(n) for n in kernel.inputs] + [target]
+        step = Step(sources[kernel.source], bound, kernel.groups, [pages(n, options.page_bytes) for n in sizes])
+        step.flops = estimates.flops(item)
+        step.nbytes = estimates.nbytes(item, kernel)
+        plan.steps.append(step)
+    plan.outputs = [buffer_of(r) for r in roots]
+    _share_temporaries(plan)
+    return plan, externals
+
+
+def _share_temporaries(plan):
+    """Renumber temporaries so that those whose lifetimes do not overlap share one buffer (greedy, best fit)."""
+    first = {}
+    last = {}
+    for at in range(len(plan.steps)):
+        for b in plan.steps[at].buffers:
+            if plan.buffers[b].kind == "temporary":
+                if b not in first:
+                    first[b] = at
+                last[b] = at
+    free = []
+    new_buffers = []
+    renumber = {}
+    for b in range(len(plan.buffers)):
+        if plan.buffers[b].kind != "temporary":
+            renumber[b] = len(new_buffers)
+            new_buffers.append(plan.buffers[b])
+    for at in range(len(plan.steps)):
+        bound = sorted(plan.steps[at].buffers)
+        for b in bound:
+            if b in first and first[b] == at and b not in renumber:
+                renumber[b] = _take(free, new_buffers, plan.buffers[b].nbytes)
+        # What this step reads for the last time is free only afterwards: a step never writes what it reads.
+        done = []
+        for b in bound:
+            if b in last and last[b] == at and b not in done:
+                done.append(b)
+                free.append(renumber[b])
+    plan.buffers = new_buffers
+    for step in plan.steps:
+        step.buffers = [renumber[b] for b in step.buffers]
+    plan.externals = [renumber[b] for b in plan.externals]
+    plan.outputs = [renumber[b] for b in plan.outputs]
+
+
+def _take(free, buffers, nbytes):
+    best = None
+    for b in free:
+        size = buffers[b].nbytes
+        if best is None:
+            best = b
+        elif size >= nbytes:
+            if buffers[best].nbytes < nbytes or size < buffers[best].nbytes:
+                best = b
+        elif buffers[best].nbytes < nbytes and size > buffers[best].nbytes:
+            best = b
+    if best is None:
+        buffers.append(Buffer("temporary", nbytes))
+        return len(buffers) - 1
+    free.remove(best)
+    if buffers[best].nbytes < nbytes:
+        buffers[best].nbytes = nbytes
+    return best

@@ -1,0 +1,1 @@
+"""Recorded graphs: what tensors on the GPU hold until a value is asked for."""

@@ -1,0 +1,171 @@
+"""The recorded graph: one Node per tensor, holding how to compute it until it is realised into a buffer."""
+
+from emberlet.errors import BackendError
+from emberlet.shapes import size
+
+from ..run import storage
+from .bounds import interval
+
+LEAVES = ("data", "buffer", "input", "host")
+CONSTANTS = ("full", "arange", "random")
+MOVEMENT = ("reshape", "permute", "expand", "slice", "pad", "concat")
+ELEMENTWISE = ("unary", "binary", "where", "cast", "bitcast")
+LOOKUP = ("take", "gather")
+WIDE = 1 << 14  # elements from which on a plain map computes four at a time
+_VIEWS = ("reshape", "permute", "expand")
+
+
+class Node:
+    """What a wgpu tensor's `data` is.
+
+    op and arg: "data" words as bytes, not uploaded yet; "buffer" realised; "input" a placeholder while a plan is
+    traced (arg its name); "host" a tensor that does not live on the GPU (arg the host backend's Tensor); otherwise an
+    operation over `srcs`, whose `arg` are its parameters (backend.py records them, lowering.py reads them).
+    buffer: the Allocation holding the elements, row-major; None until realised. word: their type there, "f32", "i32",
+    "u32", "f16" for float16 where the device has it, or "i8" and "u8" for narrow data, four to a word (storage.py).
+    holder: a weak reference to the Tensor made with the node, None where there is none (also on a port without weak
+    references). bounds: the interval that the elements of an integer node lie in, once somebody asked (bounds.py);
+    exact: whether it is that of the elements themselves.
+    """
+
+    __slots__ = ("arg", "bounds", "buffer", "count", "dtype", "exact", "holder", "op", "shape", "srcs", "word")
+
+    def __init__(self, op, srcs, arg, dtype, shape, word=None):
+        self.op = op
+        self.srcs = srcs
+        self.arg = arg
+        self.dtype = dtype
+        self.shape = shape
+        self.count = size(shape)
+        self.buffer = None
+        self.holder = None
+        self.bounds = None
+        self.exact = False
+        self.word = word or storage.word(dtype)
+
+    @property
+    def nbytes(self):
+        """Bytes of the elements in a buffer, a multiple of 4."""
+        return storage.nbytes(self.word, self.count)
+
+    def become_buffer(self, buffer):
+        """The node is realised: it forgets how it was computed, so that what it came from can be freed."""
+        if self.dtype.bits == 64:
+            interval(self)
+        self.op = "buffer"
+        self.srcs = ()
+        self.arg = None
+        self.buffer = buffer
+
+    def __repr__(self):
+        return "Node({}, {}, {})".format(self.op, self.dtype, self.shape)
+
+
+def is_leaf(node):
+    return node.op in LEAVES
+
+
+def is_inline(node):
+    """Whether the node can be part of another kernel's expression (it needs no kernel of its own kind)."""
+    op = node.op
+    return op in ELEMENTWISE or op in MOVEMENT or op in CONSTANTS or op in LOOKUP
+
+
+def is_wide(node):
+    """Whether a plain map that stores `node` computes four elements an invocation: fewer and wider accesses, where
+    enough invocations remain."""
+    return node.count >= WIDE and node.count % 4 == 0
+
+
+def topological(roots):
+    """Unrealised nodes that `roots` depend on, sources first; leaves included. Iterative: graphs are deep."""
+    order = []
+    state = {}
+    for root in roots:
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            key = id(node)
+            if key not in state:
+                state[key] = 1
+                for s in node.srcs:
+                    if id(s) not in state:
+                        stack.append(s)
+                continue
+            stack.pop()
+            if state[key] == 1:
+                state[key] = 2
+                order.append(node)
+    return order
+
+
+def unpacked(node):
+    """`node`, or where its elements are packed its copy of one word each."""
+    if node.word not in ("i8", "u8"):
+        return node
+    return Node("permute", (node,), tuple(range(len(node.shape))), node.dtype, node.shape)
+
+
+def held(order, roots):
+    """Nodes of `order`, besides `roots`, to compute with them because a Tensor that somebody holds is made of them:
+    read later it would compute its history again, a state that is carried from call to call ever more of it.
+
+    Views of what has a buffer take none of their own, and a view of something else holds that.
+    """
+    kept = {}
+    for r in roots:
+        kept[id(r)] = r
+    out = []
+    for node in order:
+        if node.holder is None or node.holder() is None:
+            continue
+        while node.op in _VIEWS and id(node) not in kept:
+            node = node.srcs[0]
+        if node.op == "slice" and (is_leaf(node.srcs[0]) or id(node.srcs[0]) in kept):
+            continue
+        if id(node) not in kept and node.count and not is_leaf(node) and node.op not in CONSTANTS:
+            kept[id(node)] = node
+            out.append(node)
+    return out
+
+
+def signature(order, roots):
+    """A key that two graphs share when one plan serves both: their structure, without the values of leaves."""
+    number = {}
+    out = []
+    for i in range(len(order)):
+        node = order[i]
+        number[id(node)] = i
+        if node.op in LEAVES:
+            out.append((node.dtype.name, node.word, node.shape))
+        else:
+            # Numbers by their text: 0, 0.0, -0.0 and False are equal, and NaN is not equal to itself.
+            arg = repr(node.arg) if node.op in ("full", "pad", "arange", "random") else node.arg
+            srcs = tuple([number[id(s)] for s in node.srcs])
+            out.append((node.op, arg, node.dtype.name, node.shape, srcs))
+    out.append(tuple([number[id(r)] for r in roots]))
+    return tuple(out)
+
+
+class ValueNeeded(BackendError):
+    """While a plan is traced, Python asked for a value that depends on the inputs."""
+
+
+def depends_on_input(node):
+    """Whether an input of a plan that is being traced is among what `node` is computed from."""
+    for n in topological([node]):
+        if n.op == "input":
+            return True
+    return False
+
+
+def refuse_values(node):
+    """Raise ValueNeeded for a node that depends on an input of the plan being traced."""
+    for n in topological([node]):
+        if n.op == "input":
+            what = node.arg if node.op in ("unary", "binary") else node.op
+            raise ValueNeeded(
+                "the model's way depends on the value of {} {}{}, which depends on input {!r}".format(
+                    what, node.dtype, node.shape, n.arg
+                )
+            )

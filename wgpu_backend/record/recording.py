@@ -1,0 +1,335 @@
+"""What records and what realises: the part of the wgpu backend that is not the primitives themselves."""
+
+from emberlet import dtypes, shapes
+from emberlet.backend import Backend
+from emberlet.errors import BackendError, UnsupportedError
+from emberlet.tensor import Tensor
+
+from ..device import can_wait, lock
+from ..kernels.table import Options
+from ..plan.make import make_plan
+from ..run import storage
+from .bounds import UNKNOWN, interval, sources, within
+from .host_evaluation import evaluate
+from .node import Node, ValueNeeded, depends_on_input, held, is_leaf, refuse_values, signature, topological, unpacked
+
+try:
+    from weakref import ref as _ref
+except ImportError:  # MicroPython
+    _ref = None
+
+MAX_INPUTS = 7  # of a kernel of one's own: WebGPU grants 8 storage buffers, and one is the result
+LOOK = 1 << 16  # elements up to which the extremes of a tensor are found on the host
+MAX_PLANS = 256  # plans kept for graphs that were realised before
+
+
+def _tells(argument):
+    return isinstance(argument, (str, Tensor))
+
+
+def _warn(text):
+    try:
+        from warnings import warn
+    except ImportError:  # a port without warnings
+        print("emberlet: " + text)
+        return
+    warn(text, stacklevel=4)
+
+
+class Recording(Backend):
+    """Tensors whose data are Nodes; see WgpuBackend."""
+
+    def __init__(self, index=0, device=None, strict=False, planning=False):
+        Backend.__init__(self, index)
+        self._device = device
+        self._opened = False
+        self._host = None
+        self._half = None
+        self.strict = strict
+        self.fallbacks = {}
+        self._warned = False
+        self.planning = planning
+        self._options = None
+        self._lock = lock()
+        self._plans = {}
+
+    @property
+    def device(self):
+        """The Device (device.py), opened on first use. Raises BackendError where the machine has none."""
+        if self._device is None or (self._device.lost and self._opened):
+            if self.planning:
+                raise BackendError("this wgpu backend only makes plans; it has no device to compute values on")
+            from ..device import open_device
+
+            self._device = open_device(self.index)
+            self._opened = True
+        return self._device
+
+    @property
+    def options(self):
+        """The kernels.Options of the device; WebGPU's baseline where the backend only plans."""
+        if self._options is None:
+            self._options = Options() if self.planning else Options.of(self.device)
+        return self._options
+
+    @property
+    def host(self):
+        """The backend that computes what the GPU does not: numpy where there is one."""
+        if self._host is None:
+            from emberlet.backend import get_backend
+
+            try:
+                self._host = get_backend("numpy")
+            except Exception:
+                self._host = get_backend("python")
+        return self._host
+
+    @property
+    def half(self):
+        """Whether float16 is stored as f16."""
+        if self._half is None:
+            self._half = not self.planning and "shader-f16" in self.device.raw.features
+        return self._half
+
+    def word(self, dtype):
+        """The stored type of dtype: "f32", "i32", "u32", "f16", or None where it does not live on the GPU."""
+        if dtype is dtypes.float16 and self.half:
+            return "f16"
+        return storage.word(dtype)
+
+    def given(self, dtype):
+        """The stored type of data from the host: as `word`, packed where the dtype is narrow."""
+        return storage.packed(dtype) or self.word(dtype)
+
+    # -- recording ------------------------------------------------------------------------------------------------
+
+    def _tensor(self, op, srcs, arg, dtype, shape):
+        if dtype is dtypes.float64 and not self._warned:
+            self._warned = True
+            _warn("the GPU computes float64 in float32: {!r} gives about 7 digits, not 16".format(self))
+        word = self.given(dtype) if op == "data" else self.word(dtype)
+        node = Node(op, srcs, arg, dtype, tuple(shape), word)
+        out = Tensor(node, dtype, tuple(shape), self)
+        if _ref is not None:
+            node.holder = _ref(out)
+        return out
+
+    def _record(self, name, tensors, args, op, arg, dtype, shape):
+        """Record op over tensors; on the host where one of them, or the result, cannot live on the GPU."""
+        for x in tensors:
+            if x.backend is not self:
+                raise BackendError(
+                    "{} got a tensor of {!r} and works on {!r}; move it with .to_device()".format(name, x.backend, self)
+                )
+            if x.data.op == "host":
+                return self.on_host(name, args)
+        if storage.word(dtype) is None:
+            return self.on_host(name, args)
+        out = self._tensor(op, tuple([x.data for x in tensors]), arg, dtype, shape)
+        if dtype.bits == 64 and not self._holds(out.data):
+            return self.on_host(name, args)
+        return out
+
+    def _holds(self, node):
+        """Whether 32 bits hold every element of a node just recorded, as far as that can be known without its values.
+
+        Where the interval that they could lie in is wider, the values of what it is computed from are looked at: on
+        the host they would be needed anyway.
+        """
+        if within(interval(node), node.dtype):
+            return True
+        for source in sources(node):
+            if not self._look(source):
+                node.bounds = UNKNOWN
+                return True
+        node.bounds = None
+        return within(interval(node), node.dtype)
+
+    def _look(self, node):
+        """Find the exact interval of an integer node; False where its values cannot be had (a plan is being traced,
+        the GPU can only be awaited)."""
+        if node.exact or node.dtype.is_bool:
+            return True
+        if depends_on_input(node) or not (self.planning or can_wait()):
+            return False
+        x = Tensor(node, node.dtype, node.shape, self)
+        if x.size <= LOOK or self.planning:
+            node.bounds = storage.extremes(self._words(x), node.word, node.count)
+        else:
+            axes = tuple(range(len(x.shape)))
+            ends = [self.reduce(op, x, axes, False) for op in ("min", "max")]
+            self.realize(x, *ends)
+            node.bounds = (self.to_list(ends[0])[0], self.to_list(ends[1])[0])
+        node.exact = True
+        return True
+
+    def on_host(self, name, args):
+        """Compute the primitive `name` on the host; counted in `fallbacks`, an error where `strict`."""
+        self.fallbacks[name] = self.fallbacks.get(name, 0) + 1
+        if self.strict:
+            what = [a if isinstance(a, str) else "{} {}".format(a.dtype, a.shape) for a in args if _tells(a)]
+            raise UnsupportedError(
+                "{} ({}) would be computed on the host, and the backend is strict".format(name, ", ".join(what))
+            )
+        try:
+            args = [self._to_host(a) for a in args]
+        except ValueNeeded as error:
+            raise ValueNeeded("{} is computed on the host, and {}".format(name, error))
+        out = getattr(self.host, name)(*args)
+        if isinstance(out, tuple):
+            return tuple([self._from_host(o) for o in out])
+        return self._from_host(out)
+
+    def launch(self, name, source, inputs, dtype, shape, groups, values=None):
+        """The tensor of `dtype` and `shape` that a kernel of your own computes (docs/writing-a-kernel.md).
+
+        source: WGSL with an entry point `main`, or the path of a .wgsl file; placeholders `{{ … }}` are filled from
+        `values` and with what emberlet knows itself. Group 0 binds the inputs in order, then the result: arrays of
+        32-bit words, row-major without gaps (f32 for floats, i32 and u32 for integers, u32 for bools; f16 for
+        float16 where the device has it). It is compiled
+        once, and is what a compiled kernel is found by. inputs: at most 7 Tensors; groups: workgroups (x, y, z), or
+        (elements, workgroup size) for as many workgroups as those elements take.
+        The launch is recorded like every operation, and so becomes part of plans; what goes into it is computed first.
+        Raises BackendError for a tensor of another backend or one that does not live on the GPU.
+        """
+        dtype = dtypes.dtype(dtype)
+        for x in inputs:
+            if not isinstance(x, Tensor):
+                raise BackendError("kernel {} was given {}, and takes Tensors".format(name, type(x).__name__))
+            if x.backend is not self:
+                raise BackendError("kernel {} of {!r} was given a tensor of {!r}".format(name, self, x.backend))
+            if x.data.op == "host" or not x.size:
+                raise BackendError("kernel {} was given {} {}, which has no buffer".format(name, x.dtype, x.shape))
+        if storage.word(dtype) is None:
+            raise BackendError("kernel {} cannot give {}, which does not live on the GPU".format(name, dtype))
+        if len(inputs) > MAX_INPUTS:
+            raise BackendError("kernel {} has {} inputs, at most {} fit".format(name, len(inputs), MAX_INPUTS))
+        from ..kernels.launch import prepared
+
+        arg = (name,) + prepared(name, source, inputs, self.word(dtype), shape, groups, values)
+        return self._tensor("kernel", tuple([unpacked(x.data) for x in inputs]), arg, dtype, shape)
+
+    def _to_host(self, x):
+        if isinstance(x, (list, tuple)) and x and isinstance(x[0], Tensor):
+            return [self._to_host(t) for t in x]
+        if not isinstance(x, Tensor):
+            return x
+        if x.data.op == "host":
+            return x.data.arg
+        return self.host.from_bytes(self.to_bytes(x), x.dtype, x.shape)
+
+    def _from_host(self, x):
+        if storage.word(x.dtype) is not None:
+            words = storage.widen(self.host.to_bytes(x), x.dtype, x.size, self.given(x.dtype))
+            if words is not None:
+                return self._tensor("data", (), words, x.dtype, x.shape)
+        return self._tensor("host", (), x, x.dtype, x.shape)
+
+    # -- data in and out ------------------------------------------------------------------------------------------
+
+    def from_bytes(self, data, dtype, shape):
+        if storage.word(dtype) is not None:
+            words = storage.widen(data, dtype, shapes.size(shape), self.given(dtype))
+            if words is not None:
+                return self._tensor("data", (), words, dtype, shape)
+        return self._tensor("host", (), self.host.from_bytes(data, dtype, shape), dtype, shape)
+
+    def from_list(self, values, dtype, shape):
+        if storage.word(dtype) is not None:
+            words = storage.from_list(values, dtype, self.given(dtype))
+            if words is not None:
+                return self._tensor("data", (), words, dtype, shape)
+        return self._tensor("host", (), self.host.from_list(values, dtype, shape), dtype, shape)
+
+    def _words(self, x):
+        node = x.data
+        if node.op == "data":
+            return node.arg
+        if x.size == 0:
+            return b""
+        if self.planning:
+            refuse_values(node)
+            evaluate([node], self.host)
+            return node.arg
+        self.realize(x)
+        if node.buffer is None:
+            refuse_values(node)
+        return self.device.read(node.buffer, node.nbytes)
+
+    def to_bytes(self, x):
+        if x.data.op == "host":
+            return self.host.to_bytes(x.data.arg)
+        return storage.narrow(self._words(x), x.dtype, x.size, x.data.word)
+
+    async def to_data_async(self, x):
+        """The elements as a TensorData, awaited where the GPU can only be awaited."""
+        from emberlet.data import TensorData
+
+        if x.data.op in ("host", "data") or not x.size:
+            return TensorData(self.to_bytes(x), x.shape, x.dtype)
+        self.realize(x)
+        if x.data.buffer is None:
+            refuse_values(x.data)
+        words = await self.device.read_async(x.data.buffer, x.data.nbytes)
+        return TensorData(storage.narrow(words, x.dtype, x.size, x.data.word), x.shape, x.dtype)
+
+    def to_list(self, x):
+        if x.data.op == "host":
+            return self.host.to_list(x.data.arg)
+        return storage.to_list(self._words(x), x.dtype, x.size, x.data.word)
+
+    def realize(self, *tensors):
+        """Compute what is recorded: one plan, one submission. Tensors on the way that somebody holds are kept too.
+
+        What depends on an input of a plan that is being traced stays recorded.
+        """
+        with self._lock:
+            roots = []
+            for x in tensors:
+                if not is_leaf(x.data) and x.data.count and x.data not in roots:
+                    roots.append(x.data)
+                elif x.data.op == "data" and x.data.count:
+                    self.upload(x.data)
+            order = topological(roots)
+            if [n for n in order if n.op == "input"]:
+                roots = [r for r in roots if not depends_on_input(r)]
+                order = topological(roots)
+            if not roots:
+                return
+            from ..run.runtime import run_once
+
+            roots.extend(held(order, roots))
+            plan, externals, words = self._plan(order, roots)
+            outputs = run_once(self.device, plan, [self.upload(n) for n in externals])
+            for i in range(len(roots)):
+                roots[i].word = words[i]
+                roots[i].become_buffer(outputs[i])
+
+    def _plan(self, order, roots):
+        """(plan, external nodes, words of the roots) for roots, with all they depend on in `order`; the same graph over
+        other values gets the same plan."""
+        key = signature(order, roots)
+        found = self._plans.get(key)
+        if found is None:
+            plan, externals = make_plan(roots, self.options)
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.clear()
+            found = self._plans[key] = (plan, [order.index(n) for n in externals], [r.word for r in roots])
+        plan, places, words = found
+        return plan, [order[i] for i in places], words
+
+    def upload(self, node):
+        """The Allocation of a leaf, its data uploaded first where it still lies on the host."""
+        if node.op == "data":
+            with self._lock:
+                if node.op == "data":  # still: another thread may have been first
+                    allocation = self.device.allocate(node.nbytes)
+                    self.device.write(allocation, node.arg)
+                    node.become_buffer(allocation)
+        if node.buffer.device is not self.device:
+            raise BackendError(
+                "a tensor {} {} lies on another GPU device, or on one that was lost; this is {!r}".format(
+                    node.dtype, node.shape, self
+                )
+            )
+        return node.buffer

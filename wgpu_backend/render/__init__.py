@@ -1,0 +1,1 @@
+"""Rendering: loops as WGSL text, and the templates in shaders/."""

@@ -1,0 +1,337 @@
+"""Renders the kernel IR as WGSL."""
+
+from emberlet.errors import UnsupportedError
+
+from ..lower import index as ix
+from . import template
+
+# (operation, operand type) -> pattern. {0}, {1}, {2} are the operands' names.
+_SAME = {
+    "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}",
+    "eq": "{0} == {1}", "ne": "{0} != {1}", "lt": "{0} < {1}", "le": "{0} <= {1}", "gt": "{0} > {1}",
+    "ge": "{0} >= {1}", "where": "select({2}, {1}, {0})", "fma": "fma({0}, {1}, {2})",
+    "max": "max({0}, {1})", "min": "min({0}, {1})",
+}  # fmt: skip
+_FLOAT = {
+    "neg": "-{0}", "div": "{0} / {1}", "logical_not": "{0} == 0.0", "abs": "abs({0})", "sqrt": "sqrt({0})",
+    "exp": "exp({0})", "floor": "floor({0})", "ceil": "ceil({0})",
+    "round": "round({0})", "trunc": "trunc({0})",
+    "ne": "!({0} == {1})",  # implementations compile != to a comparison that is false for NaN
+}  # fmt: skip
+_UNSIGNED = {"neg": "0u - {0}", "abs": "{0}", "sign": "min({0}, 1u)"}
+_INTEGER = {
+    "neg": "-{0}",
+    "abs": "abs({0})", "sign": "sign({0})", "floor": "{0}", "ceil": "{0}", "round": "{0}", "trunc": "{0}",
+    "isnan": "false", "isinf": "false", "bitwise_not": "~{0}",
+    "bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}", "bitwise_xor": "{0} ^ {1}",
+    "maximum": "max({0}, {1})", "minimum": "min({0}, {1})",
+}  # fmt: skip
+_BOOL = {
+    "logical_not": "!{0}", "bitwise_not": "!{0}", "logical_and": "{0} && {1}", "logical_or": "{0} || {1}",
+    "logical_xor": "{0} != {1}", "bitwise_and": "{0} && {1}", "bitwise_or": "{0} || {1}", "bitwise_xor": "{0} != {1}",
+    "maximum": "{0} || {1}", "minimum": "{0} && {1}", "add": "{0} || {1}", "mul": "{0} && {1}", "sub": "{0} != {1}",
+    "eq": "{0} == {1}", "ne": "{0} != {1}", "lt": "!{0} && {1}", "le": "!{0} || {1}", "gt": "{0} && !{1}",
+    "ge": "{0} || !{1}", "abs": "{0}", "sign": "{0}", "where": "select({2}, {1}, {0})",
+    "floor": "{0}", "ceil": "{0}", "round": "{0}", "trunc": "{0}", "isnan": "false", "isinf": "false",
+}  # fmt: skip
+
+
+def pattern(op, type):
+    """The WGSL of an operation on operands of `type`; a function of shaders/math.wgsl where no pattern is known."""
+    if type == "u32" and op in _UNSIGNED:
+        return _UNSIGNED[op]
+    table = _BOOL if type == "bool" else _FLOAT if type[0] == "f" else _INTEGER
+    found = table.get(op)
+    if found is None and type != "bool":
+        found = _SAME.get(op)
+    if found is not None:
+        return found
+    if op == "logical_not":
+        return "{0} == 0" + ("u" if type == "u32" else "")
+    if op.startswith("logical_"):
+        zero = {"f32": "0.0", "i32": "0", "u32": "0u"}[type]
+        return {"and": "({0} != Z) && ({1} != Z)", "or": "({0} != Z) || ({1} != Z)", "xor": "({0} != Z) != ({1} != Z)"}[
+            op[8:]
+        ].replace("Z", zero)
+    if op in ("shift_left", "shift_right", "div", "floor_divide", "remainder", "fmod", "pow") or type[0] == "f":
+        name = op + "_" + type
+        arguments = "({0}, {1})" if op in _TWO else "({0})"
+        return name + arguments
+    raise UnsupportedError("the wgpu backend has no {} of {}".format(op, type))
+
+
+_TWO = ("shift_left", "shift_right", "div", "floor_divide", "remainder", "fmod", "pow", "maximum", "minimum", "atan2")
+
+
+def literal(value, type):
+    """A number as WGSL text of `type`."""
+    if type == "bool":
+        return "true" if value else "false"
+    if type == "i32":
+        value = int(value)
+        value = (value + (1 << 31)) % (1 << 32) - (1 << 31)
+        return "{}".format(value) if value > -(1 << 31) else "i32(-2147483647 - 1)"
+    if type == "u32":
+        return "{}u".format(int(value) % (1 << 32))
+    value = float(value)
+    if value != value:
+        return "from_bits(0x7fc00000u)"
+    if value > 3.4028235677973366e38:
+        return "from_bits(0x7f800000u)"
+    if value < -3.4028235677973366e38:
+        return "from_bits(0xff800000u)"
+    if abs(value) >= 3.4028234e38:
+        return "from_bits(0x{}7fffffu)".format("7f" if value > 0 else "ff")
+    text = repr(value)
+    if value != 0 and abs(value) < 1.1754944e-38:
+        text = "0.0"  # denormals may be flushed, and a literal below f32's range is an error
+    if "e" not in text and "." not in text:
+        text += ".0"
+    return text
+
+
+def _cast(to, source, text):
+    """Conversion between register types, without rounding to narrow dtypes (lowering adds that)."""
+    if to == source:
+        return text
+    if to == "bool":
+        return "!({} == {})".format(text, literal(0, source))
+    if source == "bool":
+        return "select({}, {}, {})".format(literal(0, to), literal(1, to), text)
+    return "{}({})".format(to, text)
+
+
+class Renderer:
+    """Turns Values into statements; every Value gets one name in the innermost block that needs it."""
+
+    def __init__(self, types, reduced=None, counters=()):
+        self.types = types
+        self.lines = []
+        self.depth = 0
+        self.scopes = [{}]
+        self.atoms = [{}]
+        self.reduced = reduced
+        self.uses = None
+        self.temporaries = 0
+
+    # -- statements -----------------------------------------------------------------------------------------------
+
+    def line(self, text):
+        self.lines.append("    " * self.depth + text)
+
+    def open(self, text):
+        self.line(text)
+        self.depth += 1
+        self.scopes.append({})
+        self.atoms.append({})
+
+    def close(self, text="}"):
+        self.depth -= 1
+        self.scopes.pop()
+        self.atoms.pop()
+        self.line(text)
+
+    def text(self):
+        return "\n".join(self.lines)
+
+    # -- indices --------------------------------------------------------------------------------------------------
+
+    def atom(self, atom):
+        if atom.kind == "digit":
+            base, _, div, mod = atom.payload
+            if div == 1 and not mod:
+                return base
+        for scope in self.atoms:
+            if atom.key in scope:
+                return scope[atom.key]
+        if atom.kind == "digit":
+            text = base if isinstance(base, str) else self.index(base)
+            if div != 1:
+                text = "{} / {}u".format(text, div)
+            if mod:
+                text = "({}) % {}u".format(text, mod) if div != 1 else "{} % {}u".format(text, mod)
+        else:
+            text = self.name(atom.payload)
+            if atom.payload.type == "u32":
+                return text
+            text = "u32({})".format(text)
+        return self.temporary(atom.key, text)
+
+    def temporary(self, key, text):
+        """The name of a variable that holds `text`, found again by `key` as long as its block is open."""
+        for scope in self.atoms:
+            if key in scope:
+                return scope[key]
+        self.temporaries += 1
+        short = "i{}".format(self.temporaries)
+        self.line("let {} = {};".format(short, text))
+        self.atoms[-1][key] = short
+        return short
+
+    def index(self, index):
+        return ix.render(index, self.atom)
+
+    # -- values ---------------------------------------------------------------------------------------------------
+
+    def name(self, value):
+        """The name (or literal) that holds `value`, emitting what is needed to compute it."""
+        if value.op == "const":
+            return literal(value.attr, value.type)
+        if value.op == "reduced":
+            return self.reduced
+        if value.op == "variable":
+            return value.attr
+        for scope in self.scopes:
+            if value.id in scope:
+                return scope[value.id]
+        # Operands are emitted in the order of a depth-first walk; chains are short by construction (fusion.py).
+        text = self.expression(value)
+        short = "v{}".format(value.id)
+        if text is not None:
+            self.line("let {} = {};".format(short, text))
+        self.scopes[-1][value.id] = short
+        return short
+
+    def expression(self, value):
+        op = value.op
+        if op == "load":
+            slot, index = value.attr
+            if "8" in self.types[slot] and not (self.types[slot][:4] == "vec4" and ix.fours(index)):
+                return self._byte(slot, index, value.type)
+            if self.types[slot][:4] != "vec4":
+                text = "in{}[{}]".format(slot, self.index(index))
+            elif ix.fours(index):
+                return self._component(slot, index) + (" != 0u" if value.type == "bool" else "")
+            else:
+                at = self.index(index)
+                text = "in{}[{} / 4u][{} % 4u]".format(slot, at, at)
+            if "f16" in self.types[slot]:
+                return "f32({})".format(text)
+            return "{} != 0u".format(text) if value.type == "bool" else text
+        if op == "load4":
+            return self._whole(value.attr[0], self.index(value.attr[1]))
+        if op == "component":
+            return self.name(value.args[0]) + "." + "xyzw"[value.attr]
+        if op == "index":
+            text = self.index(value.attr)
+            return text if value.type == "u32" else "{}({})".format(value.type, text)
+        if op == "guard":
+            return self._guard(value)
+        if op == "choose":
+            return self._choose(value)
+        names = [self.name(a) for a in value.args]
+        if op == "cast":
+            return _cast(value.type, value.args[0].type, names[0])
+        if op == "bitcast":
+            return "bitcast<{}>({})".format(value.type, names[0])
+        if op == "function":
+            return "{}({})".format(value.attr[0], ", ".join(names + list(value.attr[1:])))
+        kind = value.args[1].type if op == "where" else value.args[0].type
+        return pattern(op, kind).format(*names)
+
+    def _component(self, slot, index):
+        """One element of a vector that is loaded once for all of its elements."""
+        c = index.const % 4
+        at = self.index(ix.floordiv(ix.add(index, ix.const(-c)), 4))
+        text = self._whole(slot, at)
+        return "{}.{}".format(self.temporary("vec " + text, text), "xyzw"[c])
+
+    def _byte(self, slot, index, type):
+        """One of the four elements of a word."""
+        at = self.index(index)
+        word = "in{}[{} / 4u]".format(slot, at)
+        if "i8" in self.types[slot]:
+            word = "bitcast<i32>({})".format(word)
+        text = "extractBits({}, {} % 4u * 8u, 8u)".format(word, at)
+        return text + " != 0u" if type == "bool" else text
+
+    def _whole(self, slot, at):
+        text = "in{}[{}]".format(slot, at)
+        if "8" in self.types[slot]:
+            return "unpack_{}({})".format("i8" if "i8" in self.types[slot] else "u8", text)
+        return "vec4<f32>({})".format(text) if "f16" in self.types[slot] else text
+
+    def _guard(self, value):
+        inner, otherwise = value.args
+        # Unsigned arithmetic: a negative index is a huge one, so that one comparison checks both ends.
+        conditions = ["{} < {}u".format(self.index(index), limit) for index, limit in value.attr]
+        fallback = self.name(otherwise)
+        if inner.op == "load":
+            # Reading out of bounds is harmless (WebGPU gives some element or 0), and cheaper than a branch.
+            return "select({}, {}, {})".format(fallback, self.name(inner), " && ".join(conditions))
+        short = "v{}".format(value.id)
+        self.line("var {}: {} = {};".format(short, value.type, fallback))
+        self.open("if ({}) {{".format(" && ".join(conditions)))
+        self.line("{} = {};".format(short, self.name(inner)))
+        self.close()
+        return None
+
+    def _choose(self, value):
+        index, starts = value.attr
+        at = self.index(index)
+        short = "v{}".format(value.id)
+        self.line("var {}: {};".format(short, value.type))
+        last = len(value.args) - 1
+        for i in range(last + 1):
+            condition = "if ({} < {}u) {{".format(at, starts[i + 1]) if i < last else "{"
+            if i:
+                self.depth -= 1
+                self.scopes.pop()
+                self.atoms.pop()
+                condition = "} else " + condition
+            self.open(condition)
+            self.line("{} = {};".format(short, self.name(value.args[i])))
+        self.close()
+        return None
+
+    def stored(self, value, word):
+        """The text of a value as an element of an array of `word`: a bool as 0 or 1."""
+        name = self.name(value)
+        if value.type == "bool":
+            return "select(0u, 1u, {})".format(name)
+        return "f16({})".format(name) if word == "f16" else name
+
+    def store(self, slot, index, value, word):
+        """`slot[index] = value` in an array of `word`."""
+        text = self.stored(value, word)
+        self.line("{}[{}] = {};".format(slot, self.index(index), text))
+
+    def store_four(self, slot, cells, word):
+        """Four neighbouring (Value, Index) as one vector of `word`."""
+        names = ", ".join([self.stored(v, word) for v, _ in cells])
+        at = self.index(ix.floordiv(cells[0][1], 4))
+        if word in ("i8", "u8"):
+            whole = "pack_four(vec4<u32>(vec4<{}32>({})))".format(word[0], names)
+        else:
+            whole = "vec4<{}>({})".format(word, names)
+        self.line("{}[{}] = {};".format(slot, at, whole))
+
+
+def bindings(types, out_type, body, vector_out=False):
+    """(declarations, slots): the input slots that the text `body` reads, numbered in order, then the output.
+
+    A binding that a shader does not use is not in its automatic layout, so it must not be bound either.
+    """
+    lines = []
+    slots = [slot for slot in range(len(types)) if "in{}[".format(slot) in body]
+    line = "@group(0) @binding({}) var<storage, {}> {}: array<{}>;"
+    for i in range(len(slots)):
+        element = "u32" if "8" in types[slots[i]] else types[slots[i]]
+        lines.append(line.format(i, "read", "in{}".format(slots[i]), element))
+    element = "vec4<{}>".format(out_type) if vector_out else out_type
+    if "8" in out_type:
+        element = "u32"
+    lines.append(line.format(len(slots), "read_write", "out", element))
+    return "\n".join(lines), slots
+
+
+def finish(text):
+    """`text` with the library functions it calls put in front of its entry point."""
+    functions = template.library(text)
+    if functions:
+        at = text.index("@compute")
+        text = text[:at] + functions + "\n\n" + text[at:]
+    # A directive comes before everything else.
+    if "subgroupBroadcast(" in text:
+        text = "enable subgroups;\n\n" + text
+    return "enable f16;\n\n" + text if "f16>" in text else text

@@ -1,0 +1,1 @@
+"""Running plans: submission, and how values lie in buffers."""
