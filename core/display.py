@@ -56,7 +56,7 @@ def _rounded(value, dtype):
         from array import array
 
         return array("f", (value,))[0]
-    from .narrow_dtypes import decode, encode
+    from .dtypes.narrow import decode, encode
 
     return decode(dtype, encode(dtype, value))
 

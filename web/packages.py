@@ -28,7 +28,9 @@ _WGPU_LEFT_OUT = (
 )
 # What a plan needs on MicroPython, and what the errors about a damaged one do.
 _PLAN_RUNTIME = {
-    "emberlet": "__init__ data dtypes errors refusals shapes",
+    "emberlet": "__init__ data shapes",
+    "emberlet.dtypes": "__init__",
+    "emberlet.errors": "__init__ refusals",
     "emberlet.burnpack": "__init__ cbor cbor_extended errors file special_types",
     "emberlet.wgpu_backend": "__init__ device plan_file",
     "emberlet.wgpu_backend.micropython": "__init__ bridge device",

@@ -13,7 +13,7 @@ from typing import Any
 
 from emberlet import dtypes
 from emberlet.dtypes import DType
-from emberlet.narrow_dtypes import pack_codes
+from emberlet.dtypes.narrow import pack_codes
 from onnx import GraphProto, TensorProto, TypeProto, ValueInfoProto
 
 from ..ir.problem import Problem, quoted

@@ -73,7 +73,7 @@ def decode(data, start=0, end=None, what="CBOR"):
             if argument < 0:
                 from .cbor_extended import chunks
 
-                value, at = chunks(data, at, end, major, what)
+                value, at = chunks(data, at, end, major, what, text)
             elif argument > end - at:
                 bad(what, begin, "string", argument, end - at)
             else:

@@ -2,7 +2,6 @@
 what is said of bytes that are no CBOR."""
 
 from ..errors import FormatError
-from .cbor import bad
 
 _SAYS = {
     "cut": "ends in the middle of a value",
@@ -57,18 +56,19 @@ def is_utf8(raw, text):
     return n == len(raw)
 
 
-def chunks(data, at, end, major, what):
-    """(bytes, position behind) of a string of indefinite length whose pieces begin at `at`."""
+def chunks(data, at, end, major, what, text):
+    """(bytes, position behind) of a string of indefinite length whose pieces begin at `at`;
+    text(piece, what, at) refuses a piece that is not UTF-8."""
     begin = at
     parts = []
     while True:
         if at >= end:
-            bad(what, begin, "cut_string")
+            refuse(what, begin, "cut_string", ())
         if data[at] == 0xFF:
             return b"".join(parts), at + 1
         info = data[at] & 31
         if data[at] >> 5 != major or info > 27:
-            bad(what, at, "piece")
+            refuse(what, at, "piece", ())
         start = at
         at += 1
         n = info
@@ -77,11 +77,9 @@ def chunks(data, at, end, major, what):
             n = int.from_bytes(data[at : at + width], "big") if width <= end - at else end
             at += width
         if n > end - at:
-            bad(what, start, "string", n, max(0, end - at))
+            refuse(what, start, "string", (n, max(0, end - at)))
         piece = bytes(data[at : at + n])
         if major == 3:
-            from .cbor import text
-
             text(piece, what, start)  # each piece is text by itself
         parts.append(piece)
         at += n

@@ -1,11 +1,14 @@
 """What a Param does besides holding its value and taking another: its identity, copies, mappers and moves.
 
-The class gets these when one is first used on a microcontroller, and at once elsewhere (see param.py).
+The class gets these when one is first used on a microcontroller, and at once elsewhere (see __init__.py).
 """
 
-from . import Param, new_lock
+try:
+    from _thread import allocate_lock
 
-_id_lock = new_lock()
+    _id_lock = allocate_lock()
+except ImportError:  # a port without threads
+    _id_lock = None
 
 
 def _id(self):
@@ -46,9 +49,9 @@ def clone(self):
     self._acquire()
     try:
         if self._value is None:
-            p = Param.uninitialized(self._init, self._shape, self._dtype, self._backend, self.require_grad, self.id)
+            p = self.uninitialized(self._init, self._shape, self._dtype, self._backend, self.require_grad, self.id)
         else:
-            p = Param(self._value, self.id, self.require_grad)
+            p = type(self)(self._value, self.id, self.require_grad)
     finally:
         self._release()
     p._on_load = self._on_load

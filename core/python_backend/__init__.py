@@ -10,7 +10,7 @@ from ..backend import Backend
 from ..tensor import Tensor
 from .buffers import MICRO, borrow, build, flat
 
-# file -> the primitives and overrides it holds
+# file -> the primitives and overrides it holds, and what the backend itself looks up late
 _KERNELS = {
     "unary": "unary",
     "binary": "binary",
@@ -28,6 +28,7 @@ _KERNELS = {
     "ranges": "arange",
     "convolution": "conv",
     "windows": "pool",
+    "views": "gathered",
 }
 # Those with a file for MicroPython, called "NAME_loops".
 _LOOPS = ("products", "dense", "convolution", "windows", "rectifier")

@@ -45,7 +45,7 @@ def wrapper(dtype):
 def fit(dtype):
     """A function from any number to what the buffer of a narrow `dtype` may hold."""
     if dtype.is_float:
-        from ..narrow_dtypes import rounder
+        from ..dtypes.narrow import rounder
 
         return rounder(dtype)
     return wrapper(dtype)
@@ -110,7 +110,7 @@ def borrow(data, dtype, shape):
     if len(view) != dtype.nbytes(count):
         refuse("bytes", dtype, tuple(shape), dtype.nbytes(count), len(view))
     if dtype.bits <= 16 and (dtype.is_float or dtype.bits < 8):
-        from ..narrow_dtypes import unpack
+        from ..dtypes.narrow import unpack
 
         code = code_of(dtype)
         return array(code, unpack(view, dtype, count))
@@ -138,9 +138,7 @@ def flat(x):
         if not offset and len(buffer) == count and not isinstance(buffer, Borrowed):
             return buffer
         return run(buffer, offset, count)
-    from .views import gathered
-
-    return gathered(x, buffer, offset, strides, count)
+    return x.backend.gathered(x, buffer, offset, strides, count)
 
 
 def listed(x):

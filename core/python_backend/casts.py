@@ -17,7 +17,7 @@ def cast(backend, x, dtype, saturate=True):
         if saturate or dtype.bits > 8:
             out = store(dtype, values, n)
         else:
-            from ..narrow_dtypes import decode, encode
+            from ..dtypes.narrow import decode, encode
 
             out = store(dtypes.float32, [decode(dtype, encode(dtype, v, False)) for v in values], n)
     elif x.dtype.is_float:
@@ -63,7 +63,7 @@ def to_bytes(x):
     """Backend.to_bytes; a view of x's buffer where it holds exactly these bytes."""
     values = flat(x)
     if x.dtype.bits <= 16 and (x.dtype.is_float or x.dtype.bits < 8):
-        from ..narrow_dtypes import pack
+        from ..dtypes.narrow import pack
 
         return pack(values, x.dtype)
     if MICRO:

@@ -39,8 +39,8 @@ def strides_of(x):
     return row_major(x.shape) if x.data[2] is None else x.data[2]
 
 
-def gathered(x, buffer, offset, strides, count):
-    """A buffer of the elements of the strided tensor x in row-major order."""
+def gathered(b, x, buffer, offset, strides, count):
+    """A buffer of the elements of the strided tensor x in row-major order. Found by the backend b."""
     axes = merged(x.shape, strides)
     if not axes:
         return run(buffer, offset, 1)

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from emberlet import dtypes
 from emberlet import functional as F
-from emberlet import narrow_dtypes as narrow
+from emberlet.dtypes import narrow
 from emberlet.errors import DTypeError, FormatError
 from support.backends import INTEGERS, numpy_dtype, same, tensor
 

@@ -4,7 +4,7 @@ Promotion follows the array API standard (2024.12) where it is defined. Beyond i
 floating-point dtype gives the floating-point dtype, and two different 16-bit (or narrower) floats give float32.
 """
 
-from .errors import refuse
+from ..errors import refuse
 
 ALL = []
 BY_NAME = {}
@@ -102,6 +102,6 @@ def promote(a, b):
     """The dtype of a binary operation on dtypes a and b. Raises DTypeError where none holds both."""
     if a is b:
         return a
-    from .dtype_promotion import promoted
+    from .promotion import promoted
 
     return promoted(a, b)

@@ -3,7 +3,7 @@
 Each entry is the class of the error, without "Error", a colon, and the words, which `errors.refuse` fills in.
 """
 
-from . import errors
+from .. import errors
 
 _SAYS = {
     "axis": "Shape:axis {} is outside [{}, {})",

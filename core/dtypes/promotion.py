@@ -1,7 +1,7 @@
 """The dtype that two dtypes make together, by the array API standard and beyond it (see dtypes.py)."""
 
-from .dtypes import BY_NAME, float32
-from .errors import DTypeError
+from ..errors import DTypeError
+from . import BY_NAME, float32
 
 
 def promoted(a, b):

@@ -1,0 +1,76 @@
+"""The arrow points at core: which room may import which, read from the source."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+import pytest
+
+from tools import imports
+from tools.paths import ROOT
+
+GROUND = "errors dtypes shapes"
+# room -> the rooms it may import, inside functions too. A room that is missing here may import none.
+ROOMS = {
+    "dtypes": "errors",
+    "shapes": "errors",
+    "reduced_shapes": "errors shapes",
+    "backend": "errors",
+    "lookup": "names",
+    "names": "lookup",
+    "tensor": "emberlet errors lookup host",
+    "display": "dtypes errors",
+    "data": f"{GROUND} backend functional",
+    "functional": f"{GROUND} backend tensor data lookup names host",
+    "python_backend": f"{GROUND} backend tensor",
+    "param": f"{GROUND} backend",
+    "burnpack": f"{GROUND} backend host",
+    "module": f"{GROUND} param tensor burnpack atomic_write host wgpu_backend",
+    "nn": f"{GROUND} backend tensor functional param module",
+    "model": "errors burnpack module",
+    "atomic_write": "host",
+    "config": "errors atomic_write",
+    "host": f"{GROUND} backend tensor names functional burnpack python_backend host.numpy_backend",
+    "host.numpy_backend": f"{GROUND} backend tensor",
+    # The command line alone calls what is built on core.
+    "host.cli": f"emberlet {GROUND} backend tensor functional burnpack model host codegen micro wgpu_backend",
+    "codegen": f"{GROUND} backend tensor functional host host.numpy_backend",
+    "micro": f"{GROUND} burnpack host codegen",
+    # `emberlet profile` takes a model as the other commands do.
+    "wgpu_backend": f"{GROUND} backend tensor data functional burnpack host host.cli",
+}
+
+# How many circles a room still has. None may be added; a line goes when its last circle is gone.
+CIRCLES = {"codegen": 2, "functional": 1, "lookup": 1, "micro": 1, "wgpu_backend": 2}
+
+
+def test_rooms_import_only_what_they_may() -> None:
+    found = imports.rooms(imports.graph())
+    wrong = {
+        room: sorted(targets - set(ROOMS.get(room, "").split()))
+        for room, targets in found.items()
+        if targets - set(ROOMS.get(room, "").split())
+    }
+    assert not wrong, f"these rooms import others that the table does not allow: {wrong}"
+
+
+def test_imports_do_not_run_in_circles() -> None:
+    found = imports.circles(imports.graph())
+    counted = Counter(imports.room(group[0]) for group in found)
+    new = {room: count for room, count in counted.items() if count > CIRCLES.get(room, 0)}
+    assert not new, f"modules import each other: {[g for g in found if imports.room(g[0]) in new]}"
+
+
+@pytest.mark.parametrize("folder", ["tools", "benches", "examples", "web", "core", "codegen", "micro", "wgpu_backend"])
+def test_only_tests_import_tests(folder: str) -> None:
+    wrong = []
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        if {"node_modules", "__pycache__"} & set(file.parts):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if any(name.partition(".")[0] in ("support", "tests", "conftest") for name in names):
+                wrong.append(str(file.relative_to(ROOT)))
+    assert not wrong, f"{wrong} import the tests' helpers; put what they share into tools/"
