@@ -61,9 +61,9 @@ def _rounded(value, dtype):
     return decode(dtype, encode(dtype, value))
 
 
-def _places(n, edge, summarise):
+def _places(n, edge, summarize):
     """Indices along an axis of length n that are shown; None stands for those left out."""
-    if not summarise or n <= 2 * edge:
+    if not summarize or n <= 2 * edge:
         return list(range(n))
     return list(range(edge)) + [None] + list(range(n - edge, n))
 
@@ -71,11 +71,11 @@ def _places(n, edge, summarise):
 def format_elements(x, precision=None, indent=0):
     """The elements of x as nested brackets, one row of the last axis a line."""
     precision = _options["precision"] if precision is None else precision
-    summarise = x.size > _options["threshold"]
+    summarize = x.size > _options["threshold"]
     edge = _options["edge_items"]
     shape = x.shape
-    places = [_places(n, edge, summarise) for n in shape]
-    if summarise:
+    places = [_places(n, edge, summarize) for n in shape]
+    if summarize:
         # Only what is shown leaves the backend.
         for axis in range(len(shape)):
             kept = [i for i in places[axis] if i is not None]
@@ -140,7 +140,7 @@ def closeness(a, b):
     return [(t, sum([1 for g in gaps if g <= t]) / (len(gaps) or 1) if gaps else 1.0) for t in _TOLERANCES]
 
 
-def check_closeness(a, b, colour=True):
+def check_closeness(a, b, color=True):
     """Print, for each tolerance, the share of elements of a and b that lie within it.
 
     PASS (green): all; WARN (yellow): at least 90 %; FAIL (red): fewer. Returns what it prints as text.
@@ -148,7 +148,7 @@ def check_closeness(a, b, colour=True):
     lines = ["Closeness of two tensors of shape {}".format(list(a.shape))]
     for tolerance, share in closeness(a, b):
         word, code = ("PASS", 32) if share == 1 else ("WARN", 33) if share >= 0.9 else ("FAIL", 31)
-        mark = "\x1b[{}m[{}]\x1b[0m".format(code, word) if colour else "[" + word + "]"
+        mark = "\x1b[{}m[{}]\x1b[0m".format(code, word) if color else "[" + word + "]"
         lines.append("  within {:.0e}: {:6.2f}% {}".format(tolerance, share * 100, mark))
     text = "\n".join(lines)
     print(text)

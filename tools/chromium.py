@@ -61,7 +61,7 @@ class Browser:
         Args:
             url: Where it goes; it must answer.
             details: width and height of the window in CSS pixels; touch: a phone; scale: device pixels a CSS pixel;
-                dark: prefers dark colours; before: JavaScript to run before the page's own.
+                dark: prefers dark colors; before: JavaScript to run before the page's own.
         """
         return Page(self, self.command("open", url=url, **details))
 

@@ -1,7 +1,7 @@
 """The backend protocol: what a backend must do, in one place.
 
 A backend knows buffers and kernels and nothing of the library's semantics. Its primitives take and return `Tensor`s
-whose `data` only that backend understands. The functional layer has already checked and normalised everything:
+whose `data` only that backend understands. The functional layer has already checked and normalized everything:
 
 - all tensor operands belong to this backend (`x.backend is self`) and binary operands have the same dtype;
 - axes are non-negative and sorted, shapes are tuples of int, sequences have the length the rank asks for;

@@ -1,6 +1,6 @@
-"""What is done to the known backends: registering and extending one, listing those that work, setting the default.
+"""Registering and extending backends, listing those that work, setting the default.
 
-Reached as functions of backend.py.
+`emberlet.backend` imports these functions on first use.
 """
 
 import sys

@@ -1,5 +1,5 @@
-"""The parts of CBOR that a burnpack's table of contents seldom has: floats, strings in pieces, text beyond ASCII, and
-what is said of bytes that are no CBOR."""
+"""The parts of CBOR that a burnpack's metadata rarely uses: floats, strings of indefinite length, text beyond
+ASCII, and the error messages."""
 
 from ..errors import FormatError
 

@@ -1,4 +1,4 @@
-"""What is said of a file that is no burnpack."""
+"""The messages for a file that is not a valid burnpack, loaded only when one is needed."""
 
 from ..errors import FormatError
 

@@ -1,4 +1,4 @@
-"""What few burnpacks hold: scalars, bools, quantized tensors, and dtypes that Burn has no name for.
+"""What few burnpacks hold: scalars, bools, quantized tensors, and dtypes for which Burn has no name.
 
 A tensor of these last is stored as U8 of shape [bytes], so that every reader can open the file; an entry of the
 metadata under "emberlet.dtype." and the tensor's name holds its dtype and shape: "int4 3 5".

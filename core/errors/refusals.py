@@ -38,7 +38,7 @@ _SAYS = {
     "bytes": "Format:{} of shape {} takes {} bytes, found {}",
     "kind": "DType:{} where the module has {}",
     "param shape": "Shape:shape {} where the module has {}",
-    "same param": "Emberlet:the initialiser of a Param used that same Param; it would wait for itself",
+    "same param": "Emberlet:the initializer of a Param used that same Param; it would wait for itself",
     "index": "Type:an index is an integer, found a tensor of {}",
     "len": "Type:len() of a tensor without axes",
     "array API": "Value:emberlet speaks the array API up to 2024.12, not {}",

@@ -34,7 +34,7 @@ class Module:
         return params(self)
 
     def num_params(self):
-        """Number of elements of all parameters; nothing is initialised."""
+        """Number of elements of all parameters; nothing is initialized."""
         from .methods import num_params
 
         return num_params(self)
@@ -106,7 +106,7 @@ class Module:
     def load_record(self, record, strict=True):
         """Take the values from a Record, an open Burnpack or a dict of name -> Tensor; returns a LoadReport.
 
-        Widths are converted to the parameters' dtypes; no initialiser runs. Raises LoadError, listing all names, where
+        Widths are converted to the parameters' dtypes; no initializer runs. Raises LoadError, listing all names, where
         shapes or kinds of number differ and, unless strict is False, where names are missing or left over. Then
         nothing is loaded.
         """

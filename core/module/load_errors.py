@@ -1,4 +1,4 @@
-"""What is said of the loading of weights: of what was loaded, and of weights that do not fit a module."""
+"""The messages of loading weights: what was loaded, or why the weights do not fit the module."""
 
 from ..errors import LoadError
 

@@ -1,4 +1,4 @@
-"""What a Module does with all its parameters at once. Reached as its methods."""
+"""The methods of Module that act on all its parameters at once; `__init__.py` imports them on first use."""
 
 from ..param import Param
 from ..tensor import Tensor

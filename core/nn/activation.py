@@ -103,7 +103,7 @@ class Elu(Module):
 
 
 class Selu(Module):
-    """The self-normalising exponential linear unit."""
+    """The self-normalizing exponential linear unit."""
 
     def forward(self, x):
         return selu(x)

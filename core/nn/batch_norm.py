@@ -1,4 +1,4 @@
-"""Normalisation by statistics gathered in training."""
+"""Normalization by statistics gathered in training."""
 
 from ..functional.reductions.normalization import batch_norm
 from ..module import Module

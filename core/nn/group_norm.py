@@ -1,4 +1,4 @@
-"""Normalisation over groups of channels, and over each channel."""
+"""Normalization over groups of channels, and over each channel."""
 
 from ..errors import ShapeError
 from ..functional.reductions.normalization import group_norm

@@ -1,4 +1,4 @@
-"""Layer normalisation."""
+"""Layer normalization."""
 
 from ..functional.reductions.normalization import layer_norm
 from ..module import Module

@@ -1,4 +1,4 @@
-"""The lazy Params of the built-in layers. The initialisers are imported when one is needed, not by loading weights."""
+"""The lazy Params of the built-in layers. The initializers are imported when one is needed, not by loading weights."""
 
 from ..param import Param
 

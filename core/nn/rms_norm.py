@@ -1,4 +1,4 @@
-"""Root mean square normalisation (Zhang and Sennrich 2019)."""
+"""Root mean square normalization (Zhang and Sennrich 2019)."""
 
 from ..functional.reductions.normalization import rms_norm
 from ..module import Module

@@ -1,8 +1,8 @@
-"""Param: a tensor that is a module's parameter, initialised when first used.
+"""Param: a tensor that is a module's parameter, initialized when first used.
 
 Semantics are those of Burn's `Param`. A lazy one knows its shape, dtype and backend and how to make its value, and
 holds no memory. The first `val()` makes it, once, also when several threads ask together. Loading a value into a lazy
-Param never runs its initialiser, and so a model costs nothing before its weights arrive.
+Param never runs its initializer, and so a model costs nothing before its weights arrive.
 """
 
 from ..errors import refuse
@@ -64,7 +64,7 @@ class Param:
     # -- the value ---------------------------------------------------------------------------------------------------
 
     def val(self):
-        """The value, made now if this Param is lazy. What the initialiser raises leaves it lazy: the next call tries
+        """The value, made now if this Param is lazy. What the initializer raises leaves it lazy: the next call tries
         again."""
         value = self._value
         return self._initialize() if value is None else value

@@ -1,4 +1,4 @@
-"""What a Param does besides holding its value and taking another: its identity, copies, mappers and moves.
+"""The methods of Param that running a loaded model never needs: identity, copies, mappers, moves between backends.
 
 The class gets these when one is first used on a microcontroller, and at once elsewhere (see __init__.py).
 """
@@ -69,7 +69,7 @@ def map(self, function):
 
 
 def init_mapper(self, function):
-    """Apply function(tensor) to the value once it is made: now if it is there, else behind the initialiser (and
+    """Apply function(tensor) to the value once it is made: now if it is there, else behind the initializer (and
     behind earlier such functions). A value that is loaded instead does not go through it."""
     self._acquire()
     init = self._init

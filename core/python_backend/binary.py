@@ -6,7 +6,7 @@ from .. import dtypes
 from ..shapes import broadcast, size
 from . import scalars
 from .buffers import MICRO, code_of, flat, is_narrow, store, wrapper
-from .sequences import same
+from .sequences import repeated
 from .views import merged, offsets
 
 # op -> (float function, integer function); both may raise
@@ -78,9 +78,9 @@ def _apply(function, a, b, shape, out):
     if a.shape == b.shape:
         return store(out, map(function, flat(a), flat(b)), count)
     if b.size == 1:
-        return store(out, map(function, flat(a), same(_first(b), count)), count)
+        return store(out, map(function, flat(a), repeated(_first(b), count)), count)
     if a.size == 1:
-        return store(out, map(function, same(_first(a), count), flat(b)), count)
+        return store(out, map(function, repeated(_first(a), count), flat(b)), count)
     rows = _rows(function, a, b, shape)
     if MICRO:
         return store(out, (v for row in rows for v in row), count)
@@ -117,6 +117,6 @@ def _rows(function, a, b, shape):
     for oa, ob in zip(offsets(outer, [d[1] for d in axes], 0), offsets(outer, [d[2] for d in axes], 0)):
         yield map(
             function,
-            left[oa : oa + length] if sa else same(left[oa], length),
-            right[ob : ob + length] if sb else same(right[ob], length),
+            left[oa : oa + length] if sa else repeated(left[oa], length),
+            right[ob : ob + length] if sb else repeated(right[ob], length),
         )

@@ -4,7 +4,7 @@ from .. import dtypes
 from ..shapes import broadcast, size
 from ..shapes import strides as row_major
 from .buffers import build, code_of, flat, run, store
-from .sequences import join, same
+from .sequences import join, repeated
 
 
 def where(backend, condition, a, b):
@@ -13,7 +13,7 @@ def where(backend, condition, a, b):
 
     def seen(x):
         if x.size == 1:
-            return same(flat(x)[0], count)
+            return repeated(flat(x)[0], count)
         return flat(x if x.shape == shape else backend.expand(x, shape))
 
     values = map(lambda c, u, v: u if c else v, seen(condition), seen(a), seen(b))

@@ -6,7 +6,7 @@ from .buffers import MICRO, code_of
 
 
 def join(dtype, chunks):
-    """A buffer of the elements of several buffers of the same dtype, one after the other."""
+    """A buffer of the elements of several buffers of the repeated dtype, one after the other."""
     code = code_of(dtype)
     out = [] if code is None else array(code)
     for chunk in chunks:
@@ -14,14 +14,14 @@ def join(dtype, chunks):
     return out
 
 
-def _same(value, count):
+def _repeated(value, count):
     for _ in range(count):
         yield value
 
 
 if MICRO:
-    same = _same
+    repeated = _repeated
 else:
     from itertools import repeat
 
-    same = repeat
+    repeated = repeat

@@ -16,7 +16,7 @@ def offsets(shape, strides, start):
 
 
 def merged(shape, *strides):
-    """Neighbouring axes merged wherever all of `strides` allow: [(length, stride, stride, …), …]."""
+    """Neighboring axes merged wherever all of `strides` allow: [(length, stride, stride, …), …]."""
     out = []
     for i in range(len(shape)):
         if shape[i] == 1:

@@ -84,9 +84,9 @@ def test_rotary_embedding_turns_by_the_position(backend: Any) -> None:
     out = array(F.rotary_embedding(tensor(x), cos, sin, tensor(np.array([5], np.int64))))
     turned = (x[..., :2] + 1j * x[..., 2:]) * np.exp(1j * angle[5:8])
     np.testing.assert_allclose(out, np.concatenate([turned.real, turned.imag], -1), rtol=1e-5, atol=1e-6)
-    neighbours = array(F.rotary_embedding(tensor(x), cos, sin, tensor(np.array([[5, 6, 7]])), interleaved=True))
+    neighbors = array(F.rotary_embedding(tensor(x), cos, sin, tensor(np.array([[5, 6, 7]])), interleaved=True))
     turned = (x[..., ::2] + 1j * x[..., 1::2]) * np.exp(1j * angle[5:8])
-    np.testing.assert_allclose(neighbours[..., ::2], turned.real, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(neighbors[..., ::2], turned.real, rtol=1e-5, atol=1e-6)
 
 
 def test_linear_attention_goes_on_from_its_state(backend: Any) -> None:

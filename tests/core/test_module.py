@@ -221,12 +221,12 @@ def test_saving_and_loading_a_file_keeps_values_and_identities(tmp_path):
     assert [p.val().tolist() for p in target.params()] == [p.val().tolist() for p in source.params()]
 
 
-def test_loading_never_runs_an_initialiser(tmp_path):
+def test_loading_never_runs_an_initializer(tmp_path):
     Scale(2).save_file(tmp_path / "m")
     module = Scale(2)
 
     def fail(*_):
-        raise AssertionError("initialised")
+        raise AssertionError("initialized")
 
     module.factor = Param.uninitialized(fail, (2,))
     module.load_file(tmp_path / "m")
@@ -386,7 +386,7 @@ def test_a_module_prints_like_the_books():
     assert not model.layer.weight.is_initialized
 
 
-def test_display_can_be_customised():
+def test_display_can_be_customized():
     class Custom(Module):
         def __init__(self):
             self.inner = Scale(2)

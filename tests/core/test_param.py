@@ -16,7 +16,7 @@ def zeros(shape, dtype, backend):
 
 
 def counted(calls, value=0.0):
-    """An initialiser that notes each of its calls."""
+    """An initializer that notes each of its calls."""
 
     def init(shape, dtype, backend):
         calls.append(shape)
@@ -146,7 +146,7 @@ def test_an_initialiser_may_use_another_param():
     assert p.val().tolist() == [[1.0] * 3] * 2
 
 
-def test_setting_a_value_never_runs_the_initialiser():
+def test_setting_a_value_never_runs_the_initializer():
     calls = []
     p = lazy(calls)
     identity = p.id
@@ -157,7 +157,7 @@ def test_setting_a_value_never_runs_the_initialiser():
     assert calls == []
 
 
-def test_loading_into_a_lazy_param_never_runs_its_initialiser():
+def test_loading_into_a_lazy_param_never_runs_its_initializer():
     calls = []
     p = lazy(calls, dtype=el.float32).init_mapper(lambda t: t * 100)
     p.set(p.loaded(el.ones((2, 3), dtype=el.float16)))

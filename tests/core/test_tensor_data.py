@@ -98,7 +98,7 @@ def test_empty_tensors_print(backend):
 def test_closeness_reports_each_tolerance(backend, capsys):
     a = emberlet.asarray([1.0, 2.0, 3.0, 4.0, 5.0, 6.001, 7.002, 8.003, 9.004, 10.1])
     b = emberlet.asarray([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.001, 8.002, 9.003, 10.004])
-    text = emberlet.check_closeness(a, b, colour=False)
+    text = emberlet.check_closeness(a, b, color=False)
     assert capsys.readouterr().out == text + "\n"
     lines = text.splitlines()
     assert "within 1e-01: 100.00% [PASS]" in lines[1]

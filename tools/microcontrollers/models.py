@@ -37,7 +37,7 @@ def digits_graph() -> Graph:
 
 
 def build_digits(weights: str = "file", floats: bool = False, **options: object) -> Built:
-    """The digit recogniser; calibrated with the first 100 images."""
+    """The digit recognizer; calibrated with the first 100 images."""
     images, _ = digits_data()
     samples = None if floats else {"image": images[:100]}
     return build(digits_graph(), Options("digits", weights, **options), samples)  # type: ignore[arg-type]
