@@ -132,9 +132,9 @@ def _codes(data, bits, count):
 
 
 def pack(values, dtype):
-    """The bytes of Python numbers in a narrow dtype; the inverse of `unpack`."""
+    """The bytes of values of a narrow dtype (rounded to it already: infinities stay); the inverse of `unpack`."""
     bits = dtype.bits
-    codes = [encode(dtype, v) for v in values] if dtype.is_float else values
+    codes = [encode(dtype, v, False) for v in values] if dtype.is_float else values
     if bits == 16:
         out = bytearray(2 * len(codes))
         for i in range(len(codes)):

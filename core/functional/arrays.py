@@ -49,6 +49,15 @@ def _common(flat):
     return found or dtypes.float32
 
 
+def _whole(flat, dtype):
+    out = []
+    for v in flat:
+        if v - v != 0:  # an infinity or NaN
+            refuse("range", v, dtype, *dtype.limits)
+        out.append(int(v))
+    return out
+
+
 def _list_dtype(values):
     """The dtype of nested lists that hold tensors, or None."""
     while isinstance(values, (list, tuple)) and values:
@@ -61,7 +70,8 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
     can describe. Without `dtype`, Python ints become int64, floats float32, bools bool; arrays keep theirs.
 
     copy: None shares memory where possible, False raises where it is not, True copies.
-    Raises ShapeError for ragged lists, DTypeError for a dtype emberlet does not have.
+    Raises ShapeError for ragged lists, DTypeError for a dtype emberlet does not have and for a number that an integer
+    dtype does not hold.
     """
     backend = backend or device
     if dtype is not None:
@@ -86,9 +96,14 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
         found = _list_dtype(obj) or _common(flat)
         if dtype is not None and dtype.is_bool and found is not dtypes.bool:
             flat = [v != 0 for v in flat]
-        elif dtype is not None and dtype.is_integer and found.is_float:
-            flat = [int(v) for v in flat]
-        return target.from_list(flat, dtype or found, shape)
+        dtype = dtype or found
+        if dtype.is_integer and flat:
+            if found.is_float:
+                flat = _whole(flat, dtype)
+            low, high = dtype.limits
+            if min(flat) < low or max(flat) > high:
+                refuse("range", min(flat) if min(flat) < low else max(flat), dtype, low, high)
+        return target.from_list(flat, dtype, shape)
     from .creation.objects import from_object
 
     return from_object(obj, dtype, target, copy)

@@ -6,7 +6,7 @@ open is decided here: an int meeting a bool tensor is int64, a float meeting an 
 
 from .. import dtypes
 from ..backend import get_backend
-from ..errors import DTypeError
+from ..errors import refuse
 from ..shapes import broadcast
 from ..tensor import Tensor
 from .operands import astype, default_dtype, is_scalar, same_backend, tensor
@@ -22,10 +22,9 @@ def scalar_dtype(value, like):
 def check_range(value, dtype):
     """Raise DTypeError where integer `dtype` cannot hold the number `value` (its fraction aside)."""
     if dtype.is_integer:
-        low = -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
-        high = (1 << (dtype.bits - (dtype.kind == "int"))) - 1
+        low, high = dtype.limits
         if not low <= value <= high:
-            raise DTypeError("{} does not fit {}, which holds {} to {}".format(value, dtype, low, high))
+            refuse("range", value, dtype, low, high)
 
 
 def scalar(value, dtype, backend):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import emberlet
 import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet import functional as F
-from emberlet.errors import ShapeError
+from emberlet.errors import DTypeError, ShapeError
 from emberlet.python_backend.philox import block
 
 # Random123's kat_vectors for philox4x32 with 10 rounds: counter, key, output.
@@ -80,12 +83,82 @@ def test_distributions_have_their_moments():
     assert abs(z.mean() - 0.25) < 0.01
 
 
-def test_wide_ranges_of_integers_take_the_upper_half_of_the_product(backend):
-    bits = F.random_bits((64,), seed=15).tolist()
-    for span in (3, 70000, 0x89ABCDEF, 1 << 32):
-        assert F.randint(0, span, (64,), seed=15, dtype="uint32").tolist() == [b * span >> 32 for b in bits]
+def test_integers_are_the_upper_half_of_a_product_of_64_bits(backend):
+    high, low = F.random_bits((2, 64), seed=15).tolist()
+    for span in (3, 70000, 0x89ABCDEF, 3 << 30):
+        expected = [((h << 32 | w) * span) >> 64 for h, w in zip(high, low, strict=True)]
+        assert F.randint(0, span, (64,), seed=15, dtype="uint32").tolist() == expected
+    assert F.randint(0, 1 << 32, (64,), seed=15, dtype="uint32").tolist() == high
     with pytest.raises(ShapeError):
         F.randint(3, 3)
+    with pytest.raises(DTypeError):
+        F.randint(0, 300, (4,), dtype="uint8")
+
+
+@pytest.mark.parametrize("span", [3, 1000, 3 << 30, (1 << 32) - 5])
+def test_integers_are_even_over_any_range(span):
+    x = np.asarray(F.randint(0, span, (300_000,), seed=16, backend="numpy"))
+    counts = np.bincount(x * 3 // span, minlength=3)  # thirds of the range, each a third of the draws
+    share = np.array([-(-span * (i + 1) // 3) - -(-span * i // 3) for i in range(3)]) / span * x.size
+    assert ((counts - share) ** 2 / share).sum() < 13.8  # chi-squared of 2 degrees of freedom, one in a thousand
+    assert abs(np.bincount(x % 3, minlength=3) / x.size - 1 / 3).max() < 0.005
+
+
+def test_thirty_two_threads_never_draw_the_same_number():
+    F.manual_seed(17)
+    found, start = [], threading.Barrier(32)
+
+    def draw():
+        start.wait()
+        for _ in range(50):
+            found.append(F.random_bits((4,), backend="python").tolist())
+
+    old = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=draw) for _ in range(32)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        sys.setswitchinterval(old)
+    assert len(found) == 1600
+    F.manual_seed(17)
+    assert sorted(found) == sorted(F.random_bits((1600, 4), backend="python").tolist())
+
+
+def test_uniforms_of_float64_take_53_bits(backend):
+    x = np.asarray(F.uniform((4000,), seed=18, dtype="float64"))
+    steps = x * 2.0**53
+    assert (steps == np.floor(steps)).all()
+    assert 0.4 < (steps % 2).mean() < 0.6
+    assert len(set(x.tolist())) == 4000
+    z = np.asarray(F.normal((4000,), seed=19, dtype="float64"))
+    assert (z != z.astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (1, 1.0625), (-1, -0.9375), (-3, 5), (-1, 0), (100, 200), (7, 7)])
+def test_uniforms_reach_low_and_never_high(backend, dtype, low, high):
+    x = np.asarray(F.uniform((3000,), low, high, seed=20, dtype=dtype)).astype(np.float64)
+    assert (x >= min(low, emberlet.full((), low, dtype=dtype).item())).all()  # low itself may be rounded
+    assert low == high or (x < high).all()
+
+
+def test_uniforms_want_a_range(backend):
+    for low, high in ((1, 0), (0, float("inf")), (float("nan"), 1)):
+        with pytest.raises(ShapeError, match="low <= high"):
+            F.uniform((2,), low, high)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("p", [0.001, 0.1, 0.7])
+def test_bernoulli_has_its_probability_in_every_dtype(dtype, p):
+    given = emberlet.full((400_000,), p, dtype=dtype, backend="numpy")
+    exact = given[0].item()
+    share = np.asarray(F.bernoulli(given, seed=21)).mean()
+    assert abs(share - exact) < 4 * (exact * (1 - exact) / 400_000) ** 0.5
 
 
 def test_draws_by_name(backend):

@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from emberlet import functional as F
-from emberlet.errors import EmberletError
+from emberlet.errors import EmberletError, ShapeError
 from onnx import helper, numpy_helper
 from support.every_backend import EVERY
 from support.onnx_functions.call import backend_of, to_array, to_tensor
@@ -146,3 +146,23 @@ def test_interpolate_is_pytorchs() -> None:
 def test_refuses_what_does_not_fit(options: dict[str, Any]) -> None:
     with pytest.raises((EmberletError, ValueError)):
         F.resize(el.zeros((2, 3)), **options)
+
+
+@pytest.mark.parametrize("scale", [0.29, 0.7, 1.1, 1.7, 2.5])
+@pytest.mark.parametrize("n", [2, 5, 10, 100])
+def test_interpolate_cuts_the_length_before_it_aligns_corners(n: int, scale: float) -> None:
+    x = np.random.default_rng(n).normal(size=(1, 1, n)).astype(np.float32)
+    out = int(n * scale)
+    if out < 1:
+        return
+    found = np.asarray(F.interpolate(el.asarray(x), scale_factor=scale, mode="linear", align_corners=True))
+    expected = np.interp(np.linspace(0, n - 1, out) if out > 1 else [0.0], np.arange(n), x[0, 0])
+    np.testing.assert_allclose(found, expected[None, None], rtol=1e-4, atol=1e-5)
+
+
+def test_interpolate_wants_one_size_or_scale_for_each_axis() -> None:
+    x = el.zeros((1, 1, 4, 4))
+    with pytest.raises(ShapeError, match="2 axes"):
+        F.interpolate(x, size=(3, 3, 3))
+    with pytest.raises(ValueError, match="one of the two"):
+        F.interpolate(x)

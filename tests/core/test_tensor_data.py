@@ -8,7 +8,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import TensorData
-from emberlet.errors import FormatError, ShapeError
+from emberlet.errors import DTypeError, FormatError, ShapeError
 
 
 def test_data_has_bytes_shape_and_dtype(backend):
@@ -112,3 +112,22 @@ def test_closeness_reports_each_tolerance(backend, capsys):
 def test_gradients_are_nowhere(backend):
     x = emberlet.ones((2,))
     assert x.require_grad().detach().is_require_grad() is False
+
+
+@pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz", "float16"])
+def test_special_values_reach_numpy_as_they_are(backend, dtype):
+    x = emberlet.asarray([float("inf"), float("-inf"), float("nan"), 0.0, 1e9]).cast(dtype, saturate=False)
+    np.testing.assert_array_equal(np.asarray(x).astype(np.float64), np.array(x.tolist()))
+    np.testing.assert_array_equal(x.to_data().to_vec(), x.tolist())
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([2**70], None), ([1e20], "int64"), ([float("nan")], "int32"), ([float("-inf")], "uint8"),
+        ([[1], [300]], "uint8"), ([-1], "uint64"), ([2**63], None), ([8], "int4"), ([0, -(2**31) - 1], "int32"),
+    ],
+)  # fmt: skip
+def test_a_number_that_an_integer_dtype_does_not_hold_is_refused(backend, values, dtype):
+    with pytest.raises(DTypeError, match="does not fit"):
+        emberlet.asarray(values, dtype=dtype)

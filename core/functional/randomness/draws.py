@@ -1,7 +1,7 @@
 """Random numbers from one counter-based generator, Philox 4×32-10: the same integers and uniforms on every backend.
 
-Each draw takes the next blocks of one sequence, which `manual_seed` restarts. With `seed=` a draw stands for itself:
-the same seed gives the same numbers, wherever and whenever.
+Each draw takes the next blocks of one sequence, which `manual_seed` restarts; threads share the sequence and never get
+the same blocks. With `seed=` a draw stands for itself: the same seed gives the same numbers, wherever and whenever.
 """
 
 from ... import dtypes
@@ -10,15 +10,35 @@ from ...errors import ShapeError
 from ...shapes import size
 from ..operands import floating, tensor
 
+try:
+    from _thread import allocate_lock
+
+    _lock = allocate_lock()
+except ImportError:  # a port of MicroPython without threads
+
+    class _NoLock:
+        def __enter__(self):
+            pass
+
+        def __exit__(self, *_):
+            pass
+
+    _lock = _NoLock()
+
 # Key and next counter of the sequence; the key comes with the first draw.
 _state = [None, 0]
-# float dtype -> random bits that its mantissa takes, so that no value rounds up to 1
-_MANTISSA = {"float64": 24, "float32": 24, "float16": 11, "bfloat16": 8}
+# float dtype -> random bits that its mantissa takes, so that no value rounds up to 1; float64 takes 53 from two words
+_MANTISSA = {"float32": 24, "float16": 11, "bfloat16": 8}
 
 
 def manual_seed(seed):
     """Restart the sequence: the same seed gives the same draws in the same order."""
-    _state[0] = int(seed) & 0xFFFFFFFFFFFFFFFF
+    with _lock:
+        _restart(int(seed))
+
+
+def _restart(seed):
+    _state[0] = seed & 0xFFFFFFFFFFFFFFFF
     _state[1] = 0
 
 
@@ -33,58 +53,131 @@ def _entropy():
         return str(time.time()).encode()[-8:]
 
 
-def random_bits(shape, *, seed=None, backend=None):
-    """uint32 of `shape`: Philox output, 32 fair bits an element."""
+def _taken(blocks):
+    """The key, and the counter of the first of `blocks` blocks that no other draw gets."""
+    with _lock:
+        if _state[0] is None:
+            _restart(int.from_bytes(_entropy(), "little"))
+        key, counter = _state
+        _state[1] = counter + blocks
+    return key, counter
+
+
+def _shape(shape):
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     for n in shape:
         if n < 0:
             raise ShapeError("a shape has no negative sizes, found {}".format(shape))
-    key, counter = seed, 0
-    if seed is None:
-        if _state[0] is None:
-            manual_seed(int.from_bytes(_entropy(), "little"))
-        key, counter = _state
-        _state[1] += -(-size(shape) // 4)
+    return shape
+
+
+def random_bits(shape, *, seed=None, backend=None):
+    """uint32 of `shape`: Philox output, 32 fair bits an element."""
+    shape = _shape(shape)
+    key, counter = (seed, 0) if seed is not None else _taken(-(-size(shape) // 4))
     return get_backend(backend).random_bits(shape, int(key) & 0xFFFFFFFFFFFFFFFF, counter)
 
 
-def _unit(bits, dtype, offset=0):
-    """Uniforms in [0, 1), or (0, 1] with offset 1, from random bits."""
+def _words(count, shape, seed, backend):
+    """`count` uint32 tensors of `shape`."""
+    shape = _shape(shape)
+    bits = random_bits((count,) + shape, seed=seed, backend=backend)
+    if count == 1:
+        return [bits.backend.reshape(bits, shape)]
+    zeros, ones = (0,) * len(shape), (1,) * (len(shape) + 1)
     k = bits.backend
-    kept = _MANTISSA.get(dtype.name, 8)
-    bits = k.binary("shift_right", bits, k.full((), 32 - kept, dtypes.uint32))
-    wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
-    x = k.cast(bits, wide)
+    return [k.reshape(k.slice(bits, (i,) + zeros, (1,) + shape, ones), shape) for i in range(count)]
+
+
+def _words_each(dtype, backend):
+    """How many words a uniform of `dtype` takes."""
+    return 2 if dtype is dtypes.float64 and not getattr(get_backend(backend), "float64_is_float32", False) else 1
+
+
+def _unit(words, dtype, offset=0):
+    """Uniforms in [0, 1), or (0, 1] with offset 1, from one word an element (two for the 53 bits of float64)."""
+    k = words[0].backend
+
+    def upper(bits, kept, wide):
+        return k.cast(k.binary("shift_right", bits, k.full((), 32 - kept, dtypes.uint32)), wide)
+
+    if len(words) == 2:
+        kept, wide = 53, dtypes.float64
+        high = k.binary("mul", upper(words[0], 27, wide), k.full((), float(1 << 26), wide))
+        x = k.binary("add", high, upper(words[1], 26, wide))
+    else:
+        kept = _MANTISSA.get(dtype.name, 24 if dtype is dtypes.float64 else 8)
+        wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
+        x = upper(words[0], kept, wide)
     if offset:
         x = k.binary("add", x, k.full((), offset, wide))
     return k.binary("mul", x, k.full((), 1.0 / (1 << kept), wide))
 
 
+def _below(value, dtype):
+    """The largest number of a float dtype that is less than `value`."""
+    from struct import pack, unpack
+
+    if dtype.bits > 16:
+        number, code = ("<d", "<Q") if dtype.bits == 64 else ("<f", "<I")
+
+        def bits_of(v):
+            return unpack(code, pack(number, v))[0]
+
+        def value_of(bits):
+            return unpack(number, pack(code, bits))[0]
+    else:
+        from ..narrow_dtypes import decode, encode
+
+        def bits_of(v):
+            return encode(dtype, v)
+
+        def value_of(bits):
+            return decode(dtype, bits)
+
+    sign = 1 << (dtype.bits - 1)
+    bits = bits_of(value)
+    if value_of(bits) < value:
+        return value_of(bits)
+    if not bits & (sign - 1):  # below zero
+        return value_of(sign | 1)
+    return value_of(bits + 1 if bits & sign else bits - 1)
+
+
 def uniform(shape, low=0.0, high=1.0, *, dtype=None, seed=None, backend=None):
-    """Floats evenly spread over [low, high)."""
+    """Floats evenly spread over [low, high), in steps of 2**-24 of the range (2**-53 in float64).
+
+    Raises ShapeError where high is less than low, or the range is not finite.
+    """
     dtype = dtypes.dtype(dtype or dtypes.float32)
-    x = _unit(random_bits(shape, seed=seed, backend=backend), dtype)
+    span = high - low
+    if not (span >= 0 and span - span == 0):
+        raise ShapeError("uniform wants finite numbers with low <= high, found {} and {}".format(low, high))
+    plain = low == 0 and high == 1
+    drawn = dtype if plain or dtype is dtypes.float64 else dtypes.float32
+    x = _unit(_words(_words_each(drawn, backend), shape, seed, backend), drawn)
     k = x.backend
-    if high - low != 1:
-        x = k.binary("mul", x, k.full((), high - low, x.dtype))
+    if span != 1:
+        x = k.binary("mul", x, k.full((), span, x.dtype))
     if low:
         x = k.binary("add", x, k.full((), low, x.dtype))
-    return x if x.dtype is dtype else k.cast(x, dtype)
+    x = x if x.dtype is dtype else k.cast(x, dtype)
+    if span and not (plain and dtype.bits >= 16):
+        # The last steps may have been rounded up to `high`.
+        last = _below(high, dtypes.float32 if getattr(k, "float64_is_float32", False) and dtype.bits > 32 else dtype)
+        x = k.binary("minimum", x, k.full((), last, dtype))
+    return x
 
 
 def normal(shape, mean=0.0, std=1.0, *, dtype=None, seed=None, backend=None):
     """Floats of the normal distribution (Box and Muller's transform of two uniforms)."""
     dtype = dtypes.dtype(dtype or dtypes.float32)
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
     wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
-    bits = random_bits((2,) + shape, seed=seed, backend=backend)
-    k = bits.backend
-    rest = len(shape)
-    ones, zeros = (1,) * (rest + 1), (0,) * rest
-    first = k.reshape(k.slice(bits, (0,) + zeros, (1,) + shape, ones), shape)
-    second = k.reshape(k.slice(bits, (1,) + zeros, (1,) + shape, ones), shape)
-    radius = k.unary("sqrt", k.binary("mul", k.unary("log", _unit(first, wide, 1)), k.full((), -2, wide)))
-    angle = k.binary("mul", _unit(second, wide), k.full((), 6.283185307179586, wide))
+    each = _words_each(wide, backend)
+    words = _words(2 * each, shape, seed, backend)
+    k = words[0].backend
+    radius = k.unary("sqrt", k.binary("mul", k.unary("log", _unit(words[:each], wide, 1)), k.full((), -2, wide)))
+    angle = k.binary("mul", _unit(words[each:], wide), k.full((), 6.283185307179586, wide))
     x = k.binary("mul", radius, k.unary("cos", angle))
     if std != 1:
         x = k.binary("mul", x, k.full((), std, wide))
@@ -100,7 +193,10 @@ def bernoulli(p, shape=None, *, dtype=None, seed=None, backend=None):
         p = draw.backend.full((), p, draw.dtype)
     else:
         p = floating(tensor(p))
-        draw = uniform(p.shape, dtype=p.dtype, seed=seed, backend=p.backend)
+        # A draw in p's own dtype would have too few steps for a narrow one: 0.1 has no exact place among 2**8.
+        wide = dtypes.float64 if p.dtype is dtypes.float64 else dtypes.float32
+        p = p if p.dtype is wide else p.backend.cast(p, wide)
+        draw = uniform(p.shape, dtype=wide, seed=seed, backend=p.backend)
     out = draw.backend.binary("lt", draw, p)
     return out if dtype is None else draw.backend.cast(out, dtypes.dtype(dtype))
 
@@ -108,38 +204,52 @@ def bernoulli(p, shape=None, *, dtype=None, seed=None, backend=None):
 def randint(low, high=None, shape=(), *, dtype=None, seed=None, backend=None):
     """Whole numbers evenly spread over low … high - 1 (0 … low - 1 without high), int64 unless `dtype` is given.
 
-    Raises ShapeError for an empty range or one wider than 2**32.
+    Raises ShapeError for an empty range or one wider than 2**32, DTypeError for one that dtype does not hold.
     """
     low, high = (0, low) if high is None else (low, high)
     span = high - low
     if not 0 < span <= 1 << 32:
         raise ShapeError("randint wants 1 to 2**32 different numbers, found {} to {}".format(low, high))
     dtype = dtypes.dtype(dtype or dtypes.int64)
-    bits = random_bits(shape, seed=seed, backend=backend)
-    k = bits.backend
-    if span == 1 << 32:
-        x = bits
-    else:
-        # The upper half of the 64-bit product bits * span, from 16-bit halves: no backend needs more than uint32.
-        def number(v):
-            return k.full((), v, dtypes.uint32)
+    from .promotion import check_range
 
-        def times(a, v):
-            return k.binary("mul", a, number(v))
-
-        def upper(a):
-            return k.binary("shift_right", a, number(16))
-
-        def lower(a):
-            return k.binary("bitwise_and", a, number(0xFFFF))
-
-        top, bottom = upper(bits), lower(bits)
-        one, two = times(top, span & 0xFFFF), times(bottom, span >> 16)
-        carry = k.binary("add", k.binary("add", lower(one), lower(two)), upper(times(bottom, span & 0xFFFF)))
-        x = k.binary("add", times(top, span >> 16), k.binary("add", upper(one), upper(two)))
-        x = k.binary("add", x, upper(carry))
+    check_range(low, dtype)
+    check_range(high - 1, dtype)
+    first, second = _words(2, shape, seed, backend)
+    k = first.backend
+    x = first
+    if span < 1 << 32:
+        # floor(64 random bits * span / 2**64): of 32 bits, spans near 2**32 would get some numbers twice as often.
+        below = _upper_product(second, span)
+        bottom = k.binary("mul", first, k.full((), span, dtypes.uint32))
+        total = k.binary("add", bottom, below)
+        carry = k.cast(k.binary("lt", total, below), dtypes.uint32)
+        x = k.binary("add", _upper_product(first, span), carry)
     x = k.cast(x, dtype)
     return k.binary("add", x, k.full((), low, dtype)) if low else x
+
+
+def _upper_product(bits, span):
+    """The upper half of the 64-bit product bits * span, from 16-bit halves: no backend needs more than uint32."""
+    k = bits.backend
+
+    def number(v):
+        return k.full((), v, dtypes.uint32)
+
+    def times(a, v):
+        return k.binary("mul", a, number(v))
+
+    def upper(a):
+        return k.binary("shift_right", a, number(16))
+
+    def lower(a):
+        return k.binary("bitwise_and", a, number(0xFFFF))
+
+    top, bottom = upper(bits), lower(bits)
+    one, two = times(top, span & 0xFFFF), times(bottom, span >> 16)
+    carry = k.binary("add", k.binary("add", lower(one), lower(two)), upper(times(bottom, span & 0xFFFF)))
+    x = k.binary("add", times(top, span >> 16), k.binary("add", upper(one), upper(two)))
+    return k.binary("add", x, upper(carry))
 
 
 def permutation(n, *, seed=None, backend=None):

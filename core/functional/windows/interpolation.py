@@ -176,6 +176,39 @@ def resize(
             scales = [scale] * len(axes)
         else:
             scales = [s / n for s, n in zip(sizes, lengths)]
+    return _resized(
+        x,
+        axes,
+        sizes,
+        scales,
+        mode,
+        coordinates,
+        nearest_mode,
+        cubic_coeff_a,
+        exclude_outside,
+        antialias,
+        roi,
+        extrapolation_value,
+    )
+
+
+def _resized(
+    x,
+    axes,
+    sizes,
+    scales=None,
+    mode="nearest",
+    coordinates="half_pixel",
+    nearest_mode="round_prefer_floor",
+    cubic_coeff_a=-0.75,
+    exclude_outside=False,
+    antialias=False,
+    roi=None,
+    extrapolation_value=0.0,
+):
+    """`resize` to sizes that are decided; scales: those that coordinates are computed with."""
+    lengths = [x.shape[a] for a in axes]
+    scales = scales or [s / n for s, n in zip(sizes, lengths)]
     dtype = x.dtype
     if mode != "nearest":
         x = floating(x)
@@ -204,16 +237,28 @@ def resize(
 
 
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False):
-    """x (n, c, *spatial) resized over its spatial axes to `size` or by `scale_factor` (PyTorch, Burn).
+    """x (n, c, *spatial) resized over its spatial axes to `size` or by `scale_factor`, as PyTorch does it.
 
-    mode: "nearest", "linear" or "cubic" ("bilinear" and "bicubic" mean the same).
+    mode: "nearest", "linear" or "cubic" ("bilinear", "trilinear" and "bicubic" mean the same). A length is cut to a
+    whole number first; with align_corners the corners of what remains meet the input's. (ONNX Resize keeps the
+    fraction: see `resize`.)
     """
     spatial = len(x.shape) - 2
     axes = list(range(2, spatial + 2))
     mode = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    if (size is None) == (scale_factor is None):
+        raise ValueError("interpolate wants size or scale_factor, one of the two")
     if isinstance(size, int):
         size = [size] * spatial
     if isinstance(scale_factor, (int, float)):
         scale_factor = [scale_factor] * spatial
+    if len(size or scale_factor) != spatial:
+        raise ShapeError("interpolate got {} sizes or scales for {} axes".format(len(size or scale_factor), spatial))
+    scales = None
+    if size is None:
+        size = [floor(n * s) for n, s in zip(x.shape[2:], scale_factor)]
+        scales = None if align_corners and mode != "nearest" else [float(s) for s in scale_factor]
     coordinates = "asymmetric" if mode == "nearest" else "align_corners" if align_corners else "half_pixel"
-    return resize(x, scale_factor, size, axes=axes, mode=mode, coordinates=coordinates, nearest_mode="floor")
+    return _resized(
+        tensor(x), axes, [int(n) for n in size], scales, mode=mode, coordinates=coordinates, nearest_mode="floor"
+    )

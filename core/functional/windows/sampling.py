@@ -111,7 +111,7 @@ def grid_sample(x, grid, mode="linear", padding_mode="zeros", align_corners=Fals
         position = (g + 1) * (0.5 * (length - 1)) if align_corners else ((g + 1) * length - 1) * 0.5
         if _TAPS[mode] is _nearest:
             position = position.round()
-        if padding_mode == "border":
+        if padding_mode == "border" and _TAPS[mode] is not _cubic:  # whose taps are each brought back to the border
             position = position.clip(0, length - 1)
         elif padding_mode == "reflection":
             position = _reflected(position, low, high)
