@@ -127,7 +127,7 @@ def _below(value, dtype):
         def value_of(bits):
             return unpack(number, pack(code, bits))[0]
     else:
-        from ..narrow_dtypes import decode, encode
+        from ...narrow_dtypes import decode, encode
 
         def bits_of(v):
             return encode(dtype, v)
@@ -211,7 +211,7 @@ def randint(low, high=None, shape=(), *, dtype=None, seed=None, backend=None):
     if not 0 < span <= 1 << 32:
         raise ShapeError("randint wants 1 to 2**32 different numbers, found {} to {}".format(low, high))
     dtype = dtypes.dtype(dtype or dtypes.int64)
-    from .promotion import check_range
+    from ..promotion import check_range
 
     check_range(low, dtype)
     check_range(high - 1, dtype)
