@@ -36,14 +36,6 @@ class DType:
         return (count * self.bits + 7) // 8
 
     @property
-    def limits(self):
-        """(smallest, largest) number of an integer dtype."""
-        if self.kind == "int":
-            half = 1 << (self.bits - 1)
-            return -half, half - 1
-        return 0, (1 << self.bits) - 1
-
-    @property
     def is_float(self):
         return self.kind == "float"
 

@@ -49,15 +49,6 @@ def _common(flat):
     return found or dtypes.float32
 
 
-def _whole(flat, dtype):
-    out = []
-    for v in flat:
-        if v - v != 0:  # an infinity or NaN
-            refuse("range", v, dtype, *dtype.limits)
-        out.append(int(v))
-    return out
-
-
 def _list_dtype(values):
     """The dtype of nested lists that hold tensors, or None."""
     while isinstance(values, (list, tuple)) and values:
@@ -98,11 +89,9 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
             flat = [v != 0 for v in flat]
         dtype = dtype or found
         if dtype.is_integer and flat:
-            if found.is_float:
-                flat = _whole(flat, dtype)
-            low, high = dtype.limits
-            if min(flat) < low or max(flat) > high:
-                refuse("range", min(flat) if min(flat) < low else max(flat), dtype, low, high)
+            from .promotion import whole_numbers
+
+            flat = whole_numbers(flat, dtype)
         return target.from_list(flat, dtype, shape)
     from .creation.objects import from_object
 

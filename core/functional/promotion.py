@@ -19,10 +19,29 @@ def scalar_dtype(value, like):
     return default_dtype(value)
 
 
+def limits(dtype):
+    """(smallest, largest) number of an integer dtype."""
+    if dtype.kind == "int":
+        half = 1 << (dtype.bits - 1)
+        return -half, half - 1
+    return 0, (1 << dtype.bits) - 1
+
+
+def whole_numbers(flat, dtype):
+    """A list of numbers without their fractions. Raises DTypeError where integer `dtype` cannot hold one."""
+    low, high = limits(dtype)
+    out = []
+    for v in flat:
+        if v - v != 0 or not low <= v <= high:  # infinities and NaN too
+            refuse("range", v, dtype, low, high)
+        out.append(int(v))
+    return out
+
+
 def check_range(value, dtype):
     """Raise DTypeError where integer `dtype` cannot hold the number `value` (its fraction aside)."""
     if dtype.is_integer:
-        low, high = dtype.limits
+        low, high = limits(dtype)
         if not low <= value <= high:
             refuse("range", value, dtype, low, high)
 

@@ -127,7 +127,7 @@ def _below(value, dtype):
         def value_of(bits):
             return unpack(number, pack(code, bits))[0]
     else:
-        from ...narrow_dtypes import decode, encode
+        from ...dtypes.narrow import decode, encode
 
         def bits_of(v):
             return encode(dtype, v)
