@@ -5,6 +5,7 @@ There is one meaning of each operator, its emitted code run on the functional la
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +16,11 @@ from emberlet.tensor import Tensor
 
 from .ir.argument import Argument, Constant, Dynamic
 from .ir.graph import Graph, Model
+from .ir.keys import node_key
 from .ir.node import Node
 from .ir.problem import Problem
 from .ir.types import ScalarType, ShapeType, TensorType, product
-from .ir.value import Fill, Inline, Text, Value, ints_value, scalar_value
+from .ir.value import Fill, Inline, Text, Transposed, Value, ints_value, scalar_value
 
 SMALL = 1024
 
@@ -46,14 +48,27 @@ def known(node: Node[Any], limit: int = SMALL) -> Node[Any]:
     sizes = [product(t.shape) if isinstance(t, TensorType) and t.shape is not None else None for t in types]
     if any(n is None or n > limit for n in sizes) or sum(a.value.size for a in node.inputs if a.value) > limit:
         return node
-    values = evaluate(node)
-    pairs = zip(outputs, values, strict=True)
+    free = node.folded()
+    values = evaluate(node) if free is None else (free,)
+    pairs = zip(outputs, (named(node, i, v) for i, v in enumerate(values)), strict=True)
     return replace(
         node,
         outputs=tuple(
             o if v is None else replace(o, type=TensorType(v.dtype, v.shape), source=Constant(v)) for o, v in pairs
         ),
     )
+
+
+def named(node: Node[Any], i: int, value: Value | None) -> Value | None:
+    """Output i's value, told from others of the same elements by how it is computed."""
+    if value is None or value.origin is not None or isinstance(value.source, Fill | Transposed):
+        return value
+    return replace(value, origin=f"{computation(node)} {i}")
+
+
+def computation(node: Node[Any]) -> str:
+    """A digest of what a node computes of which constants: one line however long the chain behind it is."""
+    return hashlib.blake2b(repr(node_key(node)).encode(), digest_size=16).hexdigest()
 
 
 def foldable(node: Node[Any]) -> bool:

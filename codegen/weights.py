@@ -18,7 +18,7 @@ def sources(record: Mapping[str, Value], half: bool) -> dict[str, burnpack_write
     shared: dict[Hashable, burnpack_writer.Source] = {}
     out = {}
     for name, value in record.items():
-        key = value.key()
+        key = value.content()
         if key not in shared:
             shared[key] = _source(value, half)
         out[name] = shared[key]
@@ -54,7 +54,7 @@ def tensors(record: Mapping[str, Value], backend: Backend | str | None) -> dict[
     shared: dict[Hashable, Tensor] = {}
     out = {}
     for name, value in record.items():
-        key = value.key()
+        key = value.content()
         if key not in shared:
             shared[key] = value.tensor(home)
         out[name] = shared[key]

@@ -151,6 +151,10 @@ class Emitter:
         given = {k: v for k, v in weights.items() if v is not None}
         return self.block.module.layer(self.node, kind, tuple(lift(a) for a in args), keywords(kwargs), given)
 
+    def tied(self, weight: Value) -> Expr | None:
+        """`self.name.weight.val()` of the embedding whose table is this matrix transposed, where the model has one."""
+        return self.block.module.tied(weight)
+
     def parameter(self, name: str, value: Value) -> Expr:
         """`self.name`, a constant of the model."""
         return self.block.module.parameter(name, value)

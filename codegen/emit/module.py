@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..ir.graph import Graph, Model
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type, describe
-from ..ir.value import Fill, Value
+from ..ir.value import Fill, Transposed, Value
 from .block import Block
 from .emitter import shortest
 from .expression import WIDTH, Attribute, Call, Expr, Name, lift, string_literal
@@ -59,6 +59,7 @@ class ModuleWriter:
         self._layers: dict[Hashable, Expr] = {}
         self._parameters: dict[Hashable, Expr] = {}
         self._owners: dict[str, str] = {}
+        self._tables: dict[Hashable, Node[Any]] = {}
         self._note_owners(model.graph)
 
     def write(self, weights: str | None = None, top_comment: str = "") -> Written:
@@ -117,13 +118,28 @@ class ModuleWriter:
         dtype = next((v.dtype for v in weights.values() if v.dtype.is_float), None)
         if dtype is not None and dtype.name != "float32":
             kwargs = (*kwargs, ("dtype", lift(dtype)))
-        name = self.names.unique(identifier(self._layer_name(node, kind), "layer"))
+        name = self.names.unique(identifier(self._layer_name(node, kind, weights.values()), "layer"))
         call = Call(Attribute(Name("nn"), kind), args, (*kwargs, ("backend", BACKEND)))
         self.fields.append(Assign((f"self.{name}",), call))
         for weight, value in weights.items():
             self.record[f"{name}.{weight}"] = value
         self._layers[key] = Attribute(SELF, name)
         return self._layers[key]
+
+    def embedding(self, node: Node[Any], table: Value) -> Expr:
+        """The field of an embedding with this table."""
+        rows, width = table.shape
+        return self.layer(node, "Embedding", (lift(rows), lift(width)), (), {"weight": table})
+
+    def tied(self, weight: Value) -> Expr | None:
+        """The tensor of the embedding whose table is this matrix transposed, or None: the weights are stored once."""
+        if not isinstance(weight.source, Transposed):
+            return None
+        table = weight.source.matrix
+        node = self._tables.get(table.key())
+        if node is None:
+            return None
+        return Call(Attribute(Attribute(self.embedding(node, table), "weight"), "val"))
 
     def parameter(self, name: str, value: Value) -> Expr:
         """A constant as a field, or as an expression where it has no data worth a field."""
@@ -176,15 +192,22 @@ class ModuleWriter:
     def _note_owners(self, graph: Graph) -> None:
         """The name of the module that an initializer's name tells: "conv1" of "conv1.weight"."""
         for node in graph.walk():
+            table = node.table()
+            if table is not None:
+                self._tables.setdefault(table.key(), node)
             for a in node.inputs:
                 owner = owner_of(a.name) if a.value is not None else ""
                 if owner:
                     self._owners.setdefault(node.name, owner)
 
-    def _layer_name(self, node: Node[Any], kind: str) -> str:
+    def _layer_name(self, node: Node[Any], kind: str, weights: Iterable[Value]) -> str:
         owner = self._owners.get(node.name) or module_path(node.name)
         if owner:
             return owner
+        for value in weights:  # which a transposition may have come between
+            held = value.source.matrix if isinstance(value.source, Transposed) else value
+            if isinstance(held.origin, str) and owner_of(held.origin):
+                return owner_of(held.origin)
         base = snake(kind).rstrip("_0123456789").removesuffix("d").rstrip("_0123456789")
         n = 1
         while f"{base}{n}" in self.names:

@@ -154,6 +154,14 @@ class Node(ABC, Generic[C]):
         value = self.value(i)
         return value is not None and value.dtype.is_integer and len(value.shape) <= 1 and value.size <= 64
 
+    def folded(self) -> Value | None:
+        """The only output where it is known without a run: still a fill, or a transposition, however large."""
+        return None
+
+    def table(self) -> Value | None:
+        """The matrix of which the node looks rows up, where it is a constant; None of every other node."""
+        return None
+
     # -- structure ----------------------------------------------------------------------------------------------------
 
     def graphs(self) -> tuple[Graph, ...]:

@@ -54,16 +54,27 @@ class Text:
     items: tuple[str, ...]
 
 
-Source = Inline | Stored | Fill | Text
+@dataclass(frozen=True, slots=True)
+class Transposed:
+    """The elements of a matrix with its axes exchanged; they are moved only when somebody asks for them."""
+
+    matrix: Value
+
+
+Source = Inline | Stored | Fill | Text | Transposed
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A constant tensor: dtype, shape, and where its elements come from."""
+    """A constant tensor: dtype, shape, and where its elements come from.
+
+    origin: what tells it from others of the same elements: the name of its initializer, or how it was computed of some.
+    """
 
     dtype: DType
     shape: tuple[int, ...]
     source: Source = field(repr=False)
+    origin: Hashable = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -74,6 +85,12 @@ class Value:
         return int(self.dtype.nbytes(self.size))
 
     def key(self) -> Hashable:
+        """Equal for two values only where they are one: of the same initializer, or computed alike of the same ones."""
+        if isinstance(self.source, Transposed):
+            return ("transposed", self.source.matrix.key())
+        return self.content() if self.origin is None else (self.dtype.name, self.shape, "origin", self.origin)
+
+    def content(self) -> Hashable:
         """Equal for two values only where they are equal tensors."""
         match self.source:
             case Inline(data):
@@ -84,6 +101,8 @@ class Value:
                 what = ("fill", repr(number))
             case Text(items):
                 what = ("text", items)
+            case Transposed(matrix):
+                what = ("transposed", matrix.content())
             case other:
                 assert_never(other)
         return (self.dtype.name, self.shape, what)
@@ -99,6 +118,10 @@ class Value:
                 return _repeated(number, self.dtype, self.size)
             case Text():
                 raise Problem("a string tensor has no bytes")
+            case Transposed(matrix):
+                x = matrix.tensor()
+                turned: Buffer = x.backend.to_bytes(x.backend.permute(x, (1, 0)))
+                return turned
             case other:
                 assert_never(other)
 

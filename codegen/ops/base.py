@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, Shape
-from ..ir.value import Buffer, Fill, Stored, Value
+from ..ir.value import Fill, Stored, Transposed, Value
 from .attributes import Attributes
 
 
@@ -50,19 +50,17 @@ def one_channel_or(shape: Shape | None, axis: int) -> Dim:
 
 
 def transposed(value: Value) -> Value:
-    """A matrix with its axes exchanged; the bytes are only moved when somebody asks for them."""
+    """A matrix with its axes exchanged."""
+    if isinstance(value.source, Transposed):
+        return value.source.matrix
     rows, columns = value.shape
     if isinstance(value.source, Fill):
-        return Value(value.dtype, (columns, rows), value.source)
-
-    def load() -> Buffer:
-        x = value.tensor()
-        turned: Buffer = x.backend.to_bytes(x.backend.permute(x, (1, 0)))
-        return turned
-
-    return Value(value.dtype, (columns, rows), Stored(load, ("transposed", value.key())))
+        return replace(value, shape=(columns, rows))
+    return Value(value.dtype, (columns, rows), Transposed(value))
 
 
 def reshaped(value: Value, shape: tuple[int, ...]) -> Value:
     """The same elements in another shape of the same size."""
-    return Value(value.dtype, shape, value.source)
+    if isinstance(value.source, Transposed) and shape != value.shape:
+        value = Value(value.dtype, value.shape, Stored(value.raw, value.content()), value.key())
+    return replace(value, shape=shape)

@@ -88,7 +88,6 @@ class ConstantOfShape(Node[ConstantOfShapeConfig]):
         return (TensorType(self.config.value.dtype, self.dims(0)),)
 
     def folded(self) -> Value | None:
-        """The value where the shape is known: still a fill, however large."""
         shape = self.ints(0)
         item = self.config.value.item()
         return None if shape is None or isinstance(item, str) else Value(self.config.value.dtype, shape, Fill(item))

@@ -10,6 +10,7 @@ from ..emit.statement import Assign, For
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, broadcast
+from ..ir.value import Fill, Value
 from .attributes import Attributes
 from .base import Plain, axes_of, axis_of, times
 
@@ -22,6 +23,15 @@ class Expand(Plain):
     def infer(self) -> tuple[Type, ...]:
         x = self.tensor(0)
         return (TensorType(x.dtype, broadcast(x.shape, self.dims(1))),)
+
+    def folded(self) -> Value | None:
+        value, out = self.value(0), self.outputs[0].type
+        if value is None or not isinstance(out, TensorType) or out.static_shape is None:
+            return None
+        if isinstance(value.source, Fill):
+            return Value(value.dtype, out.static_shape, value.source)
+        item = value.item() if value.size == 1 else ""
+        return None if isinstance(item, str) else Value(value.dtype, out.static_shape, Fill(item))
 
     def emit(self, e: Emitter) -> Emission:
         value, out = self.value(0), self.outputs[0].type

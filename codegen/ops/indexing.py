@@ -12,6 +12,7 @@ from ..emit.expression import Expr, SliceKey, Tuple, lift
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, ShapeType, TensorType, Type
+from ..ir.value import Value
 from .attributes import Attributes
 from .base import Plain, axis_of
 from .movement import AxisConfig
@@ -44,16 +45,12 @@ class Gather(Node[AxisConfig]):
         axis = axis_of(self.config.axis, len(x.shape))
         return (TensorType(x.dtype, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])),)
 
-    def embeds(self) -> bool:
+    def table(self) -> Value | None:
+        """The weight of the embedding that this is, None where it is none."""
         table = self.value(0)
-        return (
-            table is not None
-            and len(table.shape) == 2
-            and table.dtype.is_float
-            and self.config.axis in (0, -2)
-            and self.value(1) is None
-            and table.dtype.burn is not None
-        )
+        if table is None or len(table.shape) != 2 or not table.dtype.is_float or table.dtype.burn is None:
+            return None
+        return table if self.config.axis in (0, -2) and self.value(1) is None else None
 
     def emit(self, e: Emitter) -> Emission:
         picked = self.picked()
@@ -62,10 +59,9 @@ class Gather(Node[AxisConfig]):
         if isinstance(self.outputs[0].type, ShapeType) and picked is not None:
             shape = e.held(0)
             return Tuple(tuple(e.index(shape, i) for i in picked))
-        table = self.value(0)
-        if self.embeds() and table is not None:
-            rows, width = table.shape
-            return e.apply(e.layer("Embedding", rows, width, weights={"weight": table}), e.x(1))
+        table = self.table()
+        if table is not None:
+            return e.apply(e.block.module.embedding(self, table), e.x(1))
         rank = self.tensor(0).rank
         if picked is not None and self.tensor(1).shape == () and rank is not None:
             axis = axis_of(self.config.axis, rank)

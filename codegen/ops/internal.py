@@ -8,13 +8,13 @@ from typing import Generic, TypeVar
 
 from emberlet import dtypes
 
-from ..emit.emitter import Emission, Emitter, default
+from ..emit.emitter import Emission, Emitter
 from ..emit.expression import Expr, Tuple, lift
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, Shape, ShapeType, TensorType, Type
 from .attributes import Attributes
-from .linear_algebra import product_shape
+from .linear_algebra import dense, product_shape
 
 C = TypeVar("C")
 
@@ -40,9 +40,7 @@ class Linear(Internal[None]):
         weight, bias = self.value(1), self.value(2)
         if weight is None:
             raise Problem("the weight of a dense layer is no constant")
-        weights = {"weight": weight, "bias": bias}
-        layer = e.layer("Linear", *weight.shape, weights=weights, bias=default(bias is not None, True))
-        return e.apply(layer, e.x(0))
+        return dense(e, weight, bias)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..emit.emitter import Emission, Emitter, default
-from ..emit.expression import Binary
+from ..emit.expression import Attribute, Binary, Expr
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import Shape, TensorType, Type, broadcast
@@ -57,14 +57,7 @@ class Gemm(Node[GemmConfig]):
         c, weight, bias = self.config, self.value(1), self.bias()
         plain = c.alpha == 1.0 and not c.trans_a and (not self.has(2) or (c.beta == 1.0 and bias is not None))
         if weight is not None and plain and weight.dtype.is_float:
-            matrix = transposed(weight) if c.trans_b else weight
-            layer = e.layer(
-                "Linear",
-                *matrix.shape,
-                weights={"weight": matrix, "bias": bias},
-                bias=default(bias is not None, True),
-            )
-            return e.apply(layer, e.x(0))
+            return dense(e, transposed(weight) if c.trans_b else weight, bias)
         return e.call(
             "gemm",
             e.x(0),
@@ -90,6 +83,16 @@ def product_shape(a: Shape | None, b: Shape | None) -> Shape | None:
     return (*out, *(left[-2:-1] if len(a) > 1 else ()), *(right[-1:] if len(b) > 1 else ()))
 
 
+def dense(e: Emitter, weight: Value, bias: Value | None) -> Expr:
+    """Input 0 through a dense layer; where the weight is that of an embedding too, a product with the embedding's."""
+    table = e.tied(weight)
+    if table is not None:
+        out = Binary("@", e.x(0), Attribute(table, "T"))
+        return out if bias is None else Binary("+", out, e.parameter(e.node.inputs[2].name, bias))
+    weights = {"weight": weight, "bias": bias}
+    return e.apply(e.layer("Linear", *weight.shape, weights=weights, bias=default(bias is not None, True)), e.x(0))
+
+
 class MatMul(Plain):
     """A matrix product as NumPy has it; a dense layer without bias where the second operand is a constant matrix."""
 
@@ -101,7 +104,7 @@ class MatMul(Plain):
     def emit(self, e: Emitter) -> Emission:
         weight = self.value(1)
         if weight is not None and len(weight.shape) == 2 and weight.dtype.is_float:
-            return e.apply(e.layer("Linear", *weight.shape, weights={"weight": weight}, bias=False), e.x(0))
+            return dense(e, weight, None)
         return Binary("@", e.x(0), e.x(1))
 
 

@@ -9,8 +9,9 @@ from ..emit.expression import Binary, Comprehension, Expr, Name, flat, lift
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, product
+from ..ir.value import Value
 from .attributes import Attributes
-from .base import Plain, axes_of, axis_of
+from .base import Plain, axes_of, axis_of, transposed
 
 
 class Identity(Plain):
@@ -205,6 +206,12 @@ class Transpose(Node[TransposeConfig]):
             return (TensorType(x.dtype, (None,) * count if count else None),)
         shape = x.shape
         return (TensorType(x.dtype, tuple(shape[p] for p in self.perm())),)
+
+    def folded(self) -> Value | None:
+        value = self.value(0)
+        if value is None or value.dtype.kind == "string" or len(value.shape) != 2 or self.perm() != (1, 0):
+            return None
+        return transposed(value)
 
     def emit(self, e: Emitter) -> Emission:
         perm = self.perm() if self.config.perm is None else self.config.perm

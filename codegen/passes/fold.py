@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..evaluation import SMALL, evaluate, foldable
+from ..evaluation import SMALL, computation, evaluate, foldable, named
 from ..ir.argument import Constant
 from ..ir.graph import Graph
 from ..ir.node import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType
 from ..ir.value import Buffer, Fill, Stored, Value
-from ..ops.constant import ConstantOfShape
-from ..ops.expansion import Expand
-from .common import node_key
 from .rewriting import Change, Rewrite, Walk, rewrite
 
 SAID = "folded {} nodes of constants"
@@ -44,9 +41,9 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 def folded(node: Node[Any]) -> list[Value] | None:
     """What a node comes to, or None where it is better left as it is."""
-    fill = filled(node)
-    if fill is not None:
-        return [fill]
+    free = node.folded()
+    if free is not None:
+        return [free]
     read = [a.value for a in node.inputs if a.value is not None]
     types = [o.type for o in node.outputs if o.present]
     if any(v.dtype.kind == "string" for v in read):
@@ -62,7 +59,7 @@ def folded(node: Node[Any]) -> list[Value] | None:
     stored = sum(v.nbytes for v in read if not isinstance(v.source, Fill))
     if len(types) != 1 or total > stored or not isinstance(types[0], TensorType) or shapes[0] is None:
         return None
-    key = node_key(node)
+    key = computation(node)
 
     def load() -> Buffer:
         (value,) = evaluate(node)
@@ -70,21 +67,7 @@ def folded(node: Node[Any]) -> list[Value] | None:
             raise Problem(f"node {node.name!r}: on constants it gives no tensor of shape {shapes[0]}")
         return value.raw()
 
-    return [Value(types[0].dtype, shapes[0], Stored(load, ("folded", key)))]
-
-
-def filled(node: Node[Any]) -> Value | None:
-    """A fill as large as it may be, which takes no memory."""
-    if isinstance(node, ConstantOfShape):
-        return node.folded()
-    t, given = node.outputs[0].type, node.value(0)
-    if isinstance(node, Expand) and given is not None and isinstance(t, TensorType) and t.static_shape is not None:
-        if isinstance(given.source, Fill):
-            return Value(given.dtype, t.static_shape, given.source)
-        item = given.item() if given.size == 1 else ""
-        if not isinstance(item, str):
-            return Value(given.dtype, t.static_shape, Fill(item))
-    return None
+    return [Value(types[0].dtype, shapes[0], Stored(load, ("folded", key)), key)]
 
 
 def _now(node: Node[Any]) -> list[Value] | None:
@@ -92,5 +75,7 @@ def _now(node: Node[Any]) -> list[Value] | None:
         values = evaluate(node)
     except Problem:
         return None  # it will say so when it runs
-    found = [v for v, o in zip(values, node.outputs, strict=True) if o.present and v is not None]
-    return found if len(found) == sum(o.present for o in node.outputs) else None
+    pairs = zip(node.outputs, values, strict=True)
+    found = [named(node, i, v) for i, (o, v) in enumerate(pairs) if o.present and v is not None]
+    kept = [v for v in found if v is not None]
+    return kept if len(kept) == sum(o.present for o in node.outputs) else None

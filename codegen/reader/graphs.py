@@ -99,7 +99,8 @@ class Reader:
         scope = Scope(outer, {}, outer.opsets, outer.depth + 1)
         constants = self.values.initializers(proto, self.problems)
         for key, value in constants.items():
-            argument = Argument(self.unique(key), TensorType(value.dtype, value.shape), Constant(value))
+            name = self.unique(key)
+            argument = Argument(name, TensorType(value.dtype, value.shape), Constant(replace(value, origin=name)))
             scope.values[key] = argument
         graph_inputs = []
         for i, info in enumerate(proto.input):
@@ -193,7 +194,7 @@ class Reader:
             typed: tuple[Argument, ...] = outputs
         else:
             node = known(operator.make(self.unique(label, "node "), inputs, outputs, attributes).typed())
-            typed = node.outputs
+            typed = tuple(_originated(o) for o in node.outputs) if node.absorbed else node.outputs
             if not node.absorbed:
                 out.append(node)
         for key, argument in zip(proto.output, typed, strict=True):
@@ -343,3 +344,10 @@ class Reader:
             if kind + candidate not in self.taken:
                 self.taken.add(kind + candidate)
                 return candidate
+
+
+def _originated(a: Argument) -> Argument:
+    """A constant that a node holds, told from others of the same elements by its name."""
+    if a.value is None or a.value.origin is not None:
+        return a
+    return replace(a, source=Constant(replace(a.value, origin=a.name)))

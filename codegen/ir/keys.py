@@ -1,0 +1,48 @@
+"""Keys: when one node can stand for another."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from .argument import Argument
+from .node import Node
+from .value import Value
+
+
+def node_key(node: Node[Any]) -> Hashable | None:
+    """Equal for two nodes only where one can stand for the other; None for those without equals.
+
+    Weights count as equal only where they are one initializer: two layers of equal values are two layers, which
+    training would pull apart. Numbers, sizes and axes count by what they are.
+    """
+    if not node.pure or node.graphs():
+        return None
+    inputs = tuple(_argument_key(a) for a in node.inputs)
+    present = tuple(o.present for o in node.outputs)
+    return (type(node), inputs, present, _config_key(node.config))
+
+
+def _argument_key(a: Argument) -> Hashable:
+    if a.value is None:
+        return a.name
+    return a.value.key() if trainable(a.value) else a.value.content()
+
+
+def trainable(value: Value) -> bool:
+    """Whether a constant may be a layer's weight, rather than a number, a size or an axis."""
+    return bool(value.shape) and (value.dtype.is_float or (value.dtype.bits <= 8 and not value.dtype.is_bool))
+
+
+def _config_key(held: Any) -> Hashable:
+    """A config as something hashable."""
+    if isinstance(held, Value):
+        return held.content()
+    if is_dataclass(held) and not isinstance(held, type):
+        return (type(held).__name__, *(_config_key(getattr(held, f.name)) for f in fields(held)))
+    if isinstance(held, tuple):
+        return tuple(_config_key(v) for v in held)
+    if isinstance(held, float):
+        return repr(held)
+    return held
