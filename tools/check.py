@@ -1,4 +1,4 @@
-"""The checks that need no test run: the list of packages, ruff's lint and format, the type checker."""
+"""The checks that need no test run: the list of packages, generated stubs, ruff's lint and format, the type checker."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def check(*, fix: bool = False) -> bool:
     ruff_format = [] if fix else ["--check"]
     results = [
         check_packages(fix=fix),
+        _tool("stubs", [sys.executable, "-m", "emberlet.host.module_stubs", *ruff_fix]),
         _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", *ruff_fix, "."]),
         _tool("ruff format", ["ruff", "format", "--quiet", *ruff_format, "."]),
         _mypy(),

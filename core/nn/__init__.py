@@ -16,6 +16,12 @@ def __getattr__(name):
     return found
 
 
+def __dir__():
+    from ..host.layers import names
+
+    return names("emberlet.nn")
+
+
 def _file(name):
     """The module of that name, None where there is no such file."""
     path = "emberlet." + (name[2:] if name[0] == "." else "nn." + name)

@@ -76,11 +76,83 @@ def test_wheel_needs_nothing_and_its_extras_name_what_they_bring(wheel: Path) ->
     }
 
 
-def test_wheel_imports_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
-    python = tmp_path / "venv" / "bin" / "python"
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that holds the wheel and nothing else."""
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    python = folder / "venv" / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps"]
     subprocess.run([*pip, wheel], check=True)
+    return python
+
+
+def test_wheel_imports_in_an_empty_environment(installed: Path) -> None:
     script = "import emberlet, sys; print(emberlet.__file__); assert 'numpy' not in sys.modules"
-    done = subprocess.run([python, "-I", "-c", script], capture_output=True, text=True, check=True)
-    assert Path(done.stdout.strip()).is_relative_to(tmp_path / "venv")
+    done = subprocess.run([installed, "-I", "-c", script], capture_output=True, text=True, check=True)
+    assert Path(done.stdout.strip()).is_relative_to(installed.parent.parent)
+
+
+PROGRAM = """import emberlet
+from emberlet import Param, Tensor, nn
+from emberlet import functional as F
+from emberlet.nn import Model, Module
+
+
+class Block(Module):
+    def __init__(self, width: int) -> None:
+        self.linear = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width)
+        self.scale = Param.zeros((width,))
+
+    def forward(self, x: Tensor, gain: float = 1.0) -> Tensor:
+        return F.relu(self.norm(self.linear(x))) * self.scale.val() * gain
+
+
+class Net(Model):
+    def __init__(self) -> None:
+        self.blocks = [Block(4) for _ in range(2)]
+        self.lstm = nn.Lstm(4, 8)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, nn.LstmState]:
+        for block in self.blocks:
+            x = block(x, gain=2.0)
+        return self.lstm(x)
+
+
+"""
+USES = """
+y, state = net(emberlet.zeros((1, 2, 4)))
+reveal_type(y)
+reveal_type(state.cell)
+reveal_type(net.blocks[0].linear.weight.val())
+reveal_type(net.blocks[0].linear.bias)
+reveal_type(Net.from_file("net").to("numpy"))
+reveal_type([p.shape for p in net.params()])
+net(3)
+nn.Linear("a", 2)
+nn.Linnear(1, 2)
+"""
+# line of USES -> what the type checker says of it
+SAID = {
+    "reveal_type(y)": '"emberlet.tensor.Tensor"',
+    "reveal_type(state.cell)": '"emberlet.tensor.Tensor"',
+    "reveal_type(net.blocks[0].linear.weight.val())": '"emberlet.tensor.Tensor"',
+    "reveal_type(net.blocks[0].linear.bias)": '"emberlet.param.Param | None"',
+    'reveal_type(Net.from_file("net").to("numpy"))': 'Net"',
+    "reveal_type([p.shape for p in net.params()])": "tuple[",
+    "net(3)": 'incompatible type "int"; expected "Tensor"',
+    'nn.Linear("a", 2)': 'incompatible type "str"; expected "int"',
+    "nn.Linnear(1, 2)": "Module has no attribute",
+}
+
+
+def test_a_user_of_the_wheel_gets_types(installed: Path, tmp_path: Path) -> None:
+    """Under mypy --strict: modules of one's own, layers, functions, models."""
+    (tmp_path / "user.py").write_text(PROGRAM + "net = Net()" + USES)
+    command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(installed), "user.py"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    lines = (tmp_path / "user.py").read_text().splitlines()
+    found = {int(number): text for number, text in re.findall(r"^user\.py:(\d+): (.*)$", said, re.MULTILINE)}
+    assert sorted(lines[number - 1] for number in found) == sorted(SAID), said
+    assert all(SAID[lines[number - 1]] in text for number, text in found.items()), said

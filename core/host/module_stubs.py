@@ -1,0 +1,350 @@
+"""Type stubs of `Module`, `Param`, `Model` and the layers, read from their source.
+
+Names, defaults, bases and docstrings come from the code; the types come from the tables below, by the name of a
+parameter or attribute, or from its default. A public method whose result is in no table is an error, so that none is
+left without types. `python3 dev.py check --fix` writes the files, and those of stubs.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .. import model, module, param
+from ..param import identity, methods
+from . import layers, stubs
+
+CORE = Path(__file__).resolve().parents[1]
+HEAD = '"""{} (written by emberlet.host.module_stubs)."""\n# fmt: off\n# ruff: noqa\n\n'
+
+_SIZES = "int | Sequence[int]"
+_PADDING = "int | str | Sequence[int | tuple[int, int]]"
+_RECORD = "Record | Burnpack | Mapping[str, Tensor]"
+_DEVICE = "Backend | str | None"
+# Parameters and attributes by name; "?" is added where the default is None.
+_TYPES = {
+    "activation": "Callable[[Tensor], Tensor]", "axis": "int", "backend": "Backend | str", "cell": "Tensor",
+    "clip": "float", "content": "Content", "context": "Tensor", "data": "Any", "dilation": _SIZES,
+    "dtype": "DType | str", "examples": "Any", "fan_in": "int", "fan_out": "int", "fans": "tuple[int, int]",
+    "flag": "bool",
+    "function": "Callable[[Tensor], Tensor]", "groups": "int", "hidden": "Tensor", "id": "ParamId",
+    "in_channels": "int", "init": "Callable[[tuple[int, ...], DType, Backend], Tensor]", "initializer": "Initializer",
+    "kernel_size": _SIZES, "key": "Tensor", "lengths": "Tensor", "mapper": "Any", "mask": "Tensor",
+    "mask_attn": "Tensor", "mask_pad": "Tensor", "memory": "Tensor", "memory_mask_attn": "Tensor",
+    "memory_mask_pad": "Tensor",
+    "metadata": "Mapping[str, str]", "name": "str", "normalized_shape": _SIZES, "offset": "Tensor",
+    "out_channels": "int", "outer": "DisplaySettings", "output_padding": _SIZES, "output_size": _SIZES,
+    "pad_tokens": "Sequence[int]", "padding": _PADDING, "path": "str | PathLike[str]", "precision": "str",
+    "query": "Tensor", "record": _RECORD, "require_grad": "bool", "scale_factor": "float | Sequence[float]",
+    "scaling": "Any",
+    "seq": "int", "seq_k": "int", "seq_q": "int", "shape": "Sequence[int]", "smoothing": "float", "spaces": "int",
+    "state": "Any", "std": "float", "stride": _SIZES, "target": "Tensor", "targets": "Tensor", "tensor": "Tensor",
+    "value": "Tensor", "visitor": "Any", "weight": "Tensor", "weights": "Tensor", "x": "Tensor",
+}  # fmt: skip
+_OWN_TYPES = {
+    "AttentionOutput.weights": "Tensor | None", "Constant.value": "float", "Content.value": "Any",
+    "CrossEntropyLoss.weights": "Sequence[float]", "Gru.state": "Tensor", "BiGru.state": "Tensor",
+    "Lstm.state": "LstmState", "BiLstm.state": "LstmState", "GateController.bias": "bool",
+    "TransformerEncoder.cache": "list[AttentionCache]", "TransformerEncoderLayer.cache": "AttentionCache | None",
+    "TransformerDecoder.cache": "list[tuple[AttentionCache, AttentionCache]]",
+    "TransformerDecoderLayer.cache": "tuple[AttentionCache, AttentionCache] | None",
+    "MultiHeadAttention.cache": "AttentionCache", "Conv.bias": "Tensor | None",
+    "ConvTranspose.bias": "Tensor | None", "ParamId.value": "int", "ParamId.other": "object", "Param.memo": "Any",
+    "AttentionCache.key": "Tensor | None", "AttentionCache.value": "Tensor | None",
+    "TransformerDecoderLayer.mask_pad": "Tensor | None", "TransformerDecoderLayer.mask_attn": "Tensor | None",
+    "TransformerDecoderLayer.memory_mask_pad": "Tensor | None",
+    "TransformerDecoderLayer.memory_mask_attn": "Tensor | None",
+}  # fmt: skip
+# Results by class and method, or by method.
+_RESULTS = {
+    "AttentionCache.add": "tuple[Tensor, Tensor]", "MultiHeadAttention.forward": "AttentionOutput",
+    "Gru.forward": "tuple[Tensor, Tensor]", "BiGru.forward": "tuple[Tensor, Tensor]",
+    "Lstm.forward": "tuple[Tensor, LstmState]", "BiLstm.forward": "tuple[Tensor, LstmState]",
+    "Gru.gates": "tuple[GateController, ...]", "Lstm.gates": "tuple[GateController, ...]",
+    "TransformerEncoder.new_cache": "list[AttentionCache]",
+    "TransformerDecoder.new_cache": "list[tuple[AttentionCache, AttentionCache]]",
+    "Module.forward": "Any", "forward": "Tensor", "make": "Tensor", "convolve": "Tensor",
+    "weight_shape": "tuple[int, ...]", "causal_mask": "Tensor", "pad_mask": "Tensor", "fans_of": "tuple[int, int]",
+    "Initializer.__call__": "Tensor", "__len__": "int", "__init__": "None", "__repr__": "str", "__str__": "str",
+    "__eq__": "bool", "__hash__": "int", "named_params": "Iterator[tuple[str, Param]]", "params": "list[Param]",
+    "num_params": "int", "visit": "None", "Module.map": "Self", "no_grad": "Self", "valid": "Self",
+    "backends": "list[Backend]", "Module.to": "Self", "Param.to": "Self", "Module.clone": "Self", "fork": "Self",
+    "compile": "Any", "to_record": "Record", "load_record": "LoadReport", "save_file": "int", "load_file": "LoadReport",
+    "custom_settings": "DisplaySettings | None", "custom_content": "Content | None",
+    "from_file": "Self", "from_bytes": "Self", "from_embedded": "Self", "default": "Self",
+    "uninitialized": "Param", "zeros": "Param", "val": "Tensor", "set": "Self", "Param.shape": "tuple[int, ...]",
+    "Param.dtype": "DType", "Param.backend": "Backend", "loaded": "Tensor", "is_initialized": "bool",
+    "Param.id": "ParamId", "size": "int", "Param.clone": "Param", "__copy__": "Param", "__deepcopy__": "Param",
+    "Param.map": "Self", "init_mapper": "Self", "load_mapper": "Self", "save_mapper": "Self",
+    "set_require_grad": "Self", "saved": "Tensor",
+}  # fmt: skip
+_SPECIAL = ("__init__", "__len__", "__eq__", "__hash__", "__call__")
+# A module is called with what its `forward` takes, and gives what that gives.
+_CALL = """
+_P = ParamSpec("_P")
+_R = TypeVar("_R", covariant=True)
+
+class _HasForward(Protocol[_P, _R]):
+    def forward(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+
+"""
+_FACTORIES = ("weight", "constant")  # of core/nn/params.py
+# Attributes whose type does not show in what `__init__` sets them to.
+_ATTRIBUTES = {
+    "activation": "Callable[[Tensor], Tensor]", "d_head": "int", "normalized_shape": "tuple[int, ...]",
+    "pad_tokens": "list[int]", "padding": "str | tuple[tuple[int, int], ...]", "require_grad": "bool",
+    "stride": "tuple[int, ...]", "value": "int", "weights": "list[float] | None",
+}  # fmt: skip
+
+
+def _result(owner: str, name: str) -> str:
+    found = _RESULTS.get(f"{owner}.{name}") or _RESULTS.get(name)
+    if found is None:
+        raise KeyError(f"core/host/module_stubs.py does not say what {owner}.{name} returns; add it to _RESULTS")
+    return found
+
+
+def _type(owner: str, name: str, default: ast.expr | None) -> str:
+    """The type of a parameter, by its name or its default."""
+    if isinstance(default, ast.Constant) and isinstance(default.value, bool):
+        return "bool"
+    found = _OWN_TYPES.get(f"{owner}.{name}")
+    if found is None:
+        found = _TYPES.get(name)
+    if found is None and default is not None and not _is_none(default):
+        value = ast.literal_eval(default)
+        found = type(value).__name__ if isinstance(value, (bool, int, float, str)) else None
+    if found is None and name.startswith(("d_", "n_", "num_", "max_")):
+        found = "int"
+    if found is None:
+        raise KeyError(f"core/host/module_stubs.py does not say the type of {owner}'s {name!r}; add it to _TYPES")
+    return found + " | None" if _is_none(default) and "None" not in found else found
+
+
+def _is_none(default: ast.expr | None) -> bool:
+    return isinstance(default, ast.Constant) and default.value is None
+
+
+def _parameters(owner: str, function: ast.FunctionDef) -> str:
+    parts: list[str] = []
+    given = [*function.args.posonlyargs, *function.args.args]
+    defaults = [None] * (len(given) - len(function.args.defaults)) + list(function.args.defaults)
+    for argument, default in zip(given, defaults, strict=True):
+        if argument.arg in ("self", "cls") and not parts:
+            parts.append(argument.arg)
+        else:
+            parts.append(f"{argument.arg}: {_type(owner, argument.arg, default)}" + (" = ..." if default else ""))
+    if function.args.vararg:
+        parts.append(f"*{function.args.vararg.arg}: Any")
+    elif function.args.kwonlyargs:
+        parts.append("*")
+    for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+        parts.append(f"{argument.arg}: {_type(owner, argument.arg, default)}" + (" = ..." if default else ""))
+    if function.args.kwarg:
+        parts.append(f"**{function.args.kwarg.arg}: Any")
+    return ", ".join(parts)
+
+
+def _function(owner: str, function: ast.FunctionDef, indent: str, note: str = "") -> Iterator[str]:
+    for decorator in function.decorator_list:
+        yield f"{indent}@{ast.unparse(decorator)}"
+    head = f"{indent}def {function.name}({_parameters(owner, function)}) -> {_result(owner, function.name)}:"
+    doc = ast.get_docstring(function)
+    if doc is None:
+        yield head + " ..." + note
+    else:
+        yield head + note
+        yield textwrap.indent(f'"""{doc}"""', indent + "    ").replace("\\", "\\\\")
+
+
+def _attributes(owner: str, body: ast.ClassDef) -> Iterator[str]:
+    """A line for each public attribute that `__init__` sets, typed by what it is set to."""
+    seen = set()
+    for init in body.body:
+        if not isinstance(init, ast.FunctionDef) or not (init.name == "__init__" or init.name == "_windows"):
+            continue
+        given = init.args.args
+        defaults = [None] * (len(given) - len(init.args.defaults)) + list(init.args.defaults)
+        of = {a.arg: _type(owner, a.arg, d) for a, d in zip(given, defaults, strict=True) if a.arg != "self"}
+        for node in ast.walk(init):
+            if not isinstance(node, ast.Assign):
+                continue
+            for target in node.targets:
+                name = target.attr if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self" else "_"
+                if not name.startswith("_") and name not in seen:
+                    seen.add(name)
+                    yield f"    {name}: {_value(owner, name, node.value, of)}"
+
+
+def _value(owner: str, name: str, value: ast.expr, of: dict[str, str]) -> str:
+    if isinstance(value, ast.Name) and value.id in of:
+        return of[value.id]
+    if isinstance(value, ast.IfExp):
+        both = {_value(owner, name, value.body, of), _value(owner, name, value.orelse, of)}
+        if "Any" not in both:
+            return " | ".join(sorted(both, key=lambda t: (t == "None", t)))
+    if isinstance(value, ast.Constant):
+        if value.value is None:
+            return _OWN_TYPES.get(f"{owner}.{name}", "None")
+        return type(value.value).__name__
+    if isinstance(value, ast.ListComp):
+        return f"list[{_value(owner, name, value.elt, of)}]"
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+        called = value.func.id
+        if called in _FACTORIES:
+            return "Param"
+        if called in layers.homes():
+            return called
+        if called == "per_axis":
+            return "tuple[int, ...]"
+    return _ATTRIBUTES.get(name, "Any")
+
+
+def _class_name(owner: type) -> str:
+    """Its name, beginning with an underscore where `emberlet.nn` does not find the class."""
+    hidden = owner.__module__.startswith("emberlet.nn.") and owner.__name__ not in layers.homes()
+    return "_" + owner.__name__.lstrip("_") if hidden else owner.__name__
+
+
+def _override(owner: type, name: str) -> str:
+    """A comment that allows a layer's `forward` to take more than its base's."""
+    theirs = next((base.__dict__[name] for base in owner.__mro__[1:] if name in base.__dict__), None)
+    if name != "forward" or theirs in (None, module.Module.forward):
+        return ""
+    same = inspect.signature(owner.__dict__[name]) == inspect.signature(theirs)
+    return "" if same else "  # type: ignore[override]"
+
+
+def _class(owner: type, known: dict[str, Any]) -> Iterator[str]:
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+    assert isinstance(body, ast.ClassDef)
+    bases = ", ".join(_class_name(base) for base in owner.__bases__ if base is not object)
+    yield f"class {_class_name(owner)}{f'({bases})' if bases else ''}:"
+    if doc := ast.get_docstring(body):
+        yield textwrap.indent(f'"""{doc}"""', "    ").replace("\\", "\\\\")
+    lines = list(_attributes(body.name, body))
+    for node in body.body:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        if node.name == "__call__" and body.name == "Module":
+            lines += ["    @property", "    def __call__(self: _HasForward[_P, _R]) -> Callable[_P, _R]: ..."]
+        elif not node.name.startswith("_") or node.name in _SPECIAL:
+            lines += _function(body.name, node, "    ", _override(owner, node.name))
+    lines += known.get(body.name, [])
+    yield from lines or ["    pass"]
+    yield ""
+
+
+def nn() -> str:
+    """The text of core/nn/__init__.pyi."""
+    lines: list[str] = []
+    bases: dict[str, type] = {}
+    for value in layers.homes().values():
+        for base in reversed(inspect.getmro(value)) if inspect.isclass(value) else ():
+            if base.__module__.startswith("emberlet.nn."):
+                bases.setdefault(base.__name__, base)
+    for owner in bases.values():
+        lines += _class(owner, {})
+    for name, value in layers.homes().items():
+        if inspect.isfunction(value):
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(value))).body
+            assert isinstance(body, ast.FunctionDef)
+            lines += [*_function("", body, ""), ""]
+        elif value.__name__ != name:
+            lines += [f"{name} = {value.__name__}", ""]
+    return (
+        HEAD.format("Types of emberlet.nn")
+        + "from collections.abc import Callable, Mapping, Sequence\nfrom typing import Any\n\n"
+        + "from ..backend import Backend\nfrom ..dtypes import DType\nfrom ..model import Model as Model\n"
+        + "from ..module import Module as Module\nfrom ..param import Param as Param\n"
+        + "from ..param.identity import ParamId as ParamId\nfrom ..tensor import Tensor\n\n"
+        + "\n".join(lines)
+    )
+
+
+def module_stub() -> str:
+    """The text of core/module/__init__.pyi."""
+    return (
+        HEAD.format("Types of emberlet.module")
+        + "from collections.abc import Callable, Iterator, Mapping\nfrom os import PathLike\n"
+        + "from typing import Any, ParamSpec, Protocol, Self, TypeVar\n\n"
+        + "from ..backend import Backend\nfrom ..burnpack import Burnpack\nfrom ..param import Param\n"
+        + "from ..tensor import Tensor\nfrom .display import Content, DisplaySettings\n"
+        + "from .loading import LoadReport\n"
+        + "from .record import Record\n"
+        + _CALL
+        + "\n".join(_class(module.Module, {}))
+        + "\ndef items(value: Any) -> list[tuple[Any, Any]]: ...\n"
+        + "def leaves(\n    value: Any, kind: Any, prefix: str = ..., path: tuple[int, ...] = ...\n"
+        + ") -> Iterator[tuple[str, Any, Any, Any]]: ...\n"
+    )
+
+
+def model_stub() -> str:
+    """The text of core/model/__init__.pyi."""
+    weights = ["    WEIGHTS: str | None", "    EMBEDDED: bytes | None"]
+    return (
+        HEAD.format("Types of emberlet.model")
+        + "from os import PathLike\nfrom typing import Any, Self\n\n"
+        + "from ..backend import Backend\nfrom ..module import Module\n\n"
+        + "\n".join(_class(model.Model, {"Model": weights}))
+    )
+
+
+def param_stub() -> str:
+    """The text of core/param/__init__.pyi."""
+    lines = []
+    for name, value in methods.METHODS.items():
+        function: Any = value.fget if isinstance(value, property) else value
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+        assert isinstance(body, ast.FunctionDef)
+        body.name = name
+        lines += ["    @property"] if isinstance(value, property) else []
+        lines += _function("Param", body, "    ")
+    return (
+        HEAD.format("Types of emberlet.param")
+        + "from collections.abc import Callable, Sequence\nfrom typing import Any, Self\n\n"
+        + "from ..backend import Backend\nfrom ..dtypes import DType\nfrom ..tensor import Tensor\n"
+        + "from .identity import ParamId\n\n"
+        + "\n".join(_class(param.Param, {"Param": lines}))
+    )
+
+
+def identity_stub() -> str:
+    """The text of core/param/identity.pyi."""
+    return HEAD.format("Types of emberlet.param.identity") + "\n".join(_class(identity.ParamId, {}))
+
+
+FILES = {
+    "nn/__init__.pyi": nn,
+    "module/__init__.pyi": module_stub,
+    "model/__init__.pyi": model_stub,
+    "param/__init__.pyi": param_stub,
+    "param/identity.pyi": identity_stub,
+}
+
+
+def outdated() -> dict[Path, str]:
+    """File -> the text that it should have, of every stub of core whose text is another."""
+    wanted = {CORE / name: text() for name, text in {**stubs.FILES, **FILES}.items()}
+    return {file: text for file, text in wanted.items() if not file.exists() or file.read_text() != text}
+
+
+def main(arguments: list[str]) -> int:
+    """Name the stubs that are out of date, or with `--fix` write them; returns 1 where some stay out of date."""
+    found = outdated()
+    for file, text in found.items():
+        if "--fix" in arguments:
+            file.write_text(text)
+        else:
+            print(f"{file} is out of date; run `python3 dev.py check --fix`")
+    return int(bool(found) and "--fix" not in arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

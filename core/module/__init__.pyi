@@ -1,0 +1,80 @@
+"""Types of emberlet.module (written by emberlet.host.module_stubs)."""
+# fmt: off
+# ruff: noqa
+
+from collections.abc import Callable, Iterator, Mapping
+from os import PathLike
+from typing import Any, ParamSpec, Protocol, Self, TypeVar
+
+from ..backend import Backend
+from ..burnpack import Burnpack
+from ..param import Param
+from ..tensor import Tensor
+from .display import Content, DisplaySettings
+from .loading import LoadReport
+from .record import Record
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R", covariant=True)
+
+class _HasForward(Protocol[_P, _R]):
+    def forward(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+
+class Module:
+    """Subclass it, set Params and Modules as attributes in __init__ (there is no need to call this class's), and write
+    `forward`. Calling the module calls it."""
+    @property
+    def __call__(self: _HasForward[_P, _R]) -> Callable[_P, _R]: ...
+    def forward(self, *args: Any, **kwargs: Any) -> Any: ...
+    def named_params(self) -> Iterator[tuple[str, Param]]:
+        """(name, Param) of every parameter, in the order of the attributes; one that is held twice comes twice."""
+    def params(self) -> list[Param]:
+        """The Params, each once."""
+    def num_params(self) -> int:
+        """Number of elements of all parameters; nothing is initialized."""
+    def visit(self, visitor: Any) -> None:
+        """Call visitor(name, param), or visitor.visit(name, param), for every parameter."""
+    def map(self, mapper: Any) -> Self:
+        """Replace every parameter's value by mapper(name, tensor), or mapper.map(name, tensor). Returns self."""
+    def no_grad(self) -> Self:
+        """Mark every parameter as one that needs no gradient. Returns self."""
+    def valid(self) -> Self:
+        """This module, for inference: no backend here differentiates, so it is the same."""
+    def backends(self) -> list[Backend]:
+        """The backends on which the parameters and constants are, or will be made."""
+    def to(self, backend: Backend | str) -> Self:
+        """Move every parameter and constant to another backend; a lazy parameter stays lazy. Returns self."""
+    def clone(self) -> Self:
+        """A copy with Params of its own, of the same identities; lazy ones stay lazy."""
+    def fork(self, backend: Backend | str) -> Self:
+        """A copy on another backend; this module stays where it is."""
+    def compile(self, *examples: Any, backend: Backend | str = ..., tune: bool = ...) -> Any:
+        """A callable that runs this module as one plan on a GPU, planned for the dtypes and shapes of `examples`.
+
+        The parameters move to `backend`. Other shapes get plans of their own when first met. tune: measure first which
+        kernels suit the device best. See docs/wgpu.md."""
+    def to_record(self) -> Record:
+        """The parameters' values, by name, as a Record."""
+    def load_record(self, record: Record | Burnpack | Mapping[str, Tensor], strict: bool = ...) -> LoadReport:
+        """Take the values from a Record, an open Burnpack or a dict of name -> Tensor; returns a LoadReport.
+
+        Widths are converted to the parameters' dtypes; no initializer runs. Raises LoadError, listing all names, where
+        shapes or kinds of number differ and, unless strict is False, where names are missing or left over. Then
+        nothing is loaded."""
+    def save_file(self, path: str | PathLike[str], precision: str | None = ..., metadata: Mapping[str, str] | None = ...) -> int:
+        """Write the parameters to a burnpack at `path`; returns its size in bytes.
+
+        precision: None to store what is computed with, else "double" (float64, int64), "full" (float32, int32),
+        "half" (float16, int16) or "bfloat16" (bfloat16, int16), whatever the parameters' own dtypes. metadata: text ->
+        text. Raises DTypeError where an integer does not fit, OSError; then a file that was there is as it was."""
+    def load_file(self, path: str | PathLike[str], strict: bool = ...) -> LoadReport:
+        """`load_record` from the burnpack at `path`."""
+    def custom_settings(self) -> DisplaySettings | None:
+        """DisplaySettings for printing this module and its children, or None. Override it."""
+    def custom_content(self, content: Content) -> Content | None:
+        """Add what is to be printed to `content` and return it, or return None for the default. Override it."""
+
+def items(value: Any) -> list[tuple[Any, Any]]: ...
+def leaves(
+    value: Any, kind: Any, prefix: str = ..., path: tuple[int, ...] = ...
+) -> Iterator[tuple[str, Any, Any, Any]]: ...

@@ -1,0 +1,650 @@
+"""Types of emberlet.nn (written by emberlet.host.module_stubs)."""
+# fmt: off
+# ruff: noqa
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..backend import Backend
+from ..dtypes import DType
+from ..model import Model as Model
+from ..module import Module as Module
+from ..param import Param as Param
+from ..param.identity import ParamId as ParamId
+from ..tensor import Tensor
+
+class Relu(Module):
+    """max(x, 0)."""
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class LeakyRelu(Module):
+    """x where it is >= 0, negative_slope * x elsewhere."""
+    negative_slope: float
+    def __init__(self, negative_slope: float = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class Gelu(Module):
+    """x times the normal distribution's integral up to x; approximate: "none" or "tanh"."""
+    approximate: str
+    def __init__(self, approximate: str = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x))."""
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class HardSigmoid(Module):
+    """alpha * x + beta held between 0 and 1 (PyTorch's alpha is 1/6)."""
+    alpha: float
+    beta: float
+    def __init__(self, alpha: float = ..., beta: float = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class HardSwish(Module):
+    """x * min(max(x + 3, 0), 6) / 6."""
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class Tanh(Module):
+    """The hyperbolic tangent."""
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class Silu(Module):
+    """x * sigmoid(x)."""
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class Elu(Module):
+    """x where it is >= 0, alpha * (exp(x) - 1) elsewhere."""
+    alpha: float
+    def __init__(self, alpha: float = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class Selu(Module):
+    """The self-normalizing exponential linear unit."""
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class Softplus(Module):
+    """log(1 + exp(beta * x)) / beta."""
+    beta: float
+    def __init__(self, beta: float = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class Softmax(Module):
+    """exp(x) over its sum along axis."""
+    axis: int
+    def __init__(self, axis: int = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class LogSoftmax(Module):
+    """log(softmax(x))."""
+    axis: int
+    def __init__(self, axis: int = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class Glu(Module):
+    """The first half of x along axis times the sigmoid of the second."""
+    axis: int
+    def __init__(self, axis: int = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class AttentionOutput:
+    """context: (batch, seq_q, d_model); weights: (batch, n_heads, seq_q, seq_k), after the softmax, or None."""
+    context: Tensor
+    weights: Tensor | None
+    def __init__(self, context: Tensor, weights: Tensor | None) -> None: ...
+
+class AttentionCache:
+    """The keys and values a MultiHeadAttention has seen: (batch, n_heads, seq, d_head) each, None before the first.
+
+    grow: every call adds its own; otherwise the first call's stay (attention to an unchanging memory)."""
+    grow: bool
+    key: Tensor | None
+    value: Tensor | None
+    def __init__(self, grow: bool = ...) -> None: ...
+    def __len__(self) -> int: ...
+    def add(self, key: Tensor | None, value: Tensor | None) -> tuple[Tensor, Tensor]:
+        """(all keys, all values) with these behind those already there."""
+
+class MultiHeadAttention(Module):
+    """softmax(q kᵀ / sqrt(d_head)) v in n_heads heads, where q, k, v are Linear layers of query, key and value, and a
+    fourth joins the heads. key and value default to query, value to key.
+
+    query (batch, seq_q, d_model), key and value (batch, seq_k, d_model). mask_pad (batch, seq_k): True hides a key from
+    every query; mask_attn (batch, seq_q, seq_k) or (seq_q, seq_k): True hides one key from one query. min_float is what
+    is added to a hidden score. quiet_softmax: a query may attend to nothing (softmax with one more score of 0)."""
+    d_model: int
+    n_heads: int
+    d_head: int
+    dropout: float
+    min_float: float
+    quiet_softmax: bool
+    query: Linear
+    key: Linear
+    value: Linear
+    output: Linear
+    def __init__(self, d_model: int, n_heads: int, dropout: float = ..., min_float: float = ..., quiet_softmax: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def forward(self, query: Tensor, key: Tensor | None = ..., value: Tensor | None = ..., mask_pad: Tensor | None = ..., mask_attn: Tensor | None = ..., cache: AttentionCache | None = ..., need_weights: bool = ...) -> AttentionOutput:
+        """-> AttentionOutput, whose weights are None unless they are needed. With an AttentionCache, query holds the
+        new steps alone; what they attend to is the cache's steps and their own."""
+
+class BatchNorm(Module):
+    """(x - running_mean) / sqrt(running_var + epsilon) * weight + bias per channel of x (n, num_features, …).
+
+    weight, bias, running_mean, running_var: (num_features,); weight and bias are None where affine is False. momentum
+    is kept for those who train elsewhere: inference does not change the running statistics."""
+    num_features: int
+    epsilon: float
+    momentum: float
+    weight: Param | None
+    bias: Param | None
+    running_mean: Param
+    running_var: Param
+    def __init__(self, num_features: int, epsilon: float = ..., momentum: float = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class Conv(Module):
+    """What the ranks share; RANK is the number of spatial axes."""
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding: str | tuple[tuple[int, int], ...]
+    groups: int
+    weight: Param
+    bias: Param | Tensor | None
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def weight_shape(self, in_channels: int, out_channels: int) -> tuple[int, ...]: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+    def convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor: ...
+
+class Conv1d(Conv):
+    """x (n, in_channels, length)."""
+    pass
+
+class Conv2d(Conv):
+    """x (n, in_channels, height, width)."""
+    pass
+
+class Conv3d(Conv):
+    """x (n, in_channels, depth, height, width)."""
+    pass
+
+class ConvTranspose(Conv):
+    """What the ranks share."""
+    output_padding: tuple[int, ...]
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., output_padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def weight_shape(self, in_channels: int, out_channels: int) -> tuple[int, ...]: ...
+    def convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor: ...
+
+class ConvTranspose1d(ConvTranspose):
+    """x (n, in_channels, length)."""
+    pass
+
+class ConvTranspose2d(ConvTranspose):
+    """x (n, in_channels, height, width)."""
+    pass
+
+class ConvTranspose3d(ConvTranspose):
+    """x (n, in_channels, depth, height, width)."""
+    pass
+
+class DeformConv2d(Conv):
+    """x (n, in_channels, h, w), offset (n, 2 * offset_groups * taps, h', w') in (y, x) pairs, mask (n, offset_groups *
+    taps, h', w') or None -> (n, out_channels, h', w'). The rest as in Conv2d."""
+    offset_groups: int
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., offset_groups: int = ..., bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def forward(self, x: Tensor, offset: Tensor, mask: Tensor | None = ...) -> Tensor: ...  # type: ignore[override]
+
+class Dropout(Module):
+    """x as it is. prob: the share of elements that training would set to zero."""
+    prob: float
+    def __init__(self, prob: float = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class GaussianNoise(Module):
+    """x as it is. std: the standard deviation of the noise that training would add."""
+    std: float
+    def __init__(self, std: float) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class Embedding(Module):
+    """x (…) of integers in [0, num_embeddings) -> (…, d_model), the rows of the table.
+
+    weight: (num_embeddings, d_model), drawn from N(0, 1) unless an `initializer` is given."""
+    num_embeddings: int
+    d_model: int
+    weight: Param
+    def __init__(self, num_embeddings: int, d_model: int, dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class GateController(Module):
+    """input_transform(x) + hidden_transform(h), what a gate sees before its activation.
+
+    x (…, d_input), h (…, d_hidden) -> (…, d_hidden). Both transforms are Linear layers, drawn by XavierNormal unless an
+    `initializer` is given."""
+    d_input: int
+    d_hidden: int
+    bias: bool
+    input_transform: Linear
+    hidden_transform: Linear
+    def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def forward(self, x: Tensor, hidden: Tensor) -> Tensor: ...
+
+class GroupNorm(Module):
+    """Zero mean and unit variance over each of num_groups groups of channels of x (n, num_channels, …), then * weight +
+    bias per channel. weight, bias: (num_channels,), None where affine is False."""
+    num_groups: int
+    num_channels: int
+    epsilon: float
+    weight: Param | None
+    bias: Param | None
+    def __init__(self, num_groups: int, num_channels: int, epsilon: float = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class InstanceNorm(GroupNorm):
+    """Zero mean and unit variance over the spatial axes of each channel, then * weight + bias per channel."""
+    def __init__(self, num_channels: int, epsilon: float = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+
+class Gru(Module):
+    """x (batch, seq, d_input), or (seq, batch, d_input) where batch_first is False -> (the hidden state of every step,
+    in x's order of axes, and the last one (batch, d_hidden)). state: (batch, d_hidden) to begin with, by default zeros.
+
+    z, r = sigmoid of the update and reset gate; n = tanh of the new gate, in which r multiplies the hidden transform's
+    result (reset_after, as PyTorch does) or else its input; hidden = (1 - z) * n + z * hidden. reverse: from the last
+    step to the first. clip: hold what the gates see within ± clip."""
+    d_input: int
+    d_hidden: int
+    bias: bool
+    reset_after: bool
+    batch_first: bool
+    reverse: bool
+    clip: float | None
+    update_gate: GateController
+    reset_gate: GateController
+    new_gate: GateController
+    def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., reset_after: bool = ..., batch_first: bool = ..., reverse: bool = ..., clip: float | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def gates(self) -> tuple[GateController, ...]: ...
+    def forward(self, x: Tensor, state: Tensor | None = ...) -> tuple[Tensor, Tensor]: ...
+
+class BiGru(Module):
+    """Two Gru layers, one reading forwards and one backwards: the same inputs and outputs as Gru, with hidden states of
+    2 * d_hidden (forward first) and a state of (2, batch, d_hidden)."""
+    d_input: int
+    d_hidden: int
+    bias: bool
+    reset_after: bool
+    batch_first: bool
+    clip: float | None
+    forward_layer: Gru
+    reverse_layer: Gru
+    def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., reset_after: bool = ..., batch_first: bool = ..., clip: float | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def forward(self, x: Tensor, state: Tensor | None = ...) -> tuple[Tensor, Tensor]: ...
+
+class Initializer:
+    """Base of the initializers; subclass it and write `make(shape, dtype, backend, fan_in, fan_out)`."""
+    def __call__(self, shape: Sequence[int], dtype: DType | str | None = ..., backend: Backend | str | None = ..., fans: tuple[int, int] | None = ...) -> Tensor: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+
+class Constant(Initializer):
+    """Every element `value`."""
+    value: float
+    def __init__(self, value: float) -> None: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+
+class Zeros(Constant):
+    value: int
+    def __init__(self) -> None: ...
+
+class Ones(Constant):
+    value: int
+    def __init__(self) -> None: ...
+
+class Uniform(Initializer):
+    """Evenly spread over [low, high)."""
+    low: float
+    high: float
+    def __init__(self, low: float = ..., high: float = ...) -> None: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+
+class Normal(Initializer):
+    """The normal distribution of that mean and standard deviation."""
+    mean: float
+    std: float
+    def __init__(self, mean: float = ..., std: float = ...) -> None: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+
+class KaimingUniform(Initializer):
+    """Uniform within ± gain * sqrt(3 / fan in), or fan out where fan_out_only (He et al. 2015)."""
+    gain: float
+    fan_out_only: bool
+    def __init__(self, gain: float = ..., fan_out_only: bool = ...) -> None: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+
+class KaimingNormal(KaimingUniform):
+    """Normal with standard deviation gain / sqrt(fan in), or fan out where fan_out_only (He et al. 2015)."""
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+
+class XavierUniform(Initializer):
+    """Uniform within ± gain * sqrt(6 / (fan in + fan out)) (Glorot and Bengio 2010)."""
+    gain: float
+    def __init__(self, gain: float = ...) -> None: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+
+class XavierNormal(XavierUniform):
+    """Normal with standard deviation gain * sqrt(2 / (fan in + fan out)) (Glorot and Bengio 2010)."""
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+
+class Orthogonal(Initializer):
+    """gain times a random matrix, the shape's first axis by the rest, with orthonormal rows or, where there are more
+    rows than columns, columns (Saxe et al. 2014). Raises ShapeError for a shape of fewer than two axes."""
+    gain: float
+    def __init__(self, gain: float = ...) -> None: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+
+class _Interpolate(Module):
+    output_size: tuple[int, ...] | None
+    scale_factor: tuple[int, ...] | None
+    mode: str
+    align_corners: bool
+    def __init__(self, output_size: int | Sequence[int] | None = ..., scale_factor: float | Sequence[float] | None = ..., mode: str = ..., align_corners: bool = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class Interpolate1d(_Interpolate):
+    """x (n, c, length) resized to output_size or by scale_factor. mode: "nearest", "linear" or "cubic"; align_corners:
+    the first and last elements stay where they are (not for nearest)."""
+    pass
+
+class Interpolate2d(_Interpolate):
+    """x (n, c, height, width) resized to output_size or by scale_factor, one number or one for each axis. mode:
+    "nearest", "linear" (in both axes) or "cubic"; align_corners: the corners stay where they are (not for nearest)."""
+    pass
+
+class LayerNorm(Module):
+    """Zero mean and unit variance over the last axes, those of `normalized_shape` (an int or a tuple), then * weight
+    + bias. weight, bias: of that shape; bias is None where `bias` is False, both are where `affine` is False."""
+    normalized_shape: tuple[int, ...]
+    epsilon: float
+    weight: Param | None
+    bias: Param | None
+    def __init__(self, normalized_shape: int | Sequence[int], epsilon: float = ..., affine: bool = ..., bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class Linear(Module):
+    """y = x @ weight + bias for x of shape (…, d_input) -> (…, d_output).
+
+    weight: (d_input, d_output), as Burn stores it and the transpose of PyTorch's; bias: (d_output,) or None.
+    Both are uniform within ±1 / sqrt(d_input) unless an `initializer` is given (emberlet.nn.initializer)."""
+    d_input: int
+    d_output: int
+    weight: Param
+    bias: Param | None
+    def __init__(self, d_input: int, d_output: int, bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class MseLoss(Module):
+    """(prediction - target)²."""
+    def forward(self, x: Tensor, targets: Tensor, reduction: str = ...) -> Tensor: ...
+
+class HuberLoss(Module):
+    """Half the squared difference up to delta, delta * (|difference| - delta / 2) beyond."""
+    delta: float
+    def __init__(self, delta: float = ...) -> None: ...
+    def forward(self, x: Tensor, targets: Tensor, reduction: str = ...) -> Tensor: ...
+
+class CrossEntropyLoss(Module):
+    """-log of the probability of the target class: predictions (n, classes), targets (n,) of integers -> the mean.
+
+    logits: predictions are logits, else probabilities. pad_tokens: targets that do not count. weights: a number for
+    each class; the mean is weighted by the targets' own. smoothing: the share of probability spread over all classes."""
+    pad_tokens: list[int]
+    weights: Sequence[float] | list[float] | None
+    smoothing: float | None
+    logits: bool
+    def __init__(self, pad_tokens: Sequence[int] | None = ..., weights: Sequence[float] | None = ..., smoothing: float | None = ..., logits: bool = ...) -> None: ...
+    def forward(self, x: Tensor, targets: Tensor, reduction: str = ...) -> Tensor: ...
+
+class BinaryCrossEntropyLoss(Module):
+    """-(t log p + (1 - t) log(1 - p)) for predictions p and targets t of one shape; logits: predictions are logits."""
+    logits: bool
+    def __init__(self, logits: bool = ...) -> None: ...
+    def forward(self, x: Tensor, targets: Tensor, reduction: str = ...) -> Tensor: ...
+
+class LstmState:
+    """cell, hidden: (batch, d_hidden); of a bidirectional layer (2, batch, d_hidden)."""
+    cell: Tensor
+    hidden: Tensor
+    def __init__(self, cell: Tensor, hidden: Tensor) -> None: ...
+
+class Lstm(Module):
+    """x (batch, seq, d_input), or (seq, batch, d_input) where batch_first is False -> (the hidden state of every step,
+    in x's order of axes, and the last LstmState). state: an LstmState to begin with, by default zeros.
+
+    i, f, o = sigmoid of the input, forget and output gate, g = tanh of the cell gate (each a GateController);
+    cell = f * cell + i * g; hidden = o * tanh(cell). reverse: from the last step to the first. clip: hold what the
+    gates see within ± clip. input_forget: f is 1 - i."""
+    d_input: int
+    d_hidden: int
+    bias: bool
+    batch_first: bool
+    reverse: bool
+    clip: float | None
+    input_forget: bool
+    input_gate: GateController
+    forget_gate: GateController
+    output_gate: GateController
+    cell_gate: GateController
+    def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., batch_first: bool = ..., reverse: bool = ..., clip: float | None = ..., input_forget: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def gates(self) -> tuple[GateController, ...]: ...
+    def forward(self, x: Tensor, state: LstmState | None = ...) -> tuple[Tensor, LstmState]: ...
+
+class BiLstm(Module):
+    """Two Lstm layers, one reading forwards and one backwards: the same inputs and outputs as Lstm, with hidden states
+    of 2 * d_hidden (forward first) and a state of (2, batch, d_hidden)."""
+    d_input: int
+    d_hidden: int
+    bias: bool
+    batch_first: bool
+    clip: float | None
+    input_forget: bool
+    forward_layer: Lstm
+    reverse_layer: Lstm
+    def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., batch_first: bool = ..., clip: float | None = ..., input_forget: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def forward(self, x: Tensor, state: LstmState | None = ...) -> tuple[Tensor, LstmState]: ...
+
+class _Pool(Module):
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding: str | tuple[tuple[int, int], ...]
+
+class _MaxPool(_Pool):
+    """The largest element of each window."""
+    ceil_mode: bool
+    def __init__(self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., ceil_mode: bool = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class MaxPool1d(_MaxPool):
+    pass
+
+class MaxPool2d(_MaxPool):
+    pass
+
+class MaxPool3d(_MaxPool):
+    pass
+
+class _AvgPool(_Pool):
+    """The mean of each window; count_include_pad: padding counts as zeros."""
+    count_include_pad: bool
+    ceil_mode: bool
+    def __init__(self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., count_include_pad: bool = ..., ceil_mode: bool = ..., dilation: int | Sequence[int] = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class AvgPool1d(_AvgPool):
+    pass
+
+class AvgPool2d(_AvgPool):
+    pass
+
+class AvgPool3d(_AvgPool):
+    pass
+
+class _AdaptiveAvgPool(_Pool):
+    """Means of windows that divide each spatial axis as evenly as possible into output_size parts."""
+    output_size: tuple[int, ...]
+    def __init__(self, output_size: int | Sequence[int]) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    pass
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    pass
+
+class _Encoding(Module):
+    """A table that is computed when first needed, on the input's backend, and again on another one."""
+    pass
+
+class PositionalEncoding(_Encoding):
+    """x + table for x (batch, seq, d_model): table[p][2i] = sin(p / max_timescale^(2i / d_model)), table[p][2i + 1] the
+    cosine. Raises ShapeError for more than max_sequence_size steps."""
+    d_model: int
+    max_sequence_size: int
+    max_timescale: int
+    def __init__(self, d_model: int, max_sequence_size: int = ..., max_timescale: int = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class RotaryEncoding(_Encoding):
+    """x (…, seq, d_model) with every pair of elements turned by its position times theta^(-2i / d_model).
+
+    A pair is (2i, 2i + 1) where interleaved, as Burn has it, else (i, i + d_model / 2), as GPT-NeoX and Llama do.
+    scaling: a function of a frequency (radians a step) that gives the one to use. Raises ShapeError for positions past
+    max_sequence_length."""
+    max_sequence_length: int
+    d_model: int
+    theta: float
+    interleaved: bool
+    scaling: Any | None
+    def __init__(self, max_sequence_length: int, d_model: int, theta: float = ..., interleaved: bool = ..., scaling: Any | None = ...) -> None: ...
+    def forward(self, x: Tensor, start: int = ...) -> Tensor:
+        """start: the position of x's first step."""
+
+class PRelu(Module):
+    """max(0, x) + weight * min(0, x), one slope for all or one per channel (axis 1). weight: (num_parameters,)."""
+    num_parameters: int
+    weight: Param
+    def __init__(self, num_parameters: int = ..., alpha: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class RmsNorm(Module):
+    """x / sqrt(mean(x²) + epsilon) * weight over the last axis, of length d_model. weight: (d_model,)."""
+    d_model: int
+    epsilon: float
+    weight: Param
+    def __init__(self, d_model: int, epsilon: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class SwiGlu(Module):
+    """silu(linear_inner(x)) * linear_outer(x) for x (…, d_input) -> (…, d_output)."""
+    d_input: int
+    d_output: int
+    bias: bool
+    linear_inner: Linear
+    linear_outer: Linear
+    def __init__(self, d_input: int, d_output: int, bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class TransformerDecoderLayer(Module):
+    """Self-attention, attention to the encoder's memory, then the feed-forward layer, each around a residual path.
+    Norms follow them (norm_1, norm_2, norm_3 in that order) or, where norm_first, precede them."""
+    self_attn: MultiHeadAttention
+    cross_attn: MultiHeadAttention
+    pwff: PositionWiseFeedForward
+    norm_1: LayerNorm
+    norm_2: LayerNorm
+    norm_3: LayerNorm
+    dropout: Dropout
+    norm_first: bool
+    def __init__(self, d_model: int, d_ff: int, n_heads: int, dropout: float = ..., norm_first: bool = ..., quiet_softmax: bool = ..., activation: Callable[[Tensor], Tensor] | None = ..., epsilon: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def forward(self, x: Tensor, memory: Tensor, mask_pad: Tensor | None, mask_attn: Tensor | None, memory_mask_pad: Tensor | None, memory_mask_attn: Tensor | None, cache: tuple[AttentionCache, AttentionCache] | None) -> Tensor: ...
+
+class TransformerDecoder(Module):
+    """n_layers TransformerDecoderLayers: target (batch, seq, d_model) and memory (batch, seq_m, d_model) -> the
+    target's shape.
+
+    mask_pad (batch, seq), memory_mask_pad (batch, seq_m): True at padding; mask_attn (batch, seq, seq) or (seq, seq)
+    and memory_mask_attn (batch, seq, seq_m) or (seq, seq_m): True hides a step from another. The target's own attention
+    is causal only where mask_attn says so (`attention.causal_mask`) or with a cache."""
+    d_model: int
+    d_ff: int
+    n_heads: int
+    n_layers: int
+    dropout: float
+    norm_first: bool
+    quiet_softmax: bool
+    layers: list[TransformerDecoderLayer]
+    def __init__(self, d_model: int, d_ff: int, n_heads: int, n_layers: int, dropout: float = ..., norm_first: bool = ..., quiet_softmax: bool = ..., activation: Callable[[Tensor], Tensor] | None = ..., epsilon: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def new_cache(self) -> list[tuple[AttentionCache, AttentionCache]]:
+        """What `forward` keeps between the steps of a generation: for each layer, its own steps and the memory's."""
+    def forward(self, target: Tensor, memory: Tensor, mask_pad: Tensor | None = ..., mask_attn: Tensor | None = ..., memory_mask_pad: Tensor | None = ..., memory_mask_attn: Tensor | None = ..., cache: list[tuple[AttentionCache, AttentionCache]] | None = ...) -> Tensor:
+        """With a cache (`new_cache()`), target holds the new steps alone and attends causally to them and all before;
+        the memory's keys and values are computed in the first call."""
+
+class PositionWiseFeedForward(Module):
+    """linear_outer(activation(linear_inner(x))) for x (…, d_model), d_ff wide inside. activation: Gelu by default."""
+    d_model: int
+    d_ff: int
+    linear_inner: Linear
+    linear_outer: Linear
+    dropout: Dropout
+    activation: Callable[[Tensor], Tensor]
+    def __init__(self, d_model: int, d_ff: int, dropout: float = ..., activation: Callable[[Tensor], Tensor] | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+class TransformerEncoderLayer(Module):
+    """Self-attention, then the feed-forward layer, each around a residual path. Norms follow them (norm_1 the
+    attention, norm_2 the feed-forward layer) or, where norm_first, precede them."""
+    mha: MultiHeadAttention
+    pwff: PositionWiseFeedForward
+    norm_1: LayerNorm
+    norm_2: LayerNorm
+    dropout: Dropout
+    norm_first: bool
+    def __init__(self, d_model: int, d_ff: int, n_heads: int, dropout: float = ..., norm_first: bool = ..., quiet_softmax: bool = ..., activation: Callable[[Tensor], Tensor] | None = ..., epsilon: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def forward(self, x: Tensor, mask_pad: Tensor | None = ..., mask_attn: Tensor | None = ..., cache: AttentionCache | None = ...) -> Tensor: ...
+
+class TransformerEncoder(Module):
+    """n_layers TransformerEncoderLayers: x (batch, seq, d_model) -> the same shape.
+
+    mask_pad (batch, seq): True at padding; mask_attn (batch, seq, seq) or (seq, seq): True hides a step from another."""
+    d_model: int
+    d_ff: int
+    n_heads: int
+    n_layers: int
+    dropout: float
+    norm_first: bool
+    quiet_softmax: bool
+    layers: list[TransformerEncoderLayer]
+    def __init__(self, d_model: int, d_ff: int, n_heads: int, n_layers: int, dropout: float = ..., norm_first: bool = ..., quiet_softmax: bool = ..., activation: Callable[[Tensor], Tensor] | None = ..., epsilon: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def new_cache(self) -> list[AttentionCache]:
+        """What `forward` keeps between the steps of a generation: an AttentionCache for each layer."""
+    def forward(self, x: Tensor, mask_pad: Tensor | None = ..., mask_attn: Tensor | None = ..., cache: list[AttentionCache] | None = ...) -> Tensor:
+        """With a cache (`new_cache()`), x holds the new steps alone and attends causally to them and all before."""
+
+class Unfold4d(Module):
+    """x (n, c, h, w) -> (n, c * taps, positions): every window as a column."""
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding: str | tuple[tuple[int, int], ...]
+    def __init__(self, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+
+def causal_mask(seq_q: int, seq_k: int, backend: Backend | str | None = ...) -> Tensor:
+    """(seq_q, seq_k) bool that hides from each query the keys behind it; the last query sees every key."""
+
+def pad_mask(lengths: Tensor, seq: int) -> Tensor:
+    """(batch, seq) bool, True at the padding behind the first lengths[i] steps of row i. lengths: (batch,) integers."""
+
+BatchNorm1d = BatchNorm
+
+BatchNorm2d = BatchNorm
+
+BatchNorm3d = BatchNorm
