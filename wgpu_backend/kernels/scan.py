@@ -56,11 +56,12 @@ def cumulative(item, stored, name):
     body = lowering.value(x, at)
     total = lowering.round(lowering.build.make("reduced", type), node.dtype)
     result, store = lowering.place(item, at, total)
+    grouped = (lines < 512 and length >= 128) or length > MAX_ITERATIONS
     read = wgsl.Renderer(lowering.types)
     element = read.name(body)
-    write = wgsl.Renderer(lowering.types, "acc")
+    # In scan.wgsl what is read and what is written stand in one block, and share their names.
+    write = wgsl.Renderer(lowering.types, "acc", None if grouped else read)
     write.store("out", store, result, item.node.word)
-    grouped = (lines < 512 and length >= 128) or length > MAX_ITERATIONS
     values = {
         "type": type,
         "identity": wgsl.literal(identity(op, type), type),

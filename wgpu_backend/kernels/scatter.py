@@ -80,10 +80,7 @@ def _by_element(item, stored, name, steps):
     conditions = [(at[i], picks.shape[i]) for i in range(len(at)) if i != axis]
     start = wgsl.Renderer(lowering.types)
     start.line("var acc: {} = {};".format(storage.register(node.dtype), start.name(lowering.value(x, at))))
-    body = wgsl.Renderer(lowering.types, "acc")
-    body.scopes = start.scopes
-    body.atoms = start.atoms
-    body.temporaries = start.temporaries
+    body = wgsl.Renderer(lowering.types, "acc", start)
     if steps:
         acc = build.make("reduced", storage.register(node.dtype))
         pick = lookup(lowering, picks, step, x.shape[axis])

@@ -34,6 +34,14 @@ class Atom:
         self.kind = kind
         self.payload = payload
 
+    @property
+    def identity(self):
+        """The key with the ranges (Index.identity)."""
+        inner = ""
+        if self.kind == "digit":
+            inner = str(self.payload[1]) if isinstance(self.payload[0], str) else self.payload[0].identity
+        return "{}:{}:{}:{}".format(self.key, self.lo, self.hi, inner)
+
 
 class Index:
     """A sum of (coefficient, Atom) terms and a constant, with its range [lo, hi] (inclusive). Immutable."""
@@ -52,6 +60,17 @@ class Index:
         self.lo = tlo if lo is None or lo < tlo else lo
         self.hi = thi if hi is None or hi > thi else hi
         self.key = "+".join(["{}*{}".format(c, a.key) for c, a in terms] + [str(const)])
+        self._identity = None
+
+    @property
+    def identity(self):
+        """The key with every range that simplification goes by. Equal keys stand for the same number; what is made of
+        two indices is the same only where their identities are equal too."""
+        if self._identity is None:
+            self._identity = "{}:{}:{}".format(
+                "+".join(["{}*{}".format(c, a.identity) for c, a in self.terms] + [str(self.const)]), self.lo, self.hi
+            )
+        return self._identity
 
     def bounded(self, lo, hi):
         """The same expression where the caller knows (by a guard) that it lies in [lo, hi]."""

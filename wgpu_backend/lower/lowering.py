@@ -66,7 +66,7 @@ class Lowering:
         return [self.build.make("component", "f32", (whole,), i) for i in range(4)]
 
     def value(self, node, indices):
-        key = (id(node), tuple([i.key for i in indices]))
+        key = (id(node), tuple([i.identity for i in indices]))
         found = self._memo.get(key)
         if found is None:
             found = self._memo[key] = self._value(node, indices)

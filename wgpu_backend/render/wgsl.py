@@ -102,17 +102,20 @@ def _cast(to, source, text):
 
 
 class Renderer:
-    """Turns Values into statements; every Value gets one name in the innermost block that needs it."""
+    """Turns Values into statements; every Value gets one name in the innermost block that needs it.
 
-    def __init__(self, types, reduced=None, counters=()):
+    reduced: the text of a finished reduction; before: a Renderer whose statements come earlier in the same block.
+    Names are v_1, v_2, … (Values) and i_1, … (indices): no word of WGSL and no name of a template looks like that.
+    """
+
+    def __init__(self, types, reduced=None, before=None):
         self.types = types
         self.lines = []
         self.depth = 0
-        self.scopes = [{}]
-        self.atoms = [{}]
+        self.scopes = [{}] if before is None else before.scopes
+        self.atoms = [{}] if before is None else before.atoms
         self.reduced = reduced
-        self.uses = None
-        self.temporaries = 0
+        self.temporaries = 0 if before is None else before.temporaries
 
     # -- statements -----------------------------------------------------------------------------------------------
 
@@ -163,7 +166,7 @@ class Renderer:
             if key in scope:
                 return scope[key]
         self.temporaries += 1
-        short = "i{}".format(self.temporaries)
+        short = "i_{}".format(self.temporaries)
         self.line("let {} = {};".format(short, text))
         self.atoms[-1][key] = short
         return short
@@ -186,7 +189,7 @@ class Renderer:
                 return scope[value.id]
         # Operands are emitted in the order of a depth-first walk; chains are short by construction (fusion.py).
         text = self.expression(value)
-        short = "v{}".format(value.id)
+        short = "v_{}".format(value.id)
         if text is not None:
             self.line("let {} = {};".format(short, text))
         self.scopes[-1][value.id] = short
@@ -259,7 +262,7 @@ class Renderer:
         if inner.op == "load":
             # Reading out of bounds is harmless (WebGPU gives some element or 0), and cheaper than a branch.
             return "select({}, {}, {})".format(fallback, self.name(inner), " && ".join(conditions))
-        short = "v{}".format(value.id)
+        short = "v_{}".format(value.id)
         self.line("var {}: {} = {};".format(short, value.type, fallback))
         self.open("if ({}) {{".format(" && ".join(conditions)))
         self.line("{} = {};".format(short, self.name(inner)))
@@ -269,7 +272,7 @@ class Renderer:
     def _choose(self, value):
         index, starts = value.attr
         at = self.index(index)
-        short = "v{}".format(value.id)
+        short = "v_{}".format(value.id)
         self.line("var {}: {};".format(short, value.type))
         last = len(value.args) - 1
         for i in range(last + 1):
