@@ -29,7 +29,16 @@ class WgpuBackend(Recording):
     # -- creation -------------------------------------------------------------------------------------------------
 
     def full(self, shape, value, dtype):
-        return self._record("full", (), (shape, value, dtype), "full", value, dtype, shape)
+        if dtype.is_float and dtype.bits == 16:
+            value = self.host.to_list(self.host.full((), value, dtype))[0]  # the one that the dtype has
+        return self._record("full", (), (shape, value, dtype), "full", value, dtype, tuple(shape))
+
+    def _folded(self, shape, function, *tensors):
+        """What `function(host, *tensors)` gives for tensors that are each one number all over: one number, too."""
+        host = self.host
+        scalars = [host.full((), t.data.arg, t.dtype) for t in tensors]
+        out = function(host, *scalars)
+        return self.full(shape, host.to_list(out)[0], out.dtype)
 
     def arange(self, start, step, count, dtype):
         args = (start, step, count, dtype)
@@ -41,12 +50,16 @@ class WgpuBackend(Recording):
     # -- elementwise ----------------------------------------------------------------------------------------------
 
     def unary(self, op, x):
+        if x.data.op == "full":
+            return self._folded(x.shape, lambda k, a: k.unary(op, a), x)
         dtype = dtypes.bool if op in BOOLEAN_RESULT else x.dtype
         return self._record("unary", (x,), (op, x), "unary", op, dtype, x.shape)
 
     def binary(self, op, a, b):
         dtype = dtypes.bool if op in BOOLEAN_RESULT else a.dtype
         shape = shapes.broadcast(a.shape, b.shape)
+        if a.data.op == "full" and b.data.op == "full":
+            return self._folded(shape, lambda k, a, b: k.binary(op, a, b), a, b)
         return self._record("binary", (a, b), (op, a, b), "binary", op, dtype, shape)
 
     def where(self, condition, a, b):
@@ -56,6 +69,8 @@ class WgpuBackend(Recording):
     def cast(self, x, dtype, saturate=True):
         if x.dtype is dtype:
             return x
+        if x.data.op == "full":
+            return self._folded(x.shape, lambda k, a: k.cast(a, dtype, saturate), x)
         return self._record("cast", (x,), (x, dtype, saturate), "cast", saturate, dtype, x.shape)
 
     def bitcast(self, x, dtype):
@@ -212,16 +227,24 @@ class WgpuBackend(Recording):
         shape = tuple(shape)
         if shape == x.shape:
             return x
+        if x.data.op == "full":
+            return self.full(shape, x.data.arg, x.dtype)
         return self._record("reshape", (x,), (x, shape), "reshape", None, x.dtype, shape)
 
     def permute(self, x, axes):
         shape = [x.shape[a] for a in axes]
+        if x.data.op == "full":
+            return self.full(shape, x.data.arg, x.dtype)
         return self._record("permute", (x,), (x, axes), "permute", tuple(axes), x.dtype, shape)
 
     def expand(self, x, shape):
+        if x.data.op == "full":
+            return self.full(shape, x.data.arg, x.dtype)
         return self._record("expand", (x,), (x, shape), "expand", None, x.dtype, shape)
 
     def slice(self, x, starts, sizes, steps):
+        if x.data.op == "full":
+            return self.full(sizes, x.data.arg, x.dtype)
         arg = (tuple(starts), tuple(steps))
         return self._record("slice", (x,), (x, starts, sizes, steps), "slice", arg, x.dtype, sizes)
 

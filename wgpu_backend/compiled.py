@@ -7,7 +7,7 @@ from .device import lock
 from .plan.make import make_plan
 from .plan.weight_order import lay_out
 from .record.host_evaluation import evaluate
-from .record.node import Node, ValueNeeded, is_leaf, topological
+from .record.node import Node, ValueNeeded, topological
 from .record.tracing import constants, put_together, trace
 from .run import storage
 from .run.runtime import Program
@@ -117,8 +117,8 @@ def _compute(nodes, backend):
     on_host = []
     on_gpu = []
     for node in nodes:
-        there = [n.op for n in topological([node]) if is_leaf(n)]
-        (on_gpu if "buffer" in there else on_host).append(node)
+        there = [n.op for n in topological([node])]
+        (on_gpu if "buffer" in there or "kernel" in there else on_host).append(node)
     evaluate(on_host, backend.host)
     if on_gpu:
         backend.realize(*[Tensor(n, n.dtype, n.shape, backend) for n in on_gpu])

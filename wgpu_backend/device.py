@@ -26,6 +26,7 @@ READABLE = MAP_READ | COPY_DST  # of a buffer whose bytes come back to the host
 COPIED = COPY_SRC | COPY_DST
 
 _POOL_BYTES = 256 << 20
+_DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
 _FINALIZERS = sys.implementation.name != "micropython"  # which never calls __del__
 
 
@@ -367,6 +368,7 @@ def _open(index):
     try:
         if sys.platform == "emscripten":
             from . import browser  # noqa: F401  (gives wgpu-py's stub a body)
+        quiet()
         import wgpu
     except ImportError as error:
         raise BackendError("backend 'wgpu' needs wgpu-py: pip install emberlet[wgpu] ({})".format(error))
@@ -375,6 +377,14 @@ def _open(index):
         raise BackendError("there is no GPU adapter {}; the machine has {}".format(index, len(found)))
     adapter = found[index]
     return adapter.request_device_sync(required_features=_features(adapter), required_limits=_limits(adapter))
+
+
+def quiet():
+    """Without a desktop, keep Mesa's layer that chooses among devices by it from complaining on every start."""
+    from os import environ
+
+    if sys.platform == "linux" and not [v for v in _DESKTOP if v in environ]:
+        environ.setdefault("NODEVICE_SELECT", "1")
 
 
 def adapters(wgpu):

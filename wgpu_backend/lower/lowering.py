@@ -77,6 +77,8 @@ class Lowering:
             return self._reduce(node, indices)
         if id(node) in self._fixed:
             return self._fixed[id(node)]
+        if not node.count:
+            return self.build.const(0, storage.register(node.dtype))  # never looked at, and there is no buffer
         if node is not self._root and (node.op in ("data", "buffer", "input") or id(node) in self.stored):
             return self.load(node, ix.flatten(indices, node.shape))
         return _LOWER[node.op](self, node, indices)
@@ -191,6 +193,9 @@ def _binary(self, node, indices):
     op = node.arg
     if op in BOOLEAN_RESULT:
         return self.build.make(op, "bool", (a, b))
+    if op == "mul" and a.type == "f32" and 0 in (a.attr if a.op == "const" else 1, b.attr if b.op == "const" else 1):
+        # Compilers take x * 0 for 0, which it is not where x is infinite or NaN.
+        return self.build.make("function", "f32", (a, b), ("times_zero",))
     out = self.build.make(op, a.type, (a, b))
     return out if op in _EXACT else self.round(out, node.dtype)
 

@@ -69,7 +69,7 @@ def save(
     # Results are written one word an element, also one that is an input.
     traced.roots = [unpacked(r) for r in traced.roots]
     host = get_backend("numpy")
-    evaluate(constants(traced.roots), host)
+    evaluate(constants(traced.roots, launched=False), host)
     lay_out(traced.roots, lambda nodes: evaluate(nodes, host), {})
     results = [traced.roots[part[1]] for part in structure[1]]
     if any(r.count == 0 for r in results):

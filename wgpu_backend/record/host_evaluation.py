@@ -3,7 +3,7 @@
 from emberlet.errors import BackendError
 
 from ..run import storage
-from .node import topological
+from .node import is_leaf, topological
 
 
 def evaluate(nodes, host):
@@ -14,7 +14,7 @@ def evaluate(nodes, host):
         wanted[id(n)] = True
     for node in topological(nodes):
         srcs = [values[id(s)] for s in node.srcs]
-        values[id(node)] = _EVALUATE[node.op](host, node, srcs) if node.op in _EVALUATE else _leaf(host, node)
+        values[id(node)] = _leaf(host, node) if is_leaf(node) else _EVALUATE[node.op](host, node, srcs)
     for n in nodes:
         n.arg = storage.widen(host.to_bytes(values[id(n)]), n.dtype, n.count, n.word)
         if n.arg is None:
@@ -31,6 +31,15 @@ def _leaf(host, node):
 def _sort_runs(host, node, srcs):
     # The first step already gives what the merging steps lead to.
     return host.sort(srcs[0], len(node.shape) - 1, node.arg)[1]
+
+
+def _attention(host, node, srcs):
+    from emberlet.functional.transformer.dot_product_attention import dot_product_attention
+
+    scale, softcap, has_bias, has_sink = node.arg
+    bias = srcs[3] if has_bias else None
+    sink = srcs[-1] if has_sink else None
+    return dot_product_attention(srcs[0], srcs[1], srcs[2], bias, scale, softcap, True, sink)
 
 
 _EVALUATE = {
@@ -50,6 +59,7 @@ _EVALUATE = {
     "matmul": lambda k, n, s: k.matmul(s[0], s[1]),
     "conv": lambda k, n, s: k.conv(s[0], s[1], None, n.arg[0], n.arg[1], n.arg[2], n.arg[3]),
     "pool": lambda k, n, s: k.pool(n.arg[0], s[0], n.arg[1], n.arg[2], n.arg[3], n.arg[4]),
+    "attention": _attention,
     "take": lambda k, n, s: k.take(s[0], s[1], n.arg),
     "gather": lambda k, n, s: k.gather(s[0], s[1], n.arg),
     "scatter": lambda k, n, s: k.scatter(s[0], s[1], s[2], n.arg[0], n.arg[1]),

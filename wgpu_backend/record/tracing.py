@@ -63,12 +63,15 @@ def put_together(structure, tensors):
     return whole if kind is list else tuple(whole)
 
 
-def constants(roots):
-    """Nodes that depend on no input and are worth computing once: read by one that does, and more than a view."""
+def constants(roots, launched=True):
+    """Nodes that depend on no input and are worth computing once: read by one that does, and more than a view.
+    launched: also those that a kernel of the user's own takes part in, which only a GPU can compute."""
     order = topological(roots)
     depends = {}
     for node in order:
-        depends[id(node)] = node.op == "input" or any(depends[id(s)] for s in node.srcs)
+        depends[id(node)] = (
+            node.op == "input" or (node.op == "kernel" and not launched) or any(depends[id(s)] for s in node.srcs)
+        )
     out = []
     seen = {}
     frontier = [r for r in roots if not depends[id(r)]]

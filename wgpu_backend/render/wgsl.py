@@ -3,6 +3,7 @@
 from emberlet.errors import UnsupportedError
 
 from ..lower import index as ix
+from ..run import storage
 from . import template
 
 # (operation, operand type) -> pattern. {0}, {1}, {2} are the operands' names.
@@ -64,30 +65,27 @@ _TWO = ("shift_left", "shift_right", "div", "floor_divide", "remainder", "fmod",
 
 
 def literal(value, type):
-    """A number as WGSL text of `type`."""
+    """A number as WGSL text of `type`, in brackets where it is negative: `-` may stand before it."""
     if type == "bool":
         return "true" if value else "false"
     if type == "i32":
         value = int(value)
         value = (value + (1 << 31)) % (1 << 32) - (1 << 31)
-        return "{}".format(value) if value > -(1 << 31) else "i32(-2147483647 - 1)"
+        if value == -(1 << 31):
+            return "i32(-2147483647 - 1)"
+        return "{}".format(value) if value >= 0 else "({})".format(value)
     if type == "u32":
         return "{}u".format(int(value) % (1 << 32))
-    value = float(value)
-    if value != value:
-        return "from_bits(0x7fc00000u)"
-    if value > 3.4028235677973366e38:
-        return "from_bits(0x7f800000u)"
-    if value < -3.4028235677973366e38:
-        return "from_bits(0xff800000u)"
-    if abs(value) >= 3.4028234e38:
-        return "from_bits(0x{}7fffffu)".format("7f" if value > 0 else "ff")
-    text = repr(value)
-    if value != 0 and abs(value) < 1.1754944e-38:
-        text = "0.0"  # denormals may be flushed, and a literal below f32's range is an error
+    bits = storage.f32_bits(float(value))
+    magnitude = bits & 0x7FFFFFFF
+    # A constant expression must not be infinite or NaN, a compiler may read a number below the normal ones as 0, and
+    # `-0.0` as 0.0.
+    if magnitude < 0x00800000 and bits or magnitude >= 0x7F7FFFFF:
+        return "from_bits(0x{:08x}u)".format(bits)
+    text = repr(float(value))
     if "e" not in text and "." not in text:
         text += ".0"
-    return text
+    return "({})".format(text) if text[0] == "-" else text
 
 
 def _cast(to, source, text):
@@ -223,6 +221,10 @@ class Renderer:
         if op == "choose":
             return self._choose(value)
         names = [self.name(a) for a in value.args]
+        if names and len([a for a in value.args if a.op == "const"]) == len(names):
+            # WGSL evaluates what is all literals while it compiles, and refuses overflow, infinity and NaN; a `let`
+            # is none of its constants.
+            names[0] = self.temporary("const {}".format(names[0]), names[0])
         if op == "cast":
             return _cast(value.type, value.args[0].type, names[0])
         if op == "bitcast":
@@ -292,6 +294,8 @@ class Renderer:
         name = self.name(value)
         if value.type == "bool":
             return "select(0u, 1u, {})".format(name)
+        if value.op == "const" and word == "f16":
+            name = self.temporary("const {}".format(name), name)  # as a literal it would have to fit
         return "f16({})".format(name) if word == "f16" else name
 
     def store(self, slot, index, value, word):

@@ -178,6 +178,11 @@ def _pack_code(values, code):
     return bytes(array("i" if code == "i" else "I", values))
 
 
+def f32_bits(v):
+    """The bits of a Python float as a float32, infinite where it is beyond."""
+    return struct.unpack("<I", struct.pack("<f", _to_f32(v)))[0]
+
+
 def _to_f32(v):
     # array('f') refuses a finite double beyond f32 on CPython; NumPy and the GPU make it infinite.
     if v > 3.4028235677973366e38:

@@ -77,12 +77,13 @@ def _adapters() -> list[dict[str, Any]]:
 
 def _wgpu_adapters() -> list[dict[str, Any]]:
     try:
+        from emberlet.wgpu_backend.device import adapters, quiet
+
+        quiet()
         import wgpu
     except ImportError as error:
         return [{"backend": "wgpu", "missing": f"not installed: pip install emberlet[wgpu] ({error})"}]
     try:
-        from emberlet.wgpu_backend.device import adapters
-
         found = adapters(wgpu)
     except Exception as error:  # wgpu-py's errors have no common base
         return [{"backend": "wgpu", "missing": f"wgpu {wgpu.__version__} found no adapter: {error}"}]

@@ -164,7 +164,7 @@ def _saved(case: Program) -> list[Any] | None:
 
 
 def _vectors(variant: Variant) -> None:
-    from emberlet.wgpu_backend import node
+    from emberlet.wgpu_backend.record import node
 
     node.WIDE = variant.wide
 
@@ -182,7 +182,7 @@ def _backend(variant: Variant) -> Any:
 def _made(device_class: str, wide: int) -> Any:
     from emberlet.wgpu_backend import WgpuBackend
     from emberlet.wgpu_backend.device import open_device
-    from emberlet.wgpu_backend.kernels import Options
+    from emberlet.wgpu_backend.kernels.table import Options
 
     backend = WgpuBackend(device=open_device())
     real = Options.of(backend.device)
