@@ -15,6 +15,13 @@ fn isinf_f32(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) == 0x7f800000u;
 }
 
+// a * b where one of them is 0.
+fn times_zero(a: f32, b: f32) -> f32 {
+    let special = isnan_f32(a) || isnan_f32(b) || isinf_f32(a) || isinf_f32(b);
+    let sign = (bitcast<u32>(a) ^ bitcast<u32>(b)) & 0x80000000u;
+    return bitcast<f32>(select(sign, 0x7fc00000u, special));
+}
+
 fn sign_f32(x: f32) -> f32 {
     return select(sign(x), x, isnan_f32(x));
 }
