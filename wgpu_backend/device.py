@@ -172,6 +172,8 @@ class Device:
 
     def write(self, allocation, data):
         """Upload row-major words into an allocation."""
+        if not len(data):
+            return
         try:
             if allocation.gpu is not None:
                 self.queue.write_buffer(allocation.gpu, 0, data)

@@ -80,7 +80,7 @@ def literal(value, type):
     magnitude = bits & 0x7FFFFFFF
     # A constant expression must not be infinite or NaN, a compiler may read a number below the normal ones as 0, and
     # `-0.0` as 0.0.
-    if magnitude < 0x00800000 and bits or magnitude >= 0x7F7FFFFF:
+    if (magnitude < 0x00800000 and bits) or magnitude >= 0x7F7FFFFF:
         return "from_bits(0x{:08x}u)".format(bits)
     text = repr(float(value))
     if "e" not in text and "." not in text:
