@@ -20,7 +20,7 @@ from tools.paths import ROOT
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from a copy: setuptools leaves its intermediate files beside what it builds."""
     copy = tmp_path_factory.mktemp("tree")
-    for name in ("pyproject.toml", "README.md", "LICENSE-MIT", "LICENSE-APACHE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE-MIT", "LICENSE-APACHE"):
         shutil.copy(ROOT / name, copy)
     for folder in package_folders().values():
         shutil.copytree(folder, copy / folder.relative_to(ROOT), ignore=shutil.ignore_patterns("__pycache__"))
