@@ -58,7 +58,9 @@ def test(args: list[str]) -> int:
     report.print_components([*EVERY_TARGET, "mpy-cross", "shared"])
     # Two processes for the whole suite; a chosen few start faster in one. Files stay whole: they share fixtures.
     parallel = [] if args else ["-n2", "--dist=loadfile"]
-    tested = subprocess.run([sys.executable, "-m", "pytest", *parallel, *args], cwd=ROOT, check=False).returncode
+    environment = {**os.environ, "PYTHONWARNDEFAULTENCODING": "1"}
+    command = [sys.executable, "-m", "pytest", *parallel, *args]
+    tested = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     return tested or int(not checked)
 
 
@@ -85,7 +87,7 @@ def bench(args: list[str]) -> int:
         if args and not args[0].startswith("-"):
             say(f"there is no benchmark {args[0]!r}")
         for name, file in found.items():
-            doc = ast.get_docstring(ast.parse(file.read_text())) or ""
+            doc = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
             say(f"  {name:<12} {doc.partition(chr(10))[0]}")
         return int(bool(args) and not args[0].startswith("-"))
     install.ensure_group("bench")

@@ -143,6 +143,7 @@ class Peer:
             [python, __file__, name],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env={**os.environ, **environment},
+            encoding="utf-8",
         )  # fmt: skip
         self.device = str(self._read())
 

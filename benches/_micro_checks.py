@@ -129,11 +129,14 @@ def instructions(home: Path, scratch: Path) -> int:
     script, pipe = scratch / "count.py", scratch / "pipe"
     for calls in (1, 2):
         script.write_text(
-            f"import sys\nsys.path[:] = [{str(home)!r}]\nimport model\nfor _ in range({calls}): model.run()\n"
+            f"import sys\nsys.path[:] = [{str(home)!r}]\nimport model\nfor _ in range({calls}): model.run()\n",
+            encoding="utf-8",
         )
         os.mkfifo(pipe)
         qemu = ["qemu-arm-static", "-singlestep", "-d", "nochain,exec", "-D", str(pipe), *interpreter]
-        with subprocess.Popen(["grep", "-c", "^Trace", str(pipe)], stdout=subprocess.PIPE, text=True) as grep:
+        with subprocess.Popen(
+            ["grep", "-c", "^Trace", str(pipe)], stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        ) as grep:
             subprocess.run([*qemu, "-X", "heapsize=4M", str(script)], check=True)
             counts.append(int(grep.communicate()[0]))
         pipe.unlink()

@@ -125,7 +125,9 @@ def run(code: str, *arguments: object, threads: str = "") -> float:
     """What a process of its own prints."""
     environment = {**os.environ, **({"OMP_NUM_THREADS": threads} if threads else {})}
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+    return float(
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True, encoding="utf-8").stdout
+    )
 
 
 def main() -> None:
@@ -172,7 +174,7 @@ libraries included). Every burnpack was read back and held the weights that went
         name = "dense layers, external data" if external else "dense layers, weights inline"
         text += f"| {name} | {total:.0f} | {largest:.0f} | {peak:.0f} | {peak - largest:.0f} | {peak / total:.2f} |\n"
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(text)
+    RESULTS.write_text(text, encoding="utf-8")
     print(text)
 
 

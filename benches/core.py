@@ -225,7 +225,9 @@ def main() -> int:
     parts = [python_table(options.seconds), numpy_table(options.seconds, not options.no_reference), heap_table()]
     about = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}."
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("# The core\n\n" + about + "\n\n" + "\n\n".join("\n".join(p) for p in parts) + "\n")
+    RESULTS.write_text(
+        "# The core\n\n" + about + "\n\n" + "\n\n".join("\n".join(p) for p in parts) + "\n", encoding="utf-8"
+    )
     return 0
 
 

@@ -88,7 +88,7 @@ def child(runtime: str, name: str, folder: Path, seconds: float) -> None:
 def peak_memory() -> float:
     """The most memory this process held, in MB. (On Linux ru_maxrss begins with that of the process before exec.)"""
     try:
-        said = Path("/proc/self/status").read_text()
+        said = Path("/proc/self/status").read_text(encoding="utf-8")
         return int(said.split("VmHWM:")[1].split()[0]) / 1024
     except (OSError, IndexError):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -102,7 +102,9 @@ def measure(name: str, seconds: float, rounds: int, environment: dict[str, str])
         for _ in range(rounds):
             for runtime in ("emberlet", "onnxruntime"):
                 command = [sys.executable, __file__, "--child", runtime, name, folder, "--seconds", str(seconds)]
-                said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+                said = subprocess.run(
+                    command, env=environment, check=True, capture_output=True, text=True, encoding="utf-8"
+                ).stdout
                 found = json.loads(said.splitlines()[-1])
                 best[runtime] = {k: min(v, best.get(runtime, found)[k]) for k, v in found.items()}
         ours, theirs = (np.load(Path(folder) / f"{runtime}.npy") for runtime in best)
@@ -148,20 +150,21 @@ def write(lines: list[str]) -> None:
         f"from the ONNX file to the module and its weights; memory is the whole process's. `python3 dev.py bench cpu`"
     )
     path, title = RESULTS / "cpu.md", f"## {THREADS} thread" + "s" * (THREADS > 1)
-    parts = path.read_text().split("\n## ") if path.is_file() else []
+    parts = path.read_text(encoding="utf-8").split("\n## ") if path.is_file() else []
     tables = {"## " + part.partition("\n")[0]: "## " + part.strip() for part in parts[1:]}
     note = "Processor time.\n\n" if THREADS == 1 else ""
     tables[title] = f"{title}\n\n{note}" + "\n".join(lines)
     RESULTS.mkdir(exist_ok=True)
     path.write_text(
-        "# Networks on the CPU\n\n" + about + "\n\n" + "\n\n".join(tables[k] for k in sorted(tables)) + "\n"
+        "# Networks on the CPU\n\n" + about + "\n\n" + "\n\n".join(tables[k] for k in sorted(tables)) + "\n",
+        encoding="utf-8",
     )
 
 
 def processor() -> str:
     """The processor's name."""
     try:
-        said = Path("/proc/cpuinfo").read_text()
+        said = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.processor() or platform.machine()
     return next((line.split(":")[1].strip() for line in said.splitlines() if line.startswith("model name")), "")

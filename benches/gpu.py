@@ -269,8 +269,8 @@ def main(argv: list[str] | None = None) -> int:
         peer.close()
     file = options.out or results_file(backend, real)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(lines) + "\n")
-    print(file.read_text())
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(file.read_text(encoding="utf-8"))
     return 0
 
 

@@ -328,10 +328,10 @@ def main() -> int:
     if options.layers:
         out["layers"] = random_layers()
     if (RESULTS / "micro.json").exists():
-        keep(out, json.loads((RESULTS / "micro.json").read_text()))
+        keep(out, json.loads((RESULTS / "micro.json").read_text(encoding="utf-8")))
     RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / "micro.md").write_text(text(out))
-    (RESULTS / "micro.json").write_text(json.dumps(out, indent=1) + "\n")
+    (RESULTS / "micro.md").write_text(text(out), encoding="utf-8")
+    (RESULTS / "micro.json").write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
     print(text(out))
     missed = misses(out)
     if missed and options.check:

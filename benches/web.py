@@ -177,7 +177,7 @@ def main() -> int:
             text = table(lines, adapter, browser.version)
         server.shutdown()
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(text)
+    RESULTS.write_text(text, encoding="utf-8")
     print(text)
     return 0
 

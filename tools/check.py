@@ -14,6 +14,7 @@ from .steps import say
 
 # Typed beside the distribution's own CPython-only files.
 TYPED = ("dev.py", "tests/conftest.py", "tests/support/*.py", "tools/*.py")
+UTF_8 = ("--select=PLW1514",)  # every file is opened with its encoding
 PACKAGES = re.compile(r"^packages = \[[^\]]*\]$", re.MULTILINE)
 
 
@@ -25,6 +26,8 @@ def check(*, fix: bool = False) -> bool:
         check_packages(fix=fix),
         _tool("stubs", [sys.executable, "-m", "emberlet.host.module_stubs", *ruff_fix]),
         _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", *ruff_fix, "."]),
+        # A preview rule that stands alone: with it, ruff's other rules would be those of its next release.
+        _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", "--preview", *UTF_8, "."]),
         _tool("ruff format", ["ruff", "format", "--quiet", *ruff_format, "."]),
         _mypy(),
     ]
@@ -39,7 +42,9 @@ def check_packages(*, fix: bool = False) -> bool:
         return True
     if fix:
         lines = "".join(f'    "{name}",\n' for name in found)
-        PYPROJECT.write_text(PACKAGES.sub(f"packages = [\n{lines}]", PYPROJECT.read_text(), count=1))
+        PYPROJECT.write_text(
+            PACKAGES.sub(f"packages = [\n{lines}]", PYPROJECT.read_text(encoding="utf-8"), count=1), encoding="utf-8"
+        )
         pyproject.cache_clear()
         say("packages: pyproject.toml names them all now")
         return True
@@ -60,7 +65,7 @@ def _mypy() -> bool:
 def _tool(name: str, command: list[str], renamed: dict[str, str] | None = None) -> bool:
     """Run a tool of the environment; print what it says, with the files' names as they are in the tree."""
     tool = shutil.which(command[0], path=os.path.dirname(sys.executable)) or command[0]
-    done = subprocess.run([tool, *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run([tool, *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False, encoding="utf-8")
     if done.returncode != 0:
         lines = (done.stdout + done.stderr).splitlines()
         say("\n".join([f"{name}:", *(_rename(line, renamed or {}) for line in lines)]))

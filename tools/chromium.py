@@ -33,6 +33,7 @@ class Browser:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            encoding="utf-8",
         )
         self._count = 0
         self.version = self.command("version")

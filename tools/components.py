@@ -111,7 +111,7 @@ def _node() -> str | None:
     where = shutil.which("node")
     if where is None:
         return None
-    version = subprocess.run([where, "--version"], capture_output=True, text=True, check=False).stdout
+    version = subprocess.run([where, "--version"], capture_output=True, text=True, check=False, encoding="utf-8").stdout
     number = re.match(r"v(\d+)", version)
     return where if number and int(number[1]) >= NODE_AT_LEAST else None
 
@@ -153,10 +153,10 @@ def _npm(package: str, file: str = "package.json", root: Path = WEB) -> Callable
     def find() -> str | None:
         folder = root / "node_modules" / package
         try:
-            installed = json.loads((folder / "package.json").read_text())["version"]
-            locked = json.loads((root / "package-lock.json").read_text())["packages"][f"node_modules/{package}"][
-                "version"
-            ]
+            installed = json.loads((folder / "package.json").read_text(encoding="utf-8"))["version"]
+            locked = json.loads((root / "package-lock.json").read_text(encoding="utf-8"))["packages"][
+                f"node_modules/{package}"
+            ]["version"]
         except (OSError, KeyError):
             return None
         return str(folder / file) if installed == locked else None

@@ -64,7 +64,7 @@ def _download(scratch: Path, architecture: str) -> list[Path]:
     sources = scratch / "sources"
     sources.mkdir()
     entry = f"Types: deb\nURIs: {_mirror()}\nSuites: {SUITE}\nComponents: main\nSigned-By: {KEYRING}\n"
-    (sources / "debian.sources").write_text(entry)
+    (sources / "debian.sources").write_text(entry, encoding="utf-8")
     for folder in ("lists/partial", "cache/archives/partial", "packages"):
         (scratch / folder).mkdir(parents=True)
     (scratch / "status").touch()
@@ -110,18 +110,20 @@ def _write_launcher(root: Path, *, emulate: bool) -> None:
     words += [f"{library}/{loader.name}", "--library-path", library, '"$root"/usr/bin/micropython', '"$@"']
     script = root / "bin" / "micropython"
     script.parent.mkdir(parents=True, exist_ok=True)
-    script.write_text(f"#!/bin/sh\nroot=${{0%/bin/micropython}}\nexec {' '.join(words)}\n")
+    script.write_text(f"#!/bin/sh\nroot=${{0%/bin/micropython}}\nexec {' '.join(words)}\n", encoding="utf-8")
     script.chmod(0o755)
 
 
 def _read(path: str) -> str:
     file = Path(path)
-    return file.read_text() if file.exists() else ""
+    return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def _run(*command: str, cwd: Path | None = None) -> str:
     environment = {**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env=environment, check=False, encoding="utf-8"
+    )
     if done.returncode != 0:
         raise FetchError(
             f"`{shlex.join(command)}` ended with status {done.returncode}:\n{(done.stderr or done.stdout)[-2000:]}"

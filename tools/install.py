@@ -44,7 +44,7 @@ def ensure_venv() -> Path:
         if not _works(VENV_PYTHON):
             step("making .venv", _make_venv)
         step("installing Python packages into .venv (about a minute the first time)", _fill_venv)
-        STAMP.write_text(_fingerprint())
+        STAMP.write_text(_fingerprint(), encoding="utf-8")
     return VENV_PYTHON
 
 
@@ -56,11 +56,11 @@ def ensure_group(group: str) -> None:
     """
     stamp = VENV / f"installed-{group}.sha256"
     wanted = hashlib.sha256(json.dumps([pyproject()["dependency-groups"][group], _fingerprint()]).encode()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted:
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return
     with only_one_at_a_time():
         step(f"installing Python packages of the group {group!r} into .venv", partial(_pip_install, "--group", group))
-        stamp.write_text(wanted)
+        stamp.write_text(wanted, encoding="utf-8")
 
 
 def ensure(names: Iterable[str]) -> list[Component]:
@@ -128,7 +128,7 @@ def _fingerprint() -> str:
 
 
 def _venv_is_current() -> bool:
-    return STAMP.exists() and STAMP.read_text() == _fingerprint() and VENV_PYTHON.exists()
+    return STAMP.exists() and STAMP.read_text(encoding="utf-8") == _fingerprint() and VENV_PYTHON.exists()
 
 
 def _works(python: Path) -> bool:
@@ -167,7 +167,7 @@ def _may_use_apt() -> bool:
 
 def _os_release() -> str:
     file = Path("/etc/os-release")
-    return file.read_text() if file.exists() else ""
+    return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def _install_from_apt(missing: list[Component]) -> None:

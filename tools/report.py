@@ -35,7 +35,8 @@ def _version(component: Component, where: str) -> str:
     if component.name == "mpy-cross":
         return f"{mpy_cross.RELEASES[0]} to {mpy_cross.RELEASES[-1]}, {_short(where)}"
     if component.source == "npm":
-        return f"{json.loads(Path(where).with_name('package.json').read_text())['version']}, {_short(where)}"
+        package = json.loads(Path(where).with_name("package.json").read_text(encoding="utf-8"))
+        return f"{package['version']}, {_short(where)}"
     return where
 
 
@@ -45,5 +46,5 @@ def _short(where: str) -> str:
 
 
 def _first_line(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
     return (done.stdout.strip() or "version unknown").splitlines()[0]

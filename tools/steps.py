@@ -71,7 +71,7 @@ def run(
             return
         if attempt < tries:
             time.sleep(3 * attempt)
-    tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+    tail = "\n".join(log.read_text(errors="replace", encoding="utf-8").splitlines()[-15:])
     raise StepError(f"`{shlex.join(words)}` ended with status {done.returncode}; the end of {log}:\n{tail}")
 
 
@@ -84,7 +84,7 @@ def only_one_at_a_time() -> Iterator[None]:
         yield
         return
     CACHE.mkdir(exist_ok=True)
-    with (CACHE / "install.lock").open("w") as lock:
+    with (CACHE / "install.lock").open("w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -66,7 +66,9 @@ def compile_plan(model: Path, plan: Path, dims: Sequence[str]) -> int:
     try:
         from emberlet.host.cli import main as emberlet
     except ImportError as error:
-        raise BuildError(f"plans are made with emberlet[onnx,numpy], which is not installed: {error}") from error
+        raise BuildError(
+            f'plans are made by emberlet with its extra "emberlet[onnx]" (docs/install.md): {error}'
+        ) from error
     return emberlet(["compile", str(model), "--out", str(plan), *(f"--dim={dim}" for dim in dims)])
 
 

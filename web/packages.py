@@ -51,7 +51,7 @@ def emberlet_files(*, device: bool = False) -> Files:
 
     With `device` only those that run on MicroPython (pyproject.toml lists them).
     """
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     folders: dict[str, str] = project["tool"]["setuptools"]["package-dir"]
     rules: dict[str, list[str]] = project["tool"]["emberlet"]
     files: Files = {}
@@ -111,7 +111,11 @@ def _wgpu_wheel() -> Path:
         # Any platform's wheel does: the native part is left out.
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
         done = subprocess.run(
-            [*command, "--dest", str(WHEELS), f"wgpu=={WGPU_VERSION}"], capture_output=True, text=True, check=False
+            [*command, "--dest", str(WHEELS), f"wgpu=={WGPU_VERSION}"],
+            capture_output=True,
+            text=True,
+            check=False,
+            encoding="utf-8",
         )
         found = sorted(WHEELS.glob(f"wgpu-{WGPU_VERSION}-*.whl"))
         if not found:
@@ -124,7 +128,7 @@ def _wgpu_wheel() -> Path:
 def write_bundle(path: Path, files: Files) -> None:
     """Write sources as one JSON object of name: text, which MicroPython's pages fetch in one go."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({name: data.decode() for name, data in files.items()}))
+    path.write_text(json.dumps({name: data.decode() for name, data in files.items()}), encoding="utf-8")
 
 
 def write_zip(path: Path, files: Files) -> None:

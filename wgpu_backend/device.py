@@ -373,7 +373,9 @@ def _open(index):
         quiet()
         import wgpu
     except ImportError as error:
-        raise BackendError("backend 'wgpu' needs wgpu-py: pip install emberlet[wgpu] ({})".format(error))
+        from emberlet.host.extras import sentence
+
+        raise BackendError("{} ({})".format(sentence("backend 'wgpu'", ["wgpu"]), error))
     found = adapters(wgpu)
     if index >= len(found):
         raise BackendError("there is no GPU adapter {}; the machine has {}".format(index, len(found)))

@@ -10,13 +10,14 @@ from . import get_backend, names
 
 _backend = sys.modules["emberlet.backend"]
 
-# What provides the library that a backend needs.
-LIBRARIES = {"numpy": "NumPy: pip install emberlet[numpy]", "wgpu": "wgpu-py: pip install emberlet[wgpu]"}
-
 
 def missing(name, error):
     """Raise BackendError: the backend's module did not import."""
-    refuse("backend library", name, LIBRARIES.get(name, "its module"), error)
+    if name in ("numpy", "wgpu") and sys.implementation.name != "micropython":
+        from ..host.extras import sentence
+
+        raise BackendError("{} ({})".format(sentence("backend {!r}".format(name), [name]), error))
+    refuse("backend library", name, "its module", error)
 
 
 def register(name, factory):

@@ -224,7 +224,7 @@ FILES = {
 def main() -> int:
     """Write the three files."""
     for name, text in FILES.items():
-        (CORE / name).write_text(text())
+        (CORE / name).write_text(text(), encoding="utf-8")
         print(CORE / name)
     return 0
 

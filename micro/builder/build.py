@@ -277,7 +277,7 @@ def write(built: Built, options: Options, out: Path) -> list[Path]:
 def _written_before(out: Path) -> set[Path]:
     """The files in `out` and the folders in it that an earlier build names as its own."""
     try:
-        names = json.loads((out / "build.json").read_text())["written"]
+        names = json.loads((out / "build.json").read_text(encoding="utf-8"))["written"]
         found = [out / name for name in names]
     except (OSError, ValueError, KeyError, TypeError):
         return set()

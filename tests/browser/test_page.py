@@ -185,7 +185,7 @@ def test_drawings_become_what_the_data_set_holds(browser: Browser, site: Server)
 
 
 def test_the_site_is_whole(site: Server, built: Path) -> None:
-    manifest = json.loads((built / "manifest.json").read_text())
+    manifest = json.loads((built / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["parameters"] == 9802 and manifest["accuracy"] == "357 of 360"
     assert len(manifest["examples"]) == 10 and all(
         len(image) == 64 for images in manifest["examples"] for image in images

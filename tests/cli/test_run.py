@@ -73,7 +73,7 @@ def test_a_file_of_another_kind_is_refused(emberlet, images):
 
 
 def test_a_module_without_a_model_is_refused(emberlet, tmp_path):
-    (tmp_path / "nothing_here.py").write_text("from emberlet.model import Model\n")
+    (tmp_path / "nothing_here.py").write_text("from emberlet.model import Model\n", encoding="utf-8")
     said = emberlet("run", tmp_path / "nothing_here.py")
     assert "expected one class derived from emberlet.model.Model, found none" in said.err
 
@@ -86,7 +86,7 @@ def test_a_module_without_a_model_is_refused(emberlet, tmp_path):
     ],
 )
 def test_a_module_that_cannot_be_imported_says_why(emberlet, tmp_path, text, says):
-    (tmp_path / "broken.py").write_text(text)
+    (tmp_path / "broken.py").write_text(text, encoding="utf-8")
     said = emberlet("run", tmp_path / "broken.py")
     assert (said.status, said.err) == (2, f"emberlet: {tmp_path / 'broken.py'}: cannot be imported: {says}\n")
 
@@ -121,7 +121,8 @@ def test_a_narrow_input_comes_from_the_wider_file_it_would_be_written_to(emberle
         "        return cls()\n\n"
         "    def forward(self, x):\n"
         '        """x: bfloat16 (n)\n\n        Returns y: bfloat16 (n)\n        """\n'
-        "        return x + x\n"
+        "        return x + x\n",
+        encoding="utf-8",
     )
     np.save(tmp_path / "x.npy", np.asarray([1.0, 2.5], np.float32))
     said = emberlet("run", tmp_path / "half.py", "--input", f"x={tmp_path / 'x.npy'}")

@@ -32,12 +32,12 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("width", [88, 120])
 def test_the_formatter_changes_nothing(sources: Path, width: int) -> None:
     command = [sys.executable, "-m", "ruff", "format", "--check", "--isolated", "--no-cache", f"--line-length={width}"]
-    done = subprocess.run([*command, str(sources)], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, str(sources)], capture_output=True, text=True, check=False, encoding="utf-8")
     assert done.returncode == 0, done.stdout[-4000:]
 
 
 def test_the_linter_finds_no_mistake(sources: Path) -> None:
     """Nothing undefined, unused imports, no variable that is never read."""
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select=F,E9", "--quiet"]
-    done = subprocess.run([*command, str(sources)], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, str(sources)], capture_output=True, text=True, check=False, encoding="utf-8")
     assert done.returncode == 0, done.stdout[-4000:]

@@ -126,9 +126,9 @@ def test_the_code_reads_as_the_committed_snapshot(example: Path, tmp_path: Path)
     made = generate(example, tmp_path, top_comment="Generated for a test.\nDo not take its advice.")
     snapshot = SNAPSHOTS / made.module.name
     if os.environ.get("UPDATE_SNAPSHOTS"):
-        snapshot.write_text(made.module.read_text())
+        snapshot.write_text(made.module.read_text(encoding="utf-8"), encoding="utf-8")
 
-    assert made.module.read_text() == snapshot.read_text()
+    assert made.module.read_text(encoding="utf-8") == snapshot.read_text(encoding="utf-8")
 
 
 def test_the_same_model_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_external_data_is_read_where_it_lies(tmp_path: Path) -> None:
     assert (tmp_path / "in" / "digits.data").stat().st_size > 30_000
     assert made.weights is not None and usual.weights is not None
     assert made.weights.read_bytes() == usual.weights.read_bytes()
-    assert made.module.read_text() == usual.module.read_text()
+    assert made.module.read_text(encoding="utf-8") == usual.module.read_text(encoding="utf-8")
 
 
 def test_external_data_of_a_model_without_a_folder_is_refused() -> None:
@@ -228,7 +228,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 generate(sys.argv[1], sys.argv[2], embed={embed})
 """
     command = [sys.executable, "-B", "-c", code, str(DIGITS), str(tmp_path / "out" / "deep")]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 1 and "OSError: [Errno 27] File too large" in done.stderr
     assert not list(tmp_path.iterdir())
 
@@ -301,7 +301,7 @@ def test_names_that_meet_are_numbered_alike_in_the_code_and_the_burnpack(tmp_pat
     made = generate(model, tmp_path, name="meeting")
     assert made.weights is not None
 
-    text, pack = made.module.read_text(), Burnpack.from_file(made.weights)
+    text, pack = made.module.read_text(encoding="utf-8"), Burnpack.from_file(made.weights)
 
     assert sorted(pack.tensors) == ["forward_", "w_1", "w_1_2", "w_1_3"]
     assert all(f"self.{n} = nn.Param.zeros((40,)" in text for n in pack.tensors)

@@ -194,7 +194,7 @@ def nested() -> onnx.ModelProto:
 def test_weights_of_branches_are_fields_numbered_alike_in_the_code_and_the_burnpack(tmp_path: Path) -> None:
     made = generate(nested(), tmp_path, name="deep")
     assert made.weights is not None
-    text, pack = made.module.read_text(), Burnpack.from_file(made.weights)
+    text, pack = made.module.read_text(encoding="utf-8"), Burnpack.from_file(made.weights)
     fields = re.findall(r"self\.(w\w*) = nn\.Param\.zeros", text)
     assert fields == ["w", "w_2", "w_3", "w_4"] and sorted(pack.tensors) == fields
     for x, c, n in ((0.5, True, 2), (0.25, False, 3)):

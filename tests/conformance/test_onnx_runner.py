@@ -38,7 +38,7 @@ class PlainPython(onnx_backend.EmberletBackend):
 @pytest.mark.parametrize("tested", [onnx_backend.EmberletBackend, PlainPython])
 def test_every_case_of_the_runner_passes(tested: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONNX_HOME", str(tmp_path))
-    with warnings.catch_warnings(), open(os.devnull, "w") as nowhere:
+    with warnings.catch_warnings(), open(os.devnull, "w", encoding="utf-8") as nowhere:
         warnings.simplefilter("ignore")
         from onnx.backend.test import BackendTest
 

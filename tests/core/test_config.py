@@ -39,7 +39,11 @@ def test_the_books_example(tmp_path):
     assert (changed.dropout, config.dropout) == (0.2, 0.1)
     changed.save(tmp_path / "config.json")
     assert MyModuleConfig.load(tmp_path / "config.json") == changed
-    assert json.loads((tmp_path / "config.json").read_text()) == {"d_model": 512, "d_ff": 2048, "dropout": 0.2}
+    assert json.loads((tmp_path / "config.json").read_text(encoding="utf-8")) == {
+        "d_model": 512,
+        "d_ff": 2048,
+        "dropout": 0.2,
+    }
 
 
 def test_fields_are_inherited_in_order():

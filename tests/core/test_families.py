@@ -74,7 +74,9 @@ def test_names_that_do_not_exist_say_so():
 
 def test_importing_emberlet_loads_almost_nothing():
     code = "import sys, emberlet; print([m for m in sys.modules if m.startswith('emberlet') or m == 'numpy'])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
+    ).stdout
     assert out.strip() == "['emberlet']"
 
 
@@ -100,7 +102,7 @@ def imports(tree):
 
 @pytest.mark.parametrize("file", [f for _, f in device_files() if ROOT / "core" in f.parents], ids=lambda f: f.name)
 def test_core_imports_only_what_micropython_has(file):
-    for module, node in imports(ast.parse(file.read_text())):
+    for module, node in imports(ast.parse(file.read_text(encoding="utf-8"))):
         top = module.split(".")[0]
         assert top in ALLOWED | GUARDED | {"emberlet"}, f"{file.name}:{node.lineno} imports {module}"
         if top in GUARDED:
@@ -143,6 +145,6 @@ def test_a_model_runs_where_every_other_import_is_blocked(tmp_path):
     generate(digits, tmp_path)
     generate(digits, tmp_path, name="embedded", embed=True)
     script = BLOCKED.format(allowed=sorted(ALLOWED | GUARDED), folder=str(tmp_path))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("python True\n")

@@ -26,7 +26,7 @@ class Tiny(nn.Model):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder on the path with tiny.py, its weights, and other.py that subclasses it from elsewhere."""
-    (tmp_path / "tiny_model.py").write_text(SOURCE)
+    (tmp_path / "tiny_model.py").write_text(SOURCE, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     tiny = importlib.import_module("tiny_model")
     model = tiny.Tiny()

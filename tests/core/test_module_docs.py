@@ -9,7 +9,7 @@ from tools.paths import ROOT
 
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "modules.md").read_text()
+    text = (ROOT / "docs" / "modules.md").read_text(encoding="utf-8")
     first, config = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names = {"__name__": "example"}
     exec(first, names)

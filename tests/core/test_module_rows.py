@@ -117,7 +117,7 @@ def on_micropython(unix_port: Port, tmp_path_factory: pytest.TempPathFactory) ->
         else:
             state = {k: plain(v) for k, v in case.state.items()}
             rows.append((row.emberlet, row.call, state, [plain(v) for v in case.inputs], plain(case.outputs[0])))
-    (folder / "rows.json").write_text(json.dumps(rows))
+    (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
     result = unix_port.run(SCRIPT, [folder / "rows.json", folder / "m.bpk"], heap="4M").check()
     said = [line.split(" ", 2) for line in result.stdout.splitlines() if line.startswith("row ")]
     return [what for _, _, what in said]
@@ -144,11 +144,11 @@ def table() -> str:
 def test_the_table_in_the_docs_shows_these_outcomes():
     if len(outcomes) < len(ROWS) * len(COLUMNS):
         pytest.skip("needs all rows in one run")
-    text = DOCS.read_text()
+    text = DOCS.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
     current = before + BEGIN + "\n" + table() + END + after
     if os.environ.get("EMBERLET_WRITE_DOCS"):
-        DOCS.write_text(current)
+        DOCS.write_text(current, encoding="utf-8")
     else:
         assert text == current, "docs/modules.md is stale: run this file with EMBERLET_WRITE_DOCS=1"

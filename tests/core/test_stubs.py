@@ -16,7 +16,7 @@ from tools.paths import ROOT
 
 @pytest.mark.parametrize("name", stubs.FILES)
 def test_a_stub_is_up_to_date(name):
-    assert (stubs.CORE / name).read_text() == stubs.FILES[name](), "run python -m emberlet.host.stubs"
+    assert (stubs.CORE / name).read_text(encoding="utf-8") == stubs.FILES[name](), "run python -m emberlet.host.stubs"
 
 
 def test_a_type_checker_knows_functions_and_methods(tmp_path: Path):
@@ -29,10 +29,11 @@ def test_a_type_checker_knows_functions_and_methods(tmp_path: Path):
         "reveal_type(F.relu(x) @ x.mT + 1)\n"
         "reveal_type(x.sum(axis=0, keepdims=True).shape)\n"
         "x.summ()\n"
-        "F.reluu(x)\n"
+        "F.reluu(x)\n",
+        encoding="utf-8",
     )
     command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), str(script)]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, encoding="utf-8").stdout
     assert 'Revealed type is "emberlet.tensor.Tensor"' in said
     assert 'type is "tuple[int, ...]"' in said or 'type is "builtins.tuple[builtins.int, ...]"' in said
     assert '"Tensor" has no attribute "summ"' in said

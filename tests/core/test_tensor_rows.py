@@ -93,7 +93,7 @@ for n in range(len(rows)):
 def on_micropython(unix_port: Port, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What MicroPython makes of each row."""
     data = tmp_path_factory.mktemp("rows") / "rows.json"
-    data.write_text(json.dumps([OPERANDS, [(row.emberlet, expected_of(row)) for _, _, row in ROWS]]))
+    data.write_text(json.dumps([OPERANDS, [(row.emberlet, expected_of(row)) for _, _, row in ROWS]]), encoding="utf-8")
     result = unix_port.run(SCRIPT.format(path=str(data)), heap="2M").check()
     said = [line.split(" ", 2) for line in result.stdout.splitlines() if line.startswith("row ")]
     return [what for _, _, what in said]
@@ -122,11 +122,11 @@ def table() -> str:
 def test_the_table_in_the_docs_shows_these_outcomes():
     if len(outcomes) < len(ROWS) * len(COLUMNS):
         pytest.skip("needs all rows in one run")
-    text = DOCS.read_text()
+    text = DOCS.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
     current = before + BEGIN + "\n" + table() + END + after
     if os.environ.get("EMBERLET_WRITE_DOCS"):
-        DOCS.write_text(current)
+        DOCS.write_text(current, encoding="utf-8")
     else:
         assert text == current, "docs/tensors.md is stale: run this file with EMBERLET_WRITE_DOCS=1"

@@ -14,6 +14,10 @@ def test_a_short_run_finds_nothing():
     pytest.importorskip("atheris")
     harness = pathlib.Path(__file__).with_name("fuzz_burnpack.py")
     ended = subprocess.run(
-        [sys.executable, harness, "-runs=50000", "-seed=1", *LIMITS], capture_output=True, text=True, timeout=120
+        [sys.executable, harness, "-runs=50000", "-seed=1", *LIMITS],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        encoding="utf-8",
     )
     assert ended.returncode == 0, ended.stderr[-2000:]

@@ -18,5 +18,6 @@ def test_a_short_run_finds_nothing(tmp_path):
         capture_output=True,
         text=True,
         timeout=240,
+        encoding="utf-8",
     )
     assert ended.returncode == 0, ended.stderr[-3000:]

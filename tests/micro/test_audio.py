@@ -80,8 +80,8 @@ print(json.dumps([out, count()]))
 @pytest.mark.parametrize("name", ["audio_kernels", "image_kernels"])
 def test_both_kinds_of_kernels_are_one_text(name: str) -> None:
     """The bytecode is the machine code's source without decorators, types and the shift that gives words their sign."""
-    viper = Path(ROOT, "micro", f"{name}_viper.py").read_text()
-    bytecode = Path(ROOT, "micro", f"{name}_bytecode.py").read_text()
+    viper = Path(ROOT, "micro", f"{name}_viper.py").read_text(encoding="utf-8")
+    bytecode = Path(ROOT, "micro", f"{name}_bytecode.py").read_text(encoding="utf-8")
     body = viper[viper.index("@micropython.viper") :].replace("@micropython.viper\n", "")
     plain = re.sub(r": (ptr\d*|int)(?=[,)])|(?<=\)) -> int", "", body)
     squeezed = re.sub(r"\s+", "", plain)

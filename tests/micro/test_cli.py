@@ -41,7 +41,7 @@ def test_build_writes_sources_and_files_for_each_board(
     assert "rp2 (Raspberry Pi Pico, RP2040): fits" in text and "esp32s3" in text
     assert "int8 beside float32 on 50 samples" in text
     for arch in ("armv6m", "xtensawin"):
-        package = json.loads((out / arch / "package.json").read_text())
+        package = json.loads((out / arch / "package.json").read_text(encoding="utf-8"))
         names = [name for name, _ in package["urls"]]
         assert sorted(names) == ["zahl_7.bpk", "zahl_7.mpy", "zahl_7_kernels.mpy"]
         assert all((out / arch / name).exists() for name in names)
@@ -51,11 +51,11 @@ def test_build_writes_sources_and_files_for_each_board(
 def test_a_second_build_takes_the_files_of_the_first_away_and_no_others(samples: Path, tmp_path: Path) -> None:
     out = tmp_path / "dist"
     assert build(samples, out, "--board", "rp2", "--name", "first") == 0
-    (out / "armv6m" / "notes.txt").write_text("mine")
+    (out / "armv6m" / "notes.txt").write_text("mine", encoding="utf-8")
     assert build(samples, out, "--board", "esp32s3", "--name", "second") == 0
     assert sorted(p.name for p in out.rglob("*") if "first" in p.name) == []
     assert [p.name for p in (out / "armv6m").iterdir()] == ["notes.txt"]
-    (out / "build.json").write_text(json.dumps({"written": ["../samples.npz", 5]}))
+    (out / "build.json").write_text(json.dumps({"written": ["../samples.npz", 5]}), encoding="utf-8")
     assert build(samples, out) == 0
     assert samples.exists()
 
@@ -103,7 +103,7 @@ def test_errors_are_one_line(tmp_path: Path, samples: Path, capsys: pytest.Captu
     assert build(samples, tmp_path) == 2
     np.savez(samples, picture=np.zeros((3, 8, 8)), other=np.zeros((3, 8, 8)))
     assert build(samples, tmp_path) == 2
-    samples.write_text("no")
+    samples.write_text("no", encoding="utf-8")
     assert build(samples, tmp_path) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 5 and all(line.startswith("emberlet: ") for line in lines)
@@ -178,7 +178,7 @@ def test_deploy_by_romfs_partition_and_firmware(samples: Path, tmp_path: Path) -
     compile(write[3], "writer", "exec")
     assert not any(argument.endswith(".bpk") for argument in copy)
     build(samples, frozen, "--board", "rp2", "--weights", "frozen")
-    assert 'module("digits_weights.py")' in (frozen / "manifest.py").read_text()
+    assert 'module("digits_weights.py")' in (frozen / "manifest.py").read_text(encoding="utf-8")
     assert main(["deploy", str(frozen)]) == 2
 
 
@@ -194,7 +194,7 @@ def test_deploy_brings_helpers(samples: Path, tmp_path: Path, capsys: pytest.Cap
     }
     assert all(f.exists() for f in copied)
     assert main(["deploy", str(out), "--helper", "camera"]) == 2
-    package = json.loads((ROOT / "micro" / "package.json").read_text())
+    package = json.loads((ROOT / "micro" / "package.json").read_text(encoding="utf-8"))
     listed = {name for _, name in package["urls"]}
     assert listed == {f.name for f in (ROOT / "micro").glob("*.py")}
 
@@ -212,6 +212,6 @@ def test_deploy_stops_at_the_first_failure() -> None:
 
 def test_deploy_refuses_other_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["deploy", str(tmp_path)]) == 2
-    (tmp_path / "build.json").write_text("[]")
+    (tmp_path / "build.json").write_text("[]", encoding="utf-8")
     assert main(["deploy", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("emberlet: ") == 2

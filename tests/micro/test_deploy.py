@@ -87,7 +87,7 @@ def test_a_newcomer_follows_the_page_to_a_running_board(
     serial: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every command of docs/microcontrollers.md from the built model on, and what it says that they print."""
-    page = (ROOT / "docs" / "microcontrollers.md").read_text()
+    page = (ROOT / "docs" / "microcontrollers.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     shutil.copy(DIGITS / "digits.onnx", "model.onnx")
     shutil.copy(EXAMPLE / "calibration.npz", "samples.npz")
@@ -121,7 +121,7 @@ def test_an_example_runs_after_the_commands_of_its_page(
 ) -> None:
     monkeypatch.chdir(EXAMPLES / name)
     out = str(tmp_path / "dist")
-    build, bring, copy = commands_in((EXAMPLES / name / "README.md").read_text(), 4)[:3]
+    build, bring, copy = commands_in((EXAMPLES / name / "README.md").read_text(encoding="utf-8"), 4)[:3]
     assert main([out if word == "dist" else word for word in build[2:]]) == 0
     assert main([out if word == "dist" else word for word in bring[2:]] + ["--port", serial]) == 0
     mpremote(serial, *copy[1:])

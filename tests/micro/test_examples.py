@@ -71,7 +71,7 @@ def test_motions_are_told_apart(lines: list[str]) -> None:
 def test_what_a_readme_says_of_sizes_is_so(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, samples = (str(EXAMPLES / file) for file in MODELS[name])
     main(["build", model, "--calibration", samples, "--out", str(tmp_path)])
-    said = (EXAMPLES / name / "README.md").read_text().replace("\n", " ")
+    said = (EXAMPLES / name / "README.md").read_text(encoding="utf-8").replace("\n", " ")
     macs = re.search(r"([\d,]+) multiply-accumulates", said)
     arena = re.search(r"([\d,.]+ (?:bytes|KB)) of arena", said)
     report = capsys.readouterr().out

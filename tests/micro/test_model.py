@@ -157,7 +157,7 @@ def test_a_port_without_machine_code_runs_the_bytecode(
     folder = deployed(built, Options("digits"), tmp_path, "bytecode")
     assert not (folder / "digits_kernels.mpy").exists()
     if not port.has_viper:  # a SyntaxError there
-        (folder / "digits_kernels.py").write_text(built.sources["digits_kernels.py"])
+        (folder / "digits_kernels.py").write_text(built.sources["digits_kernels.py"], encoding="utf-8")
     images = digits_data()[0][:4]
     assert infer(port, folder, "digits", as_bytes(built, images)) == expected(built, images)
 
@@ -165,7 +165,7 @@ def test_a_port_without_machine_code_runs_the_bytecode(
 def test_machine_code_of_another_processor_falls_back_to_bytecode(unix_port: Port, tmp_path: Path) -> None:
     built = build_digits(boards=desktop_boards())
     folder = deployed(built, options_for("file"), tmp_path, "armhf")
-    (folder / "digits_bytecode.py").write_text(built.sources["digits_bytecode.py"])
+    (folder / "digits_bytecode.py").write_text(built.sources["digits_bytecode.py"], encoding="utf-8")
     images = digits_data()[0][:3]
     assert infer(unix_port, folder, "digits", as_bytes(built, images)) == expected(built, images)
 
@@ -252,7 +252,7 @@ def Flash(start, len):
     data = mapped("{folder}/flash", {len(flash)})
     return memoryview(data)[start : start + len]
 """
-    (folder / "rp2.py").write_text(MAP + fake)
+    (folder / "rp2.py").write_text(MAP + fake, encoding="utf-8")
     (folder / "residual.bpk").unlink()
     samples = residual_samples(2, seed=6)
     assert infer(port, folder, "residual", as_bytes(built, samples)) == expected(built, samples)
@@ -262,7 +262,8 @@ def test_a_partition_that_is_no_memory_is_copied(unix_port: Port, tmp_path: Path
     options = Options("digits", "partition", desktop_boards(), partition=Partition("esp32", label="weights"))  # type: ignore[arg-type]
     built = build_digits("partition", boards=desktop_boards(), partition=options.partition)
     folder = deployed(built, options, tmp_path, unix_port.name)
-    (folder / "esp32.py").write_text(f"""
+    (folder / "esp32.py").write_text(
+        f"""
 class Partition:
     TYPE_DATA = 1
 
@@ -275,7 +276,9 @@ class Partition:
         with open("{folder}/digits.bpk", "rb") as f:
             f.seek(block * 4096)
             f.readinto(buf)
-""")
+""",
+        encoding="utf-8",
+    )
     images = digits_data()[0][:3]
     assert infer(unix_port, folder, "digits", as_bytes(built, images)) == expected(built, images)
 

@@ -82,13 +82,14 @@ def save(recipe: Recipe) -> dict[str, object]:
 
 def main() -> None:
     wanted = sys.argv[1:]
-    index = json.loads(INDEX.read_text()) if INDEX.exists() else {}
+    index = json.loads(INDEX.read_text(encoding="utf-8")) if INDEX.exists() else {}
     known = {recipe.name for recipe in ALL}
     for recipe in ALL:
         if not wanted or any(recipe.name.startswith(prefix) for prefix in wanted):
             index[recipe.name] = save(recipe)
             INDEX.write_text(
-                json.dumps({name: index[name] for name in sorted(index) if name in known}, indent=1) + "\n"
+                json.dumps({name: index[name] for name in sorted(index) if name in known}, indent=1) + "\n",
+                encoding="utf-8",
             )
 
 

@@ -50,7 +50,7 @@ class Case:
 
 def cases(*, contrib: bool | None = None) -> Iterator[Case]:
     """Every case; with `contrib` given, only those of single com.microsoft operators, or only the others."""
-    for name, entry in json.loads((HERE / "index.json").read_text()).items():
+    for name, entry in json.loads((HERE / "index.json").read_text(encoding="utf-8")).items():
         if contrib in (None, name.startswith("contrib/")):
             for file in entry["cases"]:
                 yield Case(

@@ -15,7 +15,9 @@ from tools.paths import BENCH_WEB, ROOT, WEB
 
 
 def _dev(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, ROOT / "dev.py", *args], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, ROOT / "dev.py", *args], capture_output=True, text=True, check=False, encoding="utf-8"
+    )
 
 
 def test_without_a_command_it_says_which_there_are() -> None:
@@ -42,12 +44,12 @@ def test_bench_lists_what_there_is_and_refuses_the_rest() -> None:
 def test_ci_entry_is_executable_and_strict() -> None:
     entry = ROOT / ".ci" / "run"
     assert os.access(entry, os.X_OK)
-    assert "CI=true" in entry.read_text()
+    assert "CI=true" in entry.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("lock", [WEB / "package-lock.json", BENCH_WEB / "package-lock.json"], ids=["web", "bench"])
 def test_lock_file_pins_and_names_no_host(lock: Path) -> None:
-    packages = json.loads(lock.read_text())["packages"]
+    packages = json.loads(lock.read_text(encoding="utf-8"))["packages"]
     packages.pop("")
     assert packages
     for name, package in packages.items():

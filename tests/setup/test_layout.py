@@ -15,7 +15,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small project of the same shape."""
     (tmp_path / "pyproject.toml").write_text(
         "[tool.setuptools.package-dir]\nemberlet = 'core'\n'emberlet.micro' = 'micro'\n"
-        "[tool.emberlet]\ndevice = ['core', 'micro/arena.py']\nhost-only = ['core/host']\n"
+        "[tool.emberlet]\ndevice = ['core', 'micro/arena.py']\nhost-only = ['core/host']\n",
+        encoding="utf-8",
     )
     for name in (
         "core/__init__.py",
@@ -25,7 +26,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "micro/deploy.py",
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(f"# {name}\n")
+        (tmp_path / name).write_text(f"# {name}\n", encoding="utf-8")
     monkeypatch.setattr(layout, "ROOT", tmp_path)
     monkeypatch.setattr(layout, "PYPROJECT", tmp_path / "pyproject.toml")
     monkeypatch.setattr(layout, "CACHE", tmp_path / ".cache")
@@ -49,11 +50,11 @@ def test_device_tree_leaves_out_what_needs_cpython(tree: Path) -> None:
 def test_device_tree_follows_the_tree(tree: Path) -> None:
     device = layout.device_tree()
     (tree / "core/nn/__init__.py").unlink()
-    (tree / "core/shapes.py").write_text("# new\n")
+    (tree / "core/shapes.py").write_text("# new\n", encoding="utf-8")
     assert layout.device_tree() == device
     assert _files(device) == {"emberlet/__init__.py", "emberlet/shapes.py", "emberlet/micro/arena.py"}
     assert not (device / "emberlet/nn").exists()
-    assert (device / "emberlet/shapes.py").read_text() == "# new\n"
+    assert (device / "emberlet/shapes.py").read_text(encoding="utf-8") == "# new\n"
 
 
 def test_typing_tree_holds_everything(tree: Path) -> None:

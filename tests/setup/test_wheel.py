@@ -89,7 +89,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wheel_imports_in_an_empty_environment(installed: Path) -> None:
     script = "import emberlet, sys; print(emberlet.__file__); assert 'numpy' not in sys.modules"
-    done = subprocess.run([installed, "-I", "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run([installed, "-I", "-c", script], capture_output=True, text=True, check=True, encoding="utf-8")
     assert Path(done.stdout.strip()).is_relative_to(installed.parent.parent)
 
 
@@ -149,10 +149,10 @@ SAID = {
 
 def test_a_user_of_the_wheel_gets_types(installed: Path, tmp_path: Path) -> None:
     """Under mypy --strict: modules of one's own, layers, functions, models."""
-    (tmp_path / "user.py").write_text(PROGRAM + "net = Net()" + USES)
+    (tmp_path / "user.py").write_text(PROGRAM + "net = Net()" + USES, encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(installed), "user.py"]
-    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
-    lines = (tmp_path / "user.py").read_text().splitlines()
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, encoding="utf-8").stdout
+    lines = (tmp_path / "user.py").read_text(encoding="utf-8").splitlines()
     found = {int(number): text for number, text in re.findall(r"^user\.py:(\d+): (.*)$", said, re.MULTILINE)}
     assert sorted(lines[number - 1] for number in found) == sorted(SAID), said
     assert all(SAID[lines[number - 1]] in text for number, text in found.items()), said

@@ -13,7 +13,7 @@ from tools.paths import ROOT
 
 
 def test_the_kernels_of_the_guide_compute_what_they_say(gpu, make):
-    text = (ROOT / "docs" / "writing-a-kernel.md").read_text()
+    text = (ROOT / "docs" / "writing-a-kernel.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     values = np.linspace(-3, 3, 50).astype(np.float32)
     x = gpu.from_list(values.tolist(), dtypes.float32, (50,))
@@ -33,7 +33,7 @@ def test_the_kernels_of_the_guide_compute_what_they_say(gpu, make):
 
 @pytest.mark.parametrize("name", ["wgpu.md", "writing-a-kernel.md"])
 def test_files_that_the_documents_name_exist(name):
-    text = (ROOT / "docs" / name).read_text()
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     for file in re.findall(r"`([\w/]+\.(?:py|wgsl|md))`", text):
         if file in ("tiles.json", "math.wgsl"):
             continue

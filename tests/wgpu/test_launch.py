@@ -49,7 +49,9 @@ def test_it_is_part_of_a_compiled_plan(gpu, make):
 
 def test_from_a_file_under_its_name(gpu, make, tmp_path):
     path = tmp_path / "double.wgsl"
-    path.write_text("{{ bindings }}\n@compute @workgroup_size(1) fn main() { out[0] = in0[0] * 2.0; }\n")
+    path.write_text(
+        "{{ bindings }}\n@compute @workgroup_size(1) fn main() { out[0] = in0[0] * 2.0; }\n", encoding="utf-8"
+    )
     x = gpu.from_list([3.0], dtypes.float32, (1,))
     y = gpu.launch("double", str(path), [x], dtypes.float32, (1,), (1, 1, 1))
     assert gpu.to_list(y) == [6.0]

@@ -56,7 +56,7 @@ def test_the_command_prints_the_table_and_writes_the_trace(gpu, tmp_path, capsys
     printed = capsys.readouterr().out
     assert "GFLOP/s" in printed
     assert "conv_add_maximum" in printed
-    assert json.loads(trace.read_text())["traceEvents"]
+    assert json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
 
 
 def test_no_run_at_all_is_refused():

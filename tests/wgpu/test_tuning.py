@@ -28,7 +28,7 @@ def fresh(gpu, cache):
 def test_what_is_measured_is_kept_and_used_by_the_next_backend(cache, fresh, make):
     x, y = make((8, 16)), make((16, 12))
     compile(lambda a, b: F.relu(F.matmul(a, b)), x, y, backend=fresh(), tune=True)
-    (kept,) = json.loads(cache.read_text())["devices"].values()
+    (kept,) = json.loads(cache.read_text(encoding="utf-8"))["devices"].values()
     assert list(kept) == ["matmul float32 8x16 16x12"]
     assert fresh().options.tiles.keys() == kept.keys()
 
@@ -48,10 +48,10 @@ def test_clearing_forgets_and_a_damaged_file_counts_as_none(cache, fresh, make):
     assert not cache.exists()
     assert tuning.load(backend.device) == {}
     for text in ("{", "[]", '{"version": 1, "devices": {}}', '{"version": 99}'):
-        cache.write_text(text)
+        cache.write_text(text, encoding="utf-8")
         assert tuning.load(backend.device) == {}
     wrong = {"version": tuning.VERSION, "devices": {tuning.device_name(backend.device): {"a": [1, 2], "b": "x"}}}
-    cache.write_text(json.dumps(wrong))
+    cache.write_text(json.dumps(wrong), encoding="utf-8")
     assert tuning.load(backend.device) == {}
 
 
@@ -76,7 +76,7 @@ def replaced_by_the_next(cache) -> None:
     tuning.save(DEVICE, KEPT)
     found = {key: tile.numbers() for key, tile in tuning.load(DEVICE).items()}
     assert {key: found[key] for key in KEPT} == {key: tile.numbers() for key, tile in KEPT.items()}
-    assert json.loads(cache.read_text())["version"] == tuning.VERSION
+    assert json.loads(cache.read_text(encoding="utf-8"))["version"] == tuning.VERSION
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -96,10 +96,10 @@ def test_any_damage_to_the_file_counts_as_nothing_measured(cache, data):
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(devices=JSON)
 def test_any_json_in_the_file_is_survived(cache, devices):
-    cache.write_text(json.dumps({"version": tuning.VERSION, "devices": devices}))
+    cache.write_text(json.dumps({"version": tuning.VERSION, "devices": devices}), encoding="utf-8")
     replaced_by_the_next(cache)
 
 
 def test_json_nested_deeper_than_python_goes_is_survived(cache):
-    cache.write_text("[" * 100_000)
+    cache.write_text("[" * 100_000, encoding="utf-8")
     replaced_by_the_next(cache)

@@ -69,7 +69,7 @@ def run_program(
         arch = architecture(port) if dialect == "viper" else None
         (folder / "kernels.mpy").write_bytes(compile_mpy(source, "kernels", arch))
     else:
-        (folder / "kernels.py").write_text(source)
+        (folder / "kernels.py").write_text(source, encoding="utf-8")
     (folder / "weights").write_bytes(program.weight_bytes)
     (folder / "words").write_bytes(program.word_bytes)
     (folder / "arena").write_bytes(arena)

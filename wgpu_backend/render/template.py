@@ -24,7 +24,7 @@ def read(name):
     if found is None:
         path = name if "/" in name or "\\" in name else folder() + name
         try:
-            with open(path) as file:
+            with open(path, encoding="utf-8") as file:
                 found = _texts[name] = file.read()
         except OSError as error:
             raise BackendError("the shader {} cannot be read: {}".format(path, error))

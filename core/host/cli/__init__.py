@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ...errors import EmberletError
+from .. import extras
+from ..streams import replace_what_cannot_be_shown
 
 # command -> (module, what it does); a module has configure(parser) and run(arguments) -> exit status
 COMMANDS = {
@@ -30,13 +32,11 @@ DELEGATED = {
     "micro": ("emberlet.micro.builder.cli", "build a model for a microcontroller, and bring it onto a board"),
 }
 
-# module -> the extra that brings it
-_EXTRAS = {"numpy": "numpy", "ml_dtypes": "numpy", "cbor2": "store", "wgpu": "wgpu", "onnx": "onnx"}
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    replace_what_cannot_be_shown()
     try:
         return _run(arguments)
     except (EmberletError, OSError) as error:
@@ -46,10 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"emberlet: {_text(error)}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
+        library = (error.name or "").partition(".")[0]
+        if library not in extras.EXTRAS:
             raise
-        print(f"emberlet: this needs {error.name}: pip install emberlet[{extra}]", file=sys.stderr)
+        print(f"emberlet: {extras.sentence('this', [library])}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("emberlet: interrupted", file=sys.stderr)

@@ -9,6 +9,8 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from ..extras import advice
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print what was found as JSON")
@@ -63,7 +65,7 @@ def _numpy() -> dict[str, Any]:
     try:
         import numpy as np
     except ImportError as error:
-        return {"backend": "numpy", "missing": f"not installed: pip install emberlet[numpy] ({error})"}
+        return {"backend": "numpy", "missing": f"not installed: {advice(['numpy'])} ({error})"}
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"backend": "numpy", "description": f"NumPy {np.__version__} on {platform.machine()}, {cores} cores"}
 
@@ -82,7 +84,7 @@ def _wgpu_adapters() -> list[dict[str, Any]]:
         quiet()
         import wgpu
     except ImportError as error:
-        return [{"backend": "wgpu", "missing": f"not installed: pip install emberlet[wgpu] ({error})"}]
+        return [{"backend": "wgpu", "missing": f"not installed: {advice(['wgpu'])} ({error})"}]
     try:
         found = adapters(wgpu)
     except Exception as error:  # wgpu-py's errors have no common base

@@ -17,6 +17,7 @@ from ...backend import Backend, get_backend
 from ...errors import DTypeError, EmberletError, LoadError, ShapeError
 from ...tensor import Tensor
 from .. import npy
+from ..extras import EXTRAS, require
 
 Dims = tuple[int | str | None, ...]
 
@@ -76,6 +77,8 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 def load(path: str, backend: str | None) -> Loaded:
     """The model in an .onnx or .py file, with its weights. Raises EmberletError, OSError."""
     kind = os.path.splitext(path)[1]
+    name = (backend or "").partition(":")[0]
+    require(path, *(["onnx"] if kind == ".onnx" else []), *([name] if name in EXTRAS else []))
     if kind == ".onnx":
         return _load_onnx(path, get_backend(backend))
     if kind == ".py":

@@ -11,6 +11,7 @@ from typing import Any
 from ... import dtypes
 from ...errors import EmberletError
 from ...tensor import Tensor
+from .. import extras
 from . import model as models
 from .progress import step
 
@@ -27,10 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        import numpy as np
-    except ImportError as error:
-        raise EmberletError(f"verify needs NumPy: pip install emberlet[numpy] ({error})") from None
+    extras.require("verify", "onnx", "numpy")
+    import numpy as np
+
     if not arguments.model.endswith(".onnx"):
         raise EmberletError(f"{arguments.model}: expected an .onnx file")
     for option in ("seed", "atol", "rtol"):

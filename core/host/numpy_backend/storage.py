@@ -15,10 +15,11 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import FormatError, UnsupportedError
 from ...shapes import size
+from ..extras import sentence
 
 try:
     import ml_dtypes
-except ImportError:  # pragma: no cover - the package is a dependency of emberlet[numpy], but not in every browser
+except ImportError:  # pragma: no cover - the extra numpy brings it, but not every browser has it
     ml_dtypes = None  # type: ignore[assignment]
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -54,7 +55,7 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
     """The NumPy dtype that holds `dtype`. Raises UnsupportedError where ml_dtypes is missing or too old for it."""
     found = _TO_NUMPY.get(dtype)
     if found is None:
-        raise UnsupportedError(f"{dtype} on backend 'numpy' needs ml_dtypes: pip install emberlet[numpy]")
+        raise UnsupportedError(sentence(f"{dtype} on backend 'numpy'", ["ml_dtypes"]))
     return found
 
 

@@ -1,6 +1,6 @@
 """PyInstaller's hook for emberlet: most modules are imported by name when first used, which its analysis cannot see."""
 
-from PyInstaller.utils.hooks import collect_data_files, collect_submodules  # type: ignore[import-not-found]
+from PyInstaller.utils.hooks import collect_data_files, collect_submodules
 
 _NOT_AT_RUN_TIME = ("emberlet.host.pyinstaller", "emberlet.host.stubs")
 

@@ -69,7 +69,7 @@ def memory():
 
         return pyodide_js._module.HEAPU8.length
     try:  # Linux: what getrusage tells there counts the process that started this one
-        with open("/proc/self/status") as status:
+        with open("/proc/self/status", encoding="utf-8") as status:
             return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
     except OSError:
         pass
@@ -159,7 +159,7 @@ class Run:
 
 
 def main():
-    with open(sys.argv[1]) as file:
+    with open(sys.argv[1], encoding="utf-8") as file:
         run = Run(json.load(file))
     for _ in run.images:
         run.step()

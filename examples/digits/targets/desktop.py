@@ -33,7 +33,7 @@ def run_wgpu(kit: Kit) -> Answer:
 
 def _run(kit: Kit, name: str, job: dict[str, object], options: Sequence[str] = ()) -> Answer:
     command = [sys.executable, *options, str(CLASSIFY), str(kit.write(name, job))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False, encoding="utf-8")
     if done.returncode != 0:
         raise TargetError(done.stderr[-3000:] or f"exit status {done.returncode}")
     return Answer.from_json(done.stdout, job)

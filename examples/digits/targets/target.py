@@ -58,7 +58,7 @@ class Kit:
     def write(self, name: str, job: Mapping[str, Any]) -> Path:
         """The job as a file."""
         path = self.scratch / f"{name}.json"
-        path.write_text(json.dumps(job))
+        path.write_text(json.dumps(job), encoding="utf-8")
         return path
 
     def of_one(self) -> Kit:

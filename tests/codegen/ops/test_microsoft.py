@@ -229,6 +229,6 @@ def test_an_operator_nobody_knows_is_named() -> None:
 
 
 def test_the_page_about_com_microsoft_lists_what_there_is() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "contrib-operators.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "contrib-operators.md").read_text(encoding="utf-8")
     listed = {name for line in page.splitlines() if line.startswith("|") for name in re.findall(r"\b[A-Z]\w+\b", line)}
     assert listed == {op for domain, op in REGISTRY if domain == "com.microsoft"} | {"SimplifiedLayerNormalization"}

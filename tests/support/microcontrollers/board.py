@@ -152,7 +152,7 @@ def main():
                 command(line, names)
             except Reset:
                 names = start()
-                with open("main.py") as f:
+                with open("main.py", encoding="utf-8") as f:
                     exec(f.read(), names)
             line = bytearray()
         elif byte == b"\x04":

