@@ -94,7 +94,7 @@ def encoder(layers: int, width: int, heads: int, tokens: int) -> Path:
         weight = (random.standard_normal((rows, columns)) / rows**0.5).astype(np.float32)
         return node("Add", node("MatMul", x, constant(weight)), constant(np.zeros(columns, np.float32)))
 
-    def normalised(x: str) -> str:
+    def normalized(x: str) -> str:
         ones, zeros = np.ones(width, np.float32), np.zeros(width, np.float32)
         return node("LayerNormalization", x, constant(ones), constant(zeros), axis=-1)
 
@@ -110,11 +110,11 @@ def encoder(layers: int, width: int, heads: int, tokens: int) -> Path:
         scores = node("MatMul", q, node("Transpose", k, perm=[0, 2, 3, 1]))
         weights = node("Softmax", node("Mul", scores, number((heads / width) ** 0.5)), axis=-1)
         seen = node("Reshape", node("Transpose", node("MatMul", weights, v), perm=[0, 2, 1, 3]), merged)
-        x = normalised(node("Add", x, linear(seen, width, width)))
+        x = normalized(node("Add", x, linear(seen, width, width)))
         h = linear(x, width, 4 * width)
         gate = node("Add", node("Erf", node("Mul", h, number(0.5**0.5))), number(1.0))
         h = node("Mul", node("Mul", h, number(0.5)), gate)
-        x = normalised(node("Add", x, linear(h, 4 * width, width)))
+        x = normalized(node("Add", x, linear(h, 4 * width, width)))
     shape = [1, tokens, width]
     graph = helper.make_graph(
         nodes,

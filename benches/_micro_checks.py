@@ -15,9 +15,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from emberlet.micro.builder.build import Built, Options, build, write  # noqa: E402
+from emberlet.micro.builder.build import BuildResult, Options, build, write  # noqa: E402
 from emberlet.micro.builder.kernels.layer import Array  # noqa: E402
-from emberlet.micro.builder.reference import quantise  # noqa: E402
+from emberlet.micro.builder.reference import quantize  # noqa: E402
 
 from tools.microcontrollers.models import (  # noqa: E402
     desktop_boards,
@@ -92,9 +92,9 @@ def small_heaps() -> list[dict[str, Any]]:
     return rows
 
 
-def _small_heap(built: Built, port: Port, home: Path, samples: Array) -> dict[str, Any]:
+def _small_heap(built: BuildResult, port: Port, home: Path, samples: Array) -> dict[str, Any]:
     source, output = built.program.inputs[0], built.program.outputs[0].name
-    data = [quantise(x, source.scale, source.zero) for x in samples]
+    data = [quantize(x, source.scale, source.zero) for x in samples]
     inputs, image = home / "inputs", home / "model.romfs"
     inputs.write_bytes(b"".join(x.tobytes() for x in data))
     mapped = (str(image), image.stat().st_size) if image.exists() else ("", 0)

@@ -19,7 +19,7 @@ def ratio(entry: dict[str, Any]) -> float:
 HEAD = """\
 # Microcontrollers
 
-{machine}, MicroPython 1.25's Unix port. Nanoseconds of processor time a multiply-accumulate, requantisation included,
+{machine}, MicroPython 1.25's Unix port. Nanoseconds of processor time a multiply-accumulate, requantization included,
 all variants in one process in turns, best of many calls; written by `python3 dev.py bench micro`. `.mpy` is compiled by
 mpy-cross 1.29, `.py` by the port itself; float32 is the same model built without calibration, in bytecode, its loops
 unrolled as the integer ones are. A plain float32 loop takes {plain:.0f} ns.

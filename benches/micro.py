@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / "benches"), str(ROOT)]
 from _micro_checks import instructions, random_layers, small_heaps  # noqa: E402
 from _micro_report import MARKS, VARIANTS, ratio, text  # noqa: E402
 from emberlet.micro.builder.boards import BOARDS, Board  # noqa: E402
-from emberlet.micro.builder.build import Built, Options, build, write  # noqa: E402
+from emberlet.micro.builder.build import BuildResult, Options, build, write  # noqa: E402
 from emberlet.micro.builder.from_ir import read_graph  # noqa: E402
 from emberlet.micro.builder.graph import Graph  # noqa: E402
 from emberlet.micro.builder.kernels.depthwise import DepthwiseFloat  # noqa: E402
@@ -33,7 +33,7 @@ from emberlet.micro.builder.kernels.dot import DotFloat  # noqa: E402
 from emberlet.micro.builder.kernels.layer import Array, Layer  # noqa: E402
 from emberlet.micro.builder.kernels.recurrent_float import GruFloat, LstmFloat  # noqa: E402
 from emberlet.micro.builder.kernels.window import Window  # noqa: E402
-from emberlet.micro.builder.reference import quantise  # noqa: E402
+from emberlet.micro.builder.reference import quantize  # noqa: E402
 
 from tools.micropython import Port, armhf_port, unix_port  # noqa: E402
 
@@ -55,7 +55,7 @@ def one_layer(name: str, layer: Layer, shape: tuple[int, ...], out: tuple[int, .
 
 
 def works() -> list[Work]:
-    """Single layers of typical sizes, and the digit recogniser."""
+    """Single layers of typical sizes, and the digit recognizer."""
     rng = np.random.default_rng(0)
 
     def dot(name: str, shape: tuple[int, ...], n: int, k: int) -> Work:
@@ -101,14 +101,14 @@ class Prepared:
     """A work, built: `folder` holds a folder for each variant."""
 
     work: Work
-    built: Built
-    floats: Built
+    built: BuildResult
+    floats: BuildResult
     folder: Path
 
     @property
     def inputs(self) -> Array:
         port = self.built.program.inputs[0]
-        return quantise(self.work.samples[:4], port.scale, port.zero).reshape(4, -1)
+        return quantize(self.work.samples[:4], port.scale, port.zero).reshape(4, -1)
 
     def expected(self) -> list[list[int]]:
         name, output = self.built.graph.inputs[0], self.built.graph.outputs[0]
@@ -283,14 +283,14 @@ def measure(rounds: int, count: bool) -> dict[str, Any]:
 
 
 def accuracy() -> dict[str, float]:
-    """Of the digit recogniser on the held-out images, calibrated with the first 100 of them."""
+    """Of the digit recognizer on the held-out images, calibrated with the first 100 of them."""
     images, labels = digits()
     graph = read_graph(ROOT / "examples/digits/digits.onnx", "model")
     built = build(graph, Options("model"), {"image": images[:100]})
     port = built.program.inputs[0]
     right = {"int8": 0, "float32": 0}
     for x, label in zip(images, labels, strict=True):
-        q = built.graph.run({"image": quantise(x, port.scale, port.zero)})["logits"]
+        q = built.graph.run({"image": quantize(x, port.scale, port.zero)})["logits"]
         right["int8"] += int(q.argmax() == label)
         right["float32"] += int(graph.run({"image": x})["logits"].argmax() == label)
     return {name: n / len(labels) for name, n in right.items()}

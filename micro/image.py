@@ -1,4 +1,4 @@
-"""From a camera's frame buffer to the bytes of a model's input: shrinking, RGB565, grey, quantisation in one pass.
+"""From a camera's frame buffer to the bytes of a model's input: shrinking, RGB565, grey, quantization in one pass.
 
     shrink = Shrink((320, 240), (96, 96), levels(*model.input_grids[0], mean=127, deviation=128), "rgb565")
     shrink(camera.buffer(), model.inputs[0])

@@ -84,7 +84,7 @@ def _below(path: Path, entries: list[str]) -> bool:
 
 
 def wgpu_files() -> Files:
-    """wgpu-py's plain-Python API with its licence, from the installed package or else from its wheel on PyPI.
+    """wgpu-py's plain-Python API with its license, from the installed package or else from its wheel on PyPI.
 
     Raises PackageError when it is neither installed in this version nor to be had with pip.
     """

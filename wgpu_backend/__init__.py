@@ -1,4 +1,4 @@
-"""The GPU backend: tensors record, realising fuses them into WGSL kernels and runs them in one submission."""
+"""The GPU backend: tensors record, realizing fuses them into WGSL kernels and runs them in one submission."""
 
 
 def __getattr__(name):

@@ -5,10 +5,10 @@ from emberlet.tensor import Tensor
 
 from .device import lock
 from .plan.make import make_plan
-from .plan.weight_order import lay_out
+from .plan.weight_order import reorder_weights
 from .record.host_evaluation import evaluate
 from .record.node import Node, ValueNeeded, topological
-from .record.tracing import constants, put_together, trace
+from .record.tracing import assemble, constants, trace
 from .run import storage
 from .run.runtime import Program
 
@@ -131,9 +131,9 @@ class Planned:
         self.backend = backend
         traced = trace(model, arguments, backend)
         _compute(constants(traced.roots), backend)
-        lay_out(traced.roots, lambda nodes: _compute(nodes, backend), memo)
+        reorder_weights(traced.roots, lambda nodes: _compute(nodes, backend), memo)
         if tune:
-            from .tuning import tune as measure
+            from .run.measure_tiles import tune as measure
 
             measure(traced.roots, backend)
         computed = [r for r in traced.roots if r.count]
@@ -176,4 +176,4 @@ class Planned:
                 words = data[at]
                 at += 1
             tensors.append(Tensor(Node("data", (), words, r.dtype, r.shape, r.word), r.dtype, r.shape, self.backend))
-        return put_together(self.structure, tensors)
+        return assemble(self.structure, tensors)

@@ -156,8 +156,8 @@ class Device:
             self.created_buffers += 1
         self.live_bytes += size
         if _FINALIZERS:
-            # The garbage collector may finalise an Allocation together with its buffer unless the buffer is also
-            # held from here; a finalised buffer must not get into the pool.
+            # The garbage collector may finalize an Allocation together with its buffer unless the buffer is also
+            # held from here; a finalized buffer must not get into the pool.
             self.lent[id(gpu)] = gpu
         return Allocation(self, gpu, size)
 

@@ -1,6 +1,6 @@
 """A saved plan: a burnpack with the WGSL and the dispatches as metadata and the weights as tensors.
 
-`load` is what a target needs: with runtime.py, device.py and storage.py it runs under CPython, Pyodide and MicroPython.
+`load` is what a target needs: with device.py, run/ and plan/data.py it runs under CPython, Pyodide and MicroPython.
 `save` traces a model on the host, without a GPU (plan/writer.py).
 
 The metadata entry "emberlet.plan" is JSON: {"version": 2, "inputs" and "outputs": [[name, dtype, shape, buffer]],
@@ -14,16 +14,14 @@ import json
 from emberlet import dtypes
 from emberlet.errors import FormatError
 
-from .plan.data import Buffer, Plan, Step
+from .plan.data import KEY, VERSION, Buffer, Plan, Step
 from .run import storage
 
-VERSION = 2
-KEY = "emberlet.plan"
 _MAX_BYTES = 1 << 31
 
 
 def save(path, model, *examples, **options):
-    """Trace model(*examples) and write its plan to `path`; see plan_writer.save."""
+    """Trace model(*examples) and write its plan to `path`; see plan/writer.py."""
     from .plan.writer import save
 
     return save(path, model, *examples, **options)

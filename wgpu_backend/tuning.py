@@ -1,7 +1,8 @@
-"""Measures which tile serves each matrix product and convolution of a model best on this device, and remembers it.
+"""The file of measured tiles: which one serves each matrix product and convolution best, by device.
 
-`compile(model, *examples, tune=True)` measures; every later plan on the same device uses what was found. The file is
-`cache_path()`; deleting it, `clear()` or `emberlet devices --forget-tuning` forgets everything.
+`compile(model, *examples, tune=True)` measures (run/measure_tiles.py); every later plan on that device
+uses what was found. The file is `cache_path()`; deleting it, `clear()` or `emberlet devices --forget-tuning` forgets
+everything.
 """
 
 from __future__ import annotations
@@ -9,19 +10,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-from .kernels.matmul import serves
-from .lower.contraction import Problem, problem
-from .lower.tiles import COLUMNS, ROWS, Tile, candidates, problem_key
-from .plan.make import make_plan
-from .record.node import Node
-from .run.runtime import run_once
+from .lower.tiles import BLOCKS, COLUMNS, ROWS, Tile
 
 VERSION = 1  # of the kernels: raise it when they change so that old measurements mislead
-_BLOCKS = (1, 2)  # vectors a lane that the kernel through workgroup memory is tried with
 
 
 def cache_path() -> Path:
@@ -71,7 +65,7 @@ def _is_tile(value: Any) -> bool:
         return False
     rows, columns, unroll, workgroup, blocks = value
     if blocks:
-        return blocks in _BLOCKS and not (rows or columns or unroll or workgroup)
+        return blocks in BLOCKS and not (rows or columns or unroll or workgroup)
     return rows in ROWS and columns in COLUMNS and 1 <= unroll <= 4 and 1 <= workgroup <= 256
 
 
@@ -93,62 +87,3 @@ def save(device: Any, tiles: dict[str, Tile]) -> None:
         scratch.replace(path)
     except OSError as error:
         print(f"emberlet: tile sizes could not be kept in {path}: {error}", file=sys.stderr)
-
-
-def tune(roots: list[Node], backend: Any) -> dict[str, Tile]:
-    """Measure the contractions among what `roots` depend on that were not measured before; returns what was found."""
-    from .record.node import topological
-
-    options = backend.options
-    found = {}
-    for node in topological(roots):
-        if node.op not in ("matmul", "conv") or not node.count:
-            continue
-        what = problem(node)
-        key = problem_key(node)
-        if what.depth() == 0 or key in options.tiles or key in found:
-            continue
-        found[key] = _best(node, what, backend)
-    options.tiles.update(found)
-    if found:
-        save(backend.device, found)
-    return found
-
-
-def _best(node: Node, what: Problem, backend: Any) -> Tile:
-    options = backend.options
-    srcs = []
-    for s in node.srcs:
-        leaf = Node("data", (), bytes(s.nbytes), s.dtype, s.shape, s.word)
-        backend.upload(leaf)
-        srcs.append(leaf)
-    tries = candidates(what, options.device_class)
-    if serves(what, options):
-        tries += [Tile(0, 0, 0, 0, blocks) for blocks in _BLOCKS]
-    best: tuple[float, Tile] | None = None
-    for tile in tries:
-        options.tile = tile
-        try:
-            alone = Node(node.op, tuple(srcs), node.arg, node.dtype, node.shape, node.word)
-            plan, externals = make_plan([alone], options)
-        finally:
-            options.tile = None
-        seconds = _time(backend, plan, [n.buffer for n in externals], best[0] if best else float("inf"))
-        if best is None or seconds < best[0]:
-            best = (seconds, tile)
-    assert best is not None
-    return best[1]
-
-
-def _time(backend: Any, plan: Any, buffers: list[Any], limit: float) -> float:
-    """Seconds of the fastest of a few runs; given up early where it is far slower than `limit`."""
-    shortest = float("inf")
-    for turn in range(6):
-        begin = time.perf_counter()
-        (out,) = run_once(backend.device, plan, buffers)
-        backend.device.read(out, 4)
-        if turn:  # the first one compiles
-            shortest = min(shortest, time.perf_counter() - begin)
-            if shortest > 2 * limit:
-                break
-    return shortest

@@ -1,4 +1,4 @@
-"""Train the digit recogniser and export it to ONNX.
+"""Train the digit recognizer and export it to ONNX.
 
     pip install torch==2.13.0 onnx onnxscript onnxruntime scikit-learn
     python train.py
@@ -86,7 +86,7 @@ def jitter(images: Tensor) -> Tensor:
 
 
 def train(images: Tensor, labels: Tensor) -> Digits:
-    """Adam with one cosine cycle; what is returned is the running average of the weights, which generalises better."""
+    """Adam with one cosine cycle; what is returned is the running average of the weights, which generalizes better."""
     model = Digits()
     average = copy.deepcopy(model)
     steps = EPOCHS * math.ceil(len(images) / BATCH)

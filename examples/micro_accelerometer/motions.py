@@ -1,4 +1,4 @@
-"""Motions to recognise without a sensor: readings of an accelerometer, 50 a second, the same on any kind of Python.
+"""Motions to recognize without a sensor: readings of an accelerometer, 50 a second, the same on any kind of Python.
 
 `motion(kind, seed, count)` gives `count` readings (x, y, z), in hundredths of the earth's acceleration.
 """

@@ -1,1 +1,1 @@
-"""From a trained model to MicroPython files: quantisation, kernels, memory plan, emission. Needs CPython and NumPy."""
+"""From a trained model to MicroPython files: quantization, kernels, memory plan, emission. Needs CPython and NumPy."""

@@ -29,8 +29,8 @@ from .graph import Graph
 from .kernels.layer import Array
 from .plan import plan
 from .program import Program
-from .quantise import quantise_graph
-from .reference import dequantise, quantise
+from .quantize import quantize_graph
+from .reference import dequantize, quantize
 from .romfs import romfs_image
 
 WEIGHTS = ("module", "file", "romfs", "frozen", "partition")
@@ -82,7 +82,7 @@ class Agreement:
 
 
 @dataclass
-class Built:
+class BuildResult:
     """sources: the files as text; extra: files beside them; by instruction set ("" for bytecode alone): deployed, what
     goes onto a board; images, its ROMFS image; costs.
     """
@@ -97,8 +97,8 @@ class Built:
     agreement: Agreement | None = None
 
 
-def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = None) -> Built:
-    """The files of a model: in int8 where there are samples (or the graph came quantised), else in float32.
+def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = None) -> BuildResult:
+    """The files of a model: in int8 where there are samples (or the graph came quantized), else in float32.
 
     Raises UnsupportedError for what kernels cannot do, ShapeError for samples that do not fit.
     """
@@ -109,20 +109,20 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
     if samples is not None:
         graph, agreement = calibrated(graph, samples, options)
     elif graph.grids:
-        graph = quantise_graph(graph, dict.fromkeys(graph.shapes, (0.0, 0.0)) | _known(graph))
-    built = Built(plan(graph), graph, agreement=agreement)
+        graph = quantize_graph(graph, dict.fromkeys(graph.shapes, (0.0, 0.0)) | _known(graph))
+    built = BuildResult(plan(graph), graph, agreement=agreement)
     _write_sources(built, options)
     _compile(built, options)
     return built
 
 
 def _known(graph: Graph) -> dict[str, Range]:
-    """The ranges that the grids of a quantised model stand for. Raises UnsupportedError for tensors without one."""
+    """The ranges that the grids of a quantized model stand for. Raises UnsupportedError for tensors without one."""
     shared = {layer.output for layer in graph.layers if layer.kind in ("reshape", "move", "maxpool")}
     missing = [n for n in graph.shapes if n not in graph.grids and n not in shared]
     if missing:
         raise UnsupportedError(
-            f"{graph.name}: quantised only in part: no scale for {', '.join(missing[:5])}; calibrate it with samples"
+            f"{graph.name}: quantized only in part: no scale for {', '.join(missing[:5])}; calibrate it with samples"
         )
     return {n: (g.scale * -g.zero, g.scale * (255 - g.zero)) for n, g in graph.grids.items()}
 
@@ -138,25 +138,25 @@ def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> 
     some = {name: x[::step][:MOST_COMPARED] for name, x in checked.items()}
     best: tuple[Graph, Agreement] | None = None
     for method in methods:
-        quantised = quantise_graph(graph, ranges_of(seen, method, options.percentile))
-        agreement = agree(graph, quantised, some)
+        quantized = quantize_graph(graph, ranges_of(seen, method, options.percentile))
+        agreement = compare(graph, quantized, some)
         if best is None or agreement.rms < best[1].rms:
-            best = quantised, agreement
+            best = quantized, agreement
     assert best is not None
     return best
 
 
-def agree(graph: Graph, quantised: Graph, samples: Mapping[str, Array]) -> Agreement:
+def compare(graph: Graph, quantized: Graph, samples: Mapping[str, Array]) -> Agreement:
     """How far int8 is from float32."""
     name = graph.outputs[0]
-    grid = quantised.grids[name]
+    grid = quantized.grids[name]
     expected, found = [], []
     exact: dict[str, Any] = {}
     rounded: dict[str, Any] = {}
     for sample in each(samples):
         expected.append(graph.run(sample, exact)[name].reshape(-1))
-        inputs = {n: quantise(x, quantised.grids[n].scale, quantised.grids[n].zero) for n, x in sample.items()}
-        found.append(dequantise(quantised.run(inputs, rounded)[name], grid.scale, grid.zero).reshape(-1))
+        inputs = {n: quantize(x, quantized.grids[n].scale, quantized.grids[n].zero) for n, x in sample.items()}
+        found.append(dequantize(quantized.run(inputs, rounded)[name], grid.scale, grid.zero).reshape(-1))
     a, b = np.stack(expected), np.stack(found)
     span = float(a.max() - a.min()) or 1.0
     off = np.abs(a - b) / span
@@ -181,7 +181,7 @@ def pack(program: Program) -> Pack:
     return Pack(data, entries["weights"].start, entries["tables"].start, data.index(mark.encode()), mark.encode())
 
 
-def _write_sources(built: Built, options: Options) -> None:
+def _write_sources(built: BuildResult, options: Options) -> None:
     program, name = built.program, options.name
     packed = None if options.weights in ("module", "frozen") else pack(program)
     partition = options.partition if options.weights == "partition" else None
@@ -200,7 +200,7 @@ def _write_sources(built: Built, options: Options) -> None:
         built.extra["manifest.py"] = ("\n".join(modules) + "\n").encode()
 
 
-def _compile(built: Built, options: Options) -> None:
+def _compile(built: BuildResult, options: Options) -> None:
     """The .mpy files for each instruction set of the boards; portable bytecode where no board is named."""
     name, release = options.name, options.release
     portable = {
@@ -228,7 +228,7 @@ def _compile(built: Built, options: Options) -> None:
         built.costs[arch] = cost(built.program, built.deployed[arch], how, flash)
 
 
-def write(built: Built, options: Options, out: Path) -> list[Path]:
+def write(built: BuildResult, options: Options, out: Path) -> list[Path]:
     """Write everything under `out` (made if missing): sources, and a folder for each instruction set. The paths.
 
     Files of an earlier build there that this one does not write are deleted: an old model is not taken for the new one.

@@ -11,7 +11,7 @@ from pathlib import Path
 from emberlet.errors import EmberletError, UnsupportedError
 
 from .boards import BOARDS, Board, board
-from .build import METHODS, WEIGHTS, Built, Options, build, module_name, write
+from .build import METHODS, WEIGHTS, BuildResult, Options, build, module_name, write
 from .calibrate import samples_from
 from .cost import Cost, report, shortfalls
 from .deploy import HELPERS, commands, deploy, helper_commands
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _add_build(p: argparse.ArgumentParser) -> None:
-    p.add_argument("model", type=Path, help="an ONNX file, float32 or quantised (QDQ)")
+    p.add_argument("model", type=Path, help="an ONNX file, float32 or quantized (QDQ)")
     p.add_argument(
         "--calibration", type=Path, metavar="NPZ", help="samples of the inputs: int8 is calibrated with them"
     )
@@ -97,11 +97,11 @@ def _partition(weights: str, where: str, board: Board | None) -> Partition | Non
         raise EmberletError(f"--partition is {where!r}, expected its start in bytes, such as 0x100000") from None
 
 
-def _cost(built: Built, board: Board) -> Cost:
+def _cost(built: BuildResult, board: Board) -> Cost:
     return built.costs[board.arch] if board.arch in built.costs else built.costs[""]
 
 
-def print_report(built: Built, options: Options) -> None:
+def print_report(built: BuildResult, options: Options) -> None:
     """What the model needs, and whether it fits."""
     shared = sorted(built.costs)
     for arch in shared:

@@ -1,6 +1,6 @@
 """Functions of one number: in NumPy, for tables of 256 bytes, and as MicroPython, for models that stay float32.
 
-A function is a chain of steps `(name, parameters)`, so that neighbours merge into one table or one loop. Between
+A function is a chain of steps `(name, parameters)`, so that neighbors merge into one table or one loop. Between
 "start" and "times_start" a chain computes the factor that its own argument is multiplied with: x * sigmoid(x).
 """
 

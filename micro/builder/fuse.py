@@ -1,4 +1,4 @@
-"""Rewriting a float32 graph before it is quantised or planned: fewer layers, the same numbers up to rounding."""
+"""Rewriting a float32 graph before it is quantized or planned: fewer layers, the same numbers up to rounding."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _sole_reader(graph: Graph, name: str) -> Layer | None:
 
 
 def _replaced(graph: Graph, first: Layer, second: Layer, merged: Layer) -> Graph:
-    """The graph with two neighbours merged, at the place of the first."""
+    """The graph with two neighbors merged, at the place of the first."""
     return graph.with_layers([merged if layer is first else layer for layer in graph.layers if layer is not second])
 
 

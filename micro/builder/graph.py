@@ -1,4 +1,4 @@
-"""The graph between an importer and the memory plan: layers in order, first float32, after quantisation int8.
+"""The graph between an importer and the memory plan: layers in order, first float32, after quantization int8.
 
 Tensors have no batch axis; images are (height, width, channels), sequences (steps, channels).
 """
@@ -38,8 +38,8 @@ class Reshape(Layer):
 
 @dataclass(frozen=True)
 class Graph:
-    """shapes: of every tensor; grids: of tensors whose bytes are decided (all of them, once quantised);
-    weight_scales: per output channel, of layers whose weights came quantised, by the layer's name; layouts: of inputs
+    """shapes: of every tensor; grids: of tensors whose bytes are decided (all of them, once quantized);
+    weight_scales: per output channel, of layers whose weights came quantized, by the layer's name; layouts: of inputs
     that come in another order than the model's, their shape in the model and its axes in the order they come.
     """
 
@@ -88,7 +88,7 @@ class Graph:
         )
 
     def run(self, inputs: Mapping[str, Array], states: dict[str, Any] | None = None) -> dict[str, Array]:
-        """Every tensor, by the layers' NumPy references; inputs in float32, or bytes where the graph is quantised.
+        """Every tensor, by the layers' NumPy references; inputs in float32, or bytes where the graph is quantized.
 
         states: of the layers that remember, by name; empty at first, changed by each call. Without it every call begins
         with zeros. Raises ShapeError where an input is missing or of another size.

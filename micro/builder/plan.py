@@ -87,7 +87,7 @@ def _living(buffers: Sequence[Buffer], step: int) -> int:
 
 
 def plan(graph: Graph) -> Program:
-    """The program of a graph, quantised or float32."""
+    """The program of a graph, quantized or float32."""
     bordered, borders = _borders(graph)
     return _Planner(bordered, borders).program()
 

@@ -4,7 +4,7 @@ A value is `scale * (q - zero)` with q an unsigned byte: int8 stored as q + 128,
 extension. Weights are `scale[c] * (q - 128)`, one scale for each output channel. Products are summed exactly in a word
 and brought to the output's scale by a fixed-point multiplier, rounding half up:
 
-    requantise(s) = clamp(((s * multiplier[c] + 2**(shift-1)) >> shift) + zero, low, high)
+    requantize(s) = clamp(((s * multiplier[c] + 2**(shift-1)) >> shift) + zero, low, high)
 
 Where the product would not fit a word it is taken in two halves, which gives the same integer:
 
@@ -63,13 +63,13 @@ class Requant:
         return (self.zero << self.rest) + (1 << self.rest >> 1)
 
 
-def requantise(acc: npt.ArrayLike, r: Requant, axis: int = -1) -> Bytes:
+def requantize(acc: npt.ArrayLike, r: Requant, axis: int = -1) -> Bytes:
     """Accumulators to bytes; the channels lie along `axis` (one multiplier is shared by all)."""
     return fixed_point(acc, r, axis).astype(np.uint8)
 
 
 def fixed_point(acc: npt.ArrayLike, r: Requant, axis: int = -1) -> Ints:
-    """`requantise` for outputs of any width."""
+    """`requantize` for outputs of any width."""
     s = np.asarray(acc, np.int64)
     m = np.asarray(r.multipliers, np.int64)
     shape = [1] * s.ndim
@@ -181,17 +181,17 @@ def _error(ratio: Floats, bound: Ints, r: Requant) -> float:
     return float((off * reach).max(initial=0))
 
 
-def quantise(x: npt.ArrayLike, scale: float, zero: int) -> Bytes:
+def quantize(x: npt.ArrayLike, scale: float, zero: int) -> Bytes:
     """Numbers to bytes, rounding half to even as ONNX's QuantizeLinear does."""
     return np.clip(np.rint(np.asarray(x, np.float64) / scale) + zero, 0, 255).astype(np.uint8)
 
 
-def dequantise(q: npt.NDArray[Any], scale: float, zero: int) -> npt.NDArray[np.float32]:
+def dequantize(q: npt.NDArray[Any], scale: float, zero: int) -> npt.NDArray[np.float32]:
     """Bytes to numbers."""
     return ((q.astype(np.int64) - zero) * scale).astype(np.float32)
 
 
-def quantise_weights(weights: npt.ArrayLike, least: npt.ArrayLike = 0.0) -> tuple[Bytes, Floats]:
+def quantize_weights(weights: npt.ArrayLike, least: npt.ArrayLike = 0.0) -> tuple[Bytes, Floats]:
     """Weights (channels, …) to bytes around 128 and a scale for each channel; -127..127 is used, -128 is not.
 
     least: scales are not made smaller than this, so that the bias of a channel whose weights are nearly zero fits.
@@ -203,7 +203,7 @@ def quantise_weights(weights: npt.ArrayLike, least: npt.ArrayLike = 0.0) -> tupl
     return (np.clip(q, -127, 127) + ZERO).astype(np.uint8), scale
 
 
-def quantise_bias(bias: npt.ArrayLike, scale: npt.ArrayLike, what: str = "layer") -> Ints:
+def quantize_bias(bias: npt.ArrayLike, scale: npt.ArrayLike, what: str = "layer") -> Ints:
     """A bias in steps of its accumulator. Raises UnsupportedError where it does not fit a word."""
     b = np.rint(np.asarray(bias, np.float64) / np.asarray(scale, np.float64))
     check_word(f"{what}: its bias", int(np.abs(b).max(initial=0)))

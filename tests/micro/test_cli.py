@@ -66,15 +66,15 @@ def test_float32_without_calibration(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not (tmp_path / "digits_bytecode.py").exists()
 
 
-@pytest.mark.parametrize("quantised", [False, True])
-def test_a_model_of_two_inputs_wants_both(unix_port: Port, tmp_path: Path, quantised: bool) -> None:
+@pytest.mark.parametrize("quantized", [False, True])
+def test_a_model_of_two_inputs_wants_both(unix_port: Port, tmp_path: Path, quantized: bool) -> None:
     left, right, total = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 3]) for n in ("a", "b c", "y"))
     graph = helper.make_graph([helper.make_node("Add", ["a", "b c"], ["y"])], "graph", [left, right], [total])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, tmp_path / "two.onnx")
     ranges = np.linspace(-4, 4, 30, dtype=np.float32).reshape(10, 3)
     np.savez(tmp_path / "samples.npz", **{"a": ranges, "b c": ranges})
-    more = ["--calibration", str(tmp_path / "samples.npz")] if quantised else []
+    more = ["--calibration", str(tmp_path / "samples.npz")] if quantized else []
     assert main(["build", str(tmp_path / "two.onnx"), "--out", str(tmp_path), "--board", "unix", *more]) == 0
     script = f"""
 import json, sys
@@ -87,7 +87,7 @@ except ValueError as e:
     print(e)
 """
     numbers, error = unix_port.run(script, micropypath=[]).check().stdout.splitlines()
-    np.testing.assert_allclose(json.loads(numbers), [-2, 0, 4], atol=0.1 if quantised else 1e-6)
+    np.testing.assert_allclose(json.loads(numbers), [-2, 0, 4], atol=0.1 if quantized else 1e-6)
     assert error == "predict takes 2 inputs, found 1"
 
 

@@ -18,7 +18,7 @@ from emberlet.micro.builder.build import Options, write
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.deploy import commands, deploy
 from emberlet.micro.builder.emit_model import Partition
-from emberlet.micro.builder.reference import quantise
+from emberlet.micro.builder.reference import quantize
 from support.microcontrollers.serial_board import mpremote, serial_board
 
 from tools.microcontrollers.models import DIGITS, build_digits, desktop_boards, digits_data
@@ -36,7 +36,7 @@ def serial(unix_port: Port) -> Iterator[str]:
 
 
 def digits_seen(serial: str, count: int = 10) -> list[int]:
-    """What a board with the digit recogniser reads in the first images."""
+    """What a board with the digit recognizer reads in the first images."""
     images = (digits_data()[0][:count] * 16).reshape(count, -1).astype(int).tolist()
     return [int(n) for n in json.loads(mpremote(serial, "exec", READ.format(images=images)))]
 
@@ -55,7 +55,7 @@ def expected(count: int = 10) -> list[int]:
     """What the reference reads in them."""
     model = build_digits()
     port = model.program.inputs[0]
-    images = [quantise(x, port.scale, port.zero) for x in digits_data()[0][:count]]
+    images = [quantize(x, port.scale, port.zero) for x in digits_data()[0][:count]]
     return [int(model.graph.run({"image": x})["logits"].argmax()) for x in images]
 
 

@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from emberlet.errors import ModelError
-from emberlet.micro.builder.build import Options, agree, calibrated
+from emberlet.micro.builder.build import Options, calibrated, compare
 from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
@@ -50,11 +50,11 @@ def test_int8_stays_close(name: str) -> None:
     model = MODELS[name]()
     graph = fuse(read_graph(model.SerializeToString(), name))
     samples = {"x": input_of(model, 24)}
-    quantised, agreement = calibrated(graph, samples, Options(name))
+    quantized, agreement = calibrated(graph, samples, Options(name))
     assert agreement.rms < 0.02, agreement
     fresh = check_samples({"x": input_of(model, 8, seed=9)}, graph)
-    assert agree(graph, quantised, fresh).rms < 0.04
-    assert plan(quantised).arena > 0
+    assert compare(graph, quantized, fresh).rms < 0.04
+    assert plan(quantized).arena > 0
 
 
 def test_fusion_leaves_few_layers() -> None:
@@ -84,7 +84,7 @@ def test_states_that_are_inputs_are_remembered() -> None:
     assert [layer.remembers for layer in read.layers if layer.state] == [True]
 
 
-def test_a_factor_scales_the_weights_that_came_quantised() -> None:
+def test_a_factor_scales_the_weights_that_came_quantized() -> None:
     m = Maker()
     m.constant("q", m.rng.integers(-127, 128, (5, 7)), "int8")
     m.constant("scale", np.linspace(0.01, 0.05, 5), "float32")

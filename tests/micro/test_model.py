@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emberlet.micro.builder.build import Built, Options, build
+from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.emit_model import Partition
 from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.kernels.recurrent_float import GruFloat, LstmFloat
-from emberlet.micro.builder.reference import dequantise, quantise
+from emberlet.micro.builder.reference import dequantize, quantize
 from emberlet.micro.builder.romfs import romfs_image
 
 from tools.microcontrollers.models import (
@@ -68,12 +68,12 @@ def options_for(weights: str, **more: object) -> Options:
     return Options("digits", weights, desktop_boards(), **more)  # type: ignore[arg-type]
 
 
-def as_bytes(built: Built, x: Array) -> Array:
+def as_bytes(built: BuildResult, x: Array) -> Array:
     port = built.program.inputs[0]
-    return quantise(x, port.scale, port.zero)
+    return quantize(x, port.scale, port.zero)
 
 
-def expected(built: Built, x: Array) -> list[list[int]]:
+def expected(built: BuildResult, x: Array) -> list[list[int]]:
     """What the reference infers from each of some inputs, in bytes."""
     name, output = built.graph.inputs[0], built.graph.outputs[0]
     return [built.graph.run({name: v})[output].reshape(-1).tolist() for v in as_bytes(built, x)]
@@ -191,7 +191,7 @@ sys.path[:] = ["/rom"]
 """
 
 
-def big_cnn() -> tuple[Built, Options]:
+def big_cnn() -> tuple[BuildResult, Options]:
     options = Options("residual", "romfs", desktop_boards())  # type: ignore[arg-type]
     built = build(residual_graph(48), options, {"image": residual_samples()})
     return built, options
@@ -349,9 +349,9 @@ print(json.dumps([found, [stream.predict(x) for x in steps]]))
     states: dict[str, Any] = {}
     target, source = built.program.outputs[0], built.program.inputs[0]
     for x, y in zip(samples, first, strict=True):
-        given = x if floats else quantise(x, source.scale, source.zero)
+        given = x if floats else quantize(x, source.scale, source.zero)
         raw = built.graph.run({"x": given}, states)["y"]
-        expected = raw if floats else dequantise(raw, target.scale, target.zero)
+        expected = raw if floats else dequantize(raw, target.scale, target.zero)
         np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
     assert not np.array_equal(raw, built.graph.run({"x": given})["y"])
 

@@ -9,7 +9,7 @@ import pytest
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.from_ir import read_graph
-from emberlet.micro.builder.reference import quantise
+from emberlet.micro.builder.reference import quantize
 from support.microcontrollers.onnx_models import MODELS
 
 from tools.microcontrollers.running import inputs_in_arena, outputs_of, run_program
@@ -24,10 +24,10 @@ def test_a_model_in_its_arena(name: str, unix_port: Port, tmp_path: Path) -> Non
     samples = {"x": np.random.default_rng(0).standard_normal((12, *dims)).astype(np.float32)}
     x = check_samples(samples, graph)["x"][0]
 
-    program, quantised = (built := build(graph, Options("m"), samples)).program, built.graph
+    program, quantized = (built := build(graph, Options("m"), samples)).program, built.graph
     source = program.inputs[0]
-    q = quantise(x, source.scale, source.zero)
-    expected = quantised.run({"x": q})
+    q = quantize(x, source.scale, source.zero)
+    expected = quantized.run({"x": q})
     for dialect in ("viper", "bytecode"):
         arena = run_program(unix_port, program, dialect, inputs_in_arena(program, [q]), tmp_path)
         for y, port in zip(outputs_of(program, arena), program.outputs, strict=True):

@@ -1,4 +1,4 @@
-"""Models that come quantised (QDQ) keep their scales: int8 follows onnxruntime step by step."""
+"""Models that come quantized (QDQ) keep their scales: int8 follows onnxruntime step by step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.from_ir import read_graph
-from emberlet.micro.builder.reference import dequantise, quantise
+from emberlet.micro.builder.reference import dequantize, quantize
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from support.microcontrollers.onnx_models import MODELS
 
@@ -29,11 +29,11 @@ class Samples(CalibrationDataReader):
         return None if x is None else {"x": x}
 
 
-def quantised(name: str, folder: Path, kind: QuantType, per_channel: bool) -> tuple[Path, Array]:
+def quantized(name: str, folder: Path, kind: QuantType, per_channel: bool) -> tuple[Path, Array]:
     model = MODELS[name]()
     dims = [d.dim_value or 1 for d in model.graph.input[0].type.tensor_type.shape.dim]
     x = np.random.default_rng(0).standard_normal((40, *dims)).astype(np.float32)
-    plain, out = folder / "plain.onnx", folder / "quantised.onnx"
+    plain, out = folder / "plain.onnx", folder / "quantized.onnx"
     onnx.save(model, plain)
     quantize_static(
         str(plain),
@@ -52,7 +52,7 @@ def quantised(name: str, folder: Path, kind: QuantType, per_channel: bool) -> tu
 def test_outputs_are_those_of_onnxruntime_within_a_step_or_two(
     name: str, kind: QuantType, per_channel: bool, tmp_path: Path
 ) -> None:
-    path, x = quantised(name, tmp_path, kind, per_channel)
+    path, x = quantized(name, tmp_path, kind, per_channel)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     graph = read_graph(path, "m")
     assert graph.grids and graph.weight_scales
@@ -63,8 +63,8 @@ def test_outputs_are_those_of_onnxruntime_within_a_step_or_two(
     steps = []
     for sample in x[:20]:
         expected = session.run(None, {"x": sample})[0].reshape(-1)
-        bytes_in = quantise(np.transpose(sample, order), source.scale, source.zero).reshape(source.shape)
-        y = dequantise(built.graph.run({source.name: bytes_in})[target.name], target.scale, target.zero).reshape(-1)
+        bytes_in = quantize(np.transpose(sample, order), source.scale, source.zero).reshape(source.shape)
+        y = dequantize(built.graph.run({source.name: bytes_in})[target.name], target.scale, target.zero).reshape(-1)
         steps.append(np.abs(y - expected) / target.scale)
     off = np.stack(steps)
     assert off.max() <= 3.01
@@ -72,14 +72,14 @@ def test_outputs_are_those_of_onnxruntime_within_a_step_or_two(
 
 
 def test_the_command_line_builds_int8_without_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, _ = quantised("convolutions", tmp_path, QuantType.QInt8, True)
+    path, _ = quantized("convolutions", tmp_path, QuantType.QInt8, True)
     assert main(["build", str(path), "--board", "rp2", "--out", str(tmp_path / "dist")]) == 0
-    assert capsys.readouterr().out.startswith("quantised: int8, ")
-    assert (tmp_path / "dist" / "armv6m" / "quantised_kernels.mpy").exists()
+    assert capsys.readouterr().out.startswith("quantized: int8, ")
+    assert (tmp_path / "dist" / "armv6m" / "quantized_kernels.mpy").exists()
 
 
-def test_a_model_quantised_in_part_asks_for_samples(tmp_path: Path) -> None:
-    path, _ = quantised("flattened_image_to_dense", tmp_path, QuantType.QInt8, True)
+def test_a_model_quantized_in_part_asks_for_samples(tmp_path: Path) -> None:
+    path, _ = quantized("flattened_image_to_dense", tmp_path, QuantType.QInt8, True)
     model = onnx.load(path)
     last = next(n for n in model.graph.node if n.op_type == "Gemm")
     bypass = next(n for n in model.graph.node if n.op_type == "QuantizeLinear" and n.input[0] == last.output[0])
@@ -88,5 +88,5 @@ def test_a_model_quantised_in_part_asks_for_samples(tmp_path: Path) -> None:
     model.graph.node.remove(bypass)
     model.graph.node.remove(after)
     last.output[0] = final
-    with pytest.raises(UnsupportedError, match="quantised only in part"):
+    with pytest.raises(UnsupportedError, match="quantized only in part"):
         build(read_graph(model.SerializeToString(), "m"), Options("m"))

@@ -14,8 +14,8 @@ from emberlet.micro.builder.reference import (
     choose,
     dot_bounds,
     folded_bias,
-    quantise_weights,
-    requantise,
+    quantize_weights,
+    requantize,
     start_bounds,
 )
 from hypothesis import given
@@ -54,19 +54,19 @@ def test_a_kernel_rounds_exactly_and_within_words(
     for s in {0, 1, bound, sample % (bound + 1)}:
         s = -s if negative else s
         exact = floor(Fraction(s * m, 1 << r.shift) + Fraction(1, 2)) + zero
-        assert in_halves(s, m, r) == min(max(exact, 0), 255) == int(requantise(s, r))
+        assert in_halves(s, m, r) == min(max(exact, 0), 255) == int(requantize(s, r))
 
 
 @given(st.floats(1e-6, 0.2), st.integers(256, 1 << 24))
 def test_an_output_is_off_by_less_than_a_step(ratio: float, bound: int) -> None:
     r = choose(ratio, bound, 0)
     for s in (bound // 3, bound // 2, bound):
-        assert abs(min(s * ratio, 255) - int(requantise(s, r))) < 1.01
+        assert abs(min(s * ratio, 255) - int(requantize(s, r))) < 1.01
 
 
 def test_channels_share_a_shift() -> None:
     r = choose([0.01, 0.0001, 0.0], [20000, 20000, 0], 128)
-    y = requantise(np.array([[10000, 10000, 5]]), r)
+    y = requantize(np.array([[10000, 10000, 5]]), r)
     assert y.tolist() == [[228, 129, 128]]
 
 
@@ -100,7 +100,7 @@ def test_an_output_far_too_fine_is_refused() -> None:
 
 
 def test_weights_are_symmetric_and_a_dead_channel_is_harmless() -> None:
-    q, scale = quantise_weights(np.array([[1.0, -2.0], [0.0, 0.0], [1e-12, 0.0]]), [0, 0, 1e-6])
+    q, scale = quantize_weights(np.array([[1.0, -2.0], [0.0, 0.0], [1e-12, 0.0]]), [0, 0, 1e-6])
     assert q.tolist() == [[192, 1], [128, 128], [128, 128]]
     np.testing.assert_allclose(scale[0], 2 / 127)
     assert scale[2] == 1e-6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emberlet.micro.builder.reference import quantise
+from emberlet.micro.builder.reference import quantize
 from emberlet.micro.stream import Rows
 
 from tools.micropython import Port
@@ -18,7 +18,7 @@ def test_the_window_slides_by_a_hop() -> None:
     for k, row in enumerate(data):
         if rows.append(row.tolist()):
             due.append(k)
-            expected = quantise(data[k - 4 : k + 1], 0.1, 128).reshape(-1).astype(int)
+            expected = quantize(data[k - 4 : k + 1], 0.1, 128).reshape(-1).astype(int)
             assert np.abs(np.frombuffer(to, np.uint8).astype(int) - expected).max() <= 1
     assert due == [4, 7, 10, 13, 16, 19]
     rows.clear()

@@ -108,31 +108,31 @@ def _softmax(k, x, axis):
     return k.binary("div", e, k.reduce("sum", e, (axis,), True))
 
 
-def _standardised(k, x, axes):
+def _standardized(k, x, axes):
     n = 1
     for a in axes:
         n *= x.shape[a]
     count = k.full((), n, x.dtype)
-    centred = k.binary("sub", x, k.binary("div", k.reduce("sum", x, axes, True), count))
-    var = k.binary("div", k.reduce("sum", k.binary("mul", centred, centred), axes, True), count)
+    centerd = k.binary("sub", x, k.binary("div", k.reduce("sum", x, axes, True), count))
+    var = k.binary("div", k.reduce("sum", k.binary("mul", centerd, centerd), axes, True), count)
     root = k.unary("sqrt", k.binary("add", var, k.full((), 1e-5, x.dtype)))
-    return k.binary("div", centred, root)
+    return k.binary("div", centerd, root)
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (3, 700), (500, 40), (2, 3, 4)], ids=str)
-def test_softmax_and_normalisation_are_one_kernel_each(gpu, twin, make, on_gpu, shape):
+def test_softmax_and_normalization_are_one_kernel_each(gpu, twin, make, on_gpu, shape):
     last = len(shape) - 1
     for axis in (0, last):
         twin.check(lambda k, x, axis=axis: _softmax(k, x, axis), make(shape))
         assert _dispatches(gpu, _softmax(gpu, on_gpu(*shape), axis)) == 1
-    twin.check(lambda k, x: _standardised(k, x, (last,)), make(shape), atol=1e-4)
-    twin.check(lambda k, x: _standardised(k, x, (0, last)), make(shape), atol=1e-4)
-    assert _dispatches(gpu, _standardised(gpu, on_gpu(*shape), (last,))) == 1
+    twin.check(lambda k, x: _standardized(k, x, (last,)), make(shape), atol=1e-4)
+    twin.check(lambda k, x: _standardized(k, x, (0, last)), make(shape), atol=1e-4)
+    assert _dispatches(gpu, _standardized(gpu, on_gpu(*shape), (last,))) == 1
 
 
-def test_a_normalisation_takes_its_weights_along_and_a_product_before_it_does_not_join(gpu, twin, make, on_gpu):
+def test_a_normalization_takes_its_weights_along_and_a_product_before_it_does_not_join(gpu, twin, make, on_gpu):
     def layer(k, x, w, g, b):
-        y = _standardised(k, k.matmul(x, w), (1,))
+        y = _standardized(k, k.matmul(x, w), (1,))
         return k.reshape(k.binary("add", k.binary("mul", y, g), b), (2, 2, 6))
 
     twin.check(layer, make((4, 5)), make((5, 6)), make((6,)), make((6,)), atol=1e-4)

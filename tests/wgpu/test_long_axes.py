@@ -49,7 +49,7 @@ def test_products_with_a_long_inner_axis(twin, long):
     twin.check(lambda k, a, b: k.matmul(a, b), long(2, 70001), long(70001, 40))
 
 
-def test_softmax_and_normalisation_of_long_rows(twin):
+def test_softmax_and_normalization_of_long_rows(twin):
     values = np.random.default_rng(3).standard_normal((40, 65000)).astype(np.float32)
     twin.check(lambda k, x: F.softmax(x), _tensor(values), rtol=1e-4, atol=1e-9)
     twin.check(lambda k, x: F.layer_norm(x), _tensor(values), rtol=1e-5, atol=1e-5)

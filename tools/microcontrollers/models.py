@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from emberlet.micro.builder.boards import BOARDS
-from emberlet.micro.builder.build import Built, Options, build, write
+from emberlet.micro.builder.build import BuildResult, Options, build, write
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.kernels.depthwise import DepthwiseFloat
@@ -36,7 +36,7 @@ def digits_graph() -> Graph:
     return read_graph(DIGITS / "digits.onnx", "digits")
 
 
-def build_digits(weights: str = "file", floats: bool = False, **options: object) -> Built:
+def build_digits(weights: str = "file", floats: bool = False, **options: object) -> BuildResult:
     """The digit recognizer; calibrated with the first 100 images."""
     images, _ = digits_data()
     samples = None if floats else {"image": images[:100]}
@@ -78,7 +78,7 @@ def residual_samples(count: int = 32, seed: int = 1) -> Array:
     return np.random.default_rng(seed).standard_normal((count, 16, 16, 3)).astype(np.float32)
 
 
-def deployed(built: Built, options: Options, out: Path, port_name: str) -> Path:
+def deployed(built: BuildResult, options: Options, out: Path, port_name: str) -> Path:
     """Write a build, and the folder of it that runs on a port of the Unix family."""
     write(built, options, out)
     arch = "armv7emdp" if "armhf" in port_name else "x64"

@@ -48,7 +48,7 @@ function placement(points) {
   ];
 }
 
-// 1 for every pixel whose centre the pen touches.
+// 1 for every pixel whose center the pen touches.
 function draw(strokes) {
   const bitmap = new Uint8Array(BITMAP * BITMAP);
   const reach = (PEN / 2) ** 2;

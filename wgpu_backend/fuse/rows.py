@@ -1,4 +1,4 @@
-"""Finds what can be computed row by row in one kernel: softmax, the normalisations, variances and their like.
+"""Finds what can be computed row by row in one kernel: softmax, the normalizations, variances and their like.
 
 A row region starts at a reduction (axes kept, extent 1) and takes in what only needs the same row: elementwise nodes of
 the full shape or of one value a row, and further reductions over the same axes. It must have one exit: no other member

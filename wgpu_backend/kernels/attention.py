@@ -51,7 +51,7 @@ class _Attention:
         self.length = length
 
     def _fours(self, node, lead, count):
-        """vec4 texts' Values of `count` neighbouring elements along the last axis: lists of 4, the last padded."""
+        """vec4 texts' Values of `count` neighboring elements along the last axis: lists of 4, the last padded."""
         values = [self.low.value(node, list(lead) + [ix.const(d)]) for d in range(count)]
         zero = self.low.build.const(0, storage.register(node.dtype))
         while len(values) % 4:

@@ -1,5 +1,5 @@
 """Matrix products for SwiftShader (shaders/panel.wgsl), which runs a shader as four-wide machine code without
-optimising it: what counts is the number of loads and that the innermost loop fits the instruction cache (docs/wgpu.md).
+optimizing it: what counts is the number of loads and that the innermost loop fits the instruction cache (docs/wgpu.md).
 
 An invocation holds a panel of the right operand, inner steps × columns, and lets rows of the left one pass: the only
 things carried around the loop are counters, and partial sums wait in the result's own buffer. Where the device has
@@ -170,7 +170,7 @@ class _Panels:
         out.close()
 
     def _stored(self, out, four):
-        """What was stored for the four neighbouring sums."""
+        """What was stored for the four neighboring sums."""
         if self.vector_out:
             return "out[{}]".format(out.index(ix.floordiv(four[0][1], 4)))
         return "vec4<f32>({})".format(", ".join(["out[{}]".format(out.index(store)) for _, store in four]))

@@ -1,7 +1,7 @@
 """The kernel of a contraction: every invocation computes a tile of rows × columns in registers.
 
 Operands are read through their lowered expressions, so that views, casts and padding are part of the kernel, and the
-epilogue is evaluated where a result is stored. Four neighbouring reads become one vec4 where the index expressions
+epilogue is evaluated where a result is stored. Four neighboring reads become one vec4 where the index expressions
 show that they are contiguous and aligned.
 """
 
@@ -47,7 +47,7 @@ class _Tiled:
         if not p.step:
             self.columns = [c.bounded(0, p.columns - 1) for c in self.columns]
 
-        # Sums of neighbouring columns are one vector: shorter shaders, which compile several times faster.
+        # Sums of neighboring columns are one vector: shorter shaders, which compile several times faster.
         self.chunks = [(at, min(4, tile.columns - at)) for at in range(0, tile.columns, 4)]
 
     def _line(self, tile, count, offset):

@@ -13,7 +13,7 @@ class Problem:
     """rows, columns: extents; before, after: the grid's extents slower and faster than the row tiles; inner: extents
     of the inner counters, the last `unrolled` of which are short and written out; left(lowering, grid, row, inner),
     right(lowering, grid, column, inner): Values; out(grid, row, column): coordinates of the result; step: by how much
-    the right operand's position moves with the column where neighbouring columns share elements, else 0."""
+    the right operand's position moves with the column where neighboring columns share elements, else 0."""
 
     def __init__(self, rows, columns, before, after, inner, unrolled, left, right, out, step=0):
         self.rows = rows

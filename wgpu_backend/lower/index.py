@@ -122,7 +122,7 @@ def of_value(value, lo=0, hi=_NO_LIMIT):
 
 
 def _merge(terms):
-    """(terms, constant): equal atoms added up and neighbouring digits of one base joined."""
+    """(terms, constant): equal atoms added up and neighboring digits of one base joined."""
     coefs = {}
     atoms = []
     for c, a in terms:

@@ -18,7 +18,7 @@ class Value:
     "guard": args (value, otherwise), attr conditions ((Index, limit), …): value where every index lies in [0, limit),
     and value is evaluated only there; "choose": args values, attr (Index, starts): values[i] where the index is in
     [starts[i], starts[i + 1]); "reduced": the finished reduction; "variable": the variable named attr; "load4": four
-    neighbouring elements, attr (slot, Index / 4), and "component" attr of one; any other op is an operation of
+    neighboring elements, attr (slot, Index / 4), and "component" attr of one; any other op is an operation of
     backend.UNARY or BINARY, "where", "cast", "bitcast", or a function of shaders/math.wgsl.
     """
 
@@ -106,7 +106,7 @@ class Reduction:
 class Loop:
     """One kernel over `count` values of the counter "g".
 
-    cells: the (Value, Index) that each stores in the output, an array of `word`: one, or four neighbours; vector_out:
+    cells: the (Value, Index) that each stores in the output, an array of `word`: one, or four neighbors; vector_out:
     those four go into one vector; reduction: a Reduction or None. inputs: the graph nodes bound to slots 0, 1, …;
     `types[slot]` is what each is an array of.
     """

@@ -25,6 +25,7 @@ CLASSES = {
 }
 ROWS = (1, 2, 4, 8, 16)
 COLUMNS = (1, 2, 4, 7, 8, 14, 16)
+BLOCKS = (1, 2)  # vectors a lane holds, with which the kernel through workgroup memory is measured
 # Multiply-adds written out for one round of the innermost loop: the length of a shader, and so its compile time.
 MOST_TAPS = 384
 MOST_UNROLLED = 1024

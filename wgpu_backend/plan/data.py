@@ -1,5 +1,8 @@
 """A Plan: everything that has to happen on the device, as plain data."""
 
+KEY = "emberlet.plan"  # of the metadata entry that a saved plan is
+VERSION = 2  # of its format
+
 
 class Buffer:
     """kind: "external" (given by the caller: inputs and weights), "output" or "temporary"; nbytes: its size."""

@@ -3,7 +3,7 @@
 from ..record.node import Node, topological, unpacked
 
 
-def lay_out(roots, compute, memo):
+def reorder_weights(roots, compute, memo):
     """Store the weights of convolutions with the output channel last, which kernels/tile.py reads four at a time.
 
     The weight of a node becomes a view (a permutation back) of the stored one, so that nothing else changes.

@@ -12,13 +12,12 @@ from emberlet.errors import ModelError
 from emberlet.tensor import Tensor
 
 from ..kernels.table import Options
-from ..plan_file import KEY, VERSION
 from ..record.host_evaluation import evaluate
 from ..record.node import ValueNeeded, unpacked
 from ..record.tracing import constants, trace
-from .data import Plan
+from .data import KEY, VERSION, Plan
 from .make import make_plan
-from .weight_order import lay_out
+from .weight_order import reorder_weights
 
 # SwiftShader stands for devices in software: it is the one that browsers bring.
 CLASSES = {
@@ -70,7 +69,7 @@ def save(
     traced.roots = [unpacked(r) for r in traced.roots]
     host = get_backend("numpy")
     evaluate(constants(traced.roots, launched=False), host)
-    lay_out(traced.roots, lambda nodes: evaluate(nodes, host), {})
+    reorder_weights(traced.roots, lambda nodes: evaluate(nodes, host), {})
     results = [traced.roots[part[1]] for part in structure[1]]
     if any(r.count == 0 for r in results):
         raise ModelError("a model that is saved as a plan has no empty results")

@@ -1,4 +1,4 @@
-"""The recorded graph: one Node per tensor, holding how to compute it until it is realised into a buffer."""
+"""The recorded graph: one Node per tensor, holding how to compute it until it is realized into a buffer."""
 
 from emberlet.errors import BackendError
 from emberlet.shapes import size
@@ -18,10 +18,10 @@ _VIEWS = ("reshape", "permute", "expand")
 class Node:
     """What a wgpu tensor's `data` is.
 
-    op and arg: "data" words as bytes, not uploaded yet; "buffer" realised; "input" a placeholder while a plan is
+    op and arg: "data" words as bytes, not uploaded yet; "buffer" realized; "input" a placeholder while a plan is
     traced (arg its name); "host" a tensor that does not live on the GPU (arg the host backend's Tensor); otherwise an
     operation over `srcs`, whose `arg` are its parameters (backend.py records them, lowering.py reads them).
-    buffer: the Allocation holding the elements, row-major; None until realised. word: their type there, "f32", "i32",
+    buffer: the Allocation holding the elements, row-major; None until realized. word: their type there, "f32", "i32",
     "u32", "f16" for float16 where the device has it, or "i8" and "u8" for narrow data, four to a word (storage.py).
     holder: a weak reference to the Tensor made with the node, None where there is none (also on a port without weak
     references). bounds: the interval that the elements of an integer node lie in, once somebody asked (bounds.py);
@@ -49,7 +49,7 @@ class Node:
         return storage.nbytes(self.word, self.count)
 
     def become_buffer(self, buffer):
-        """The node is realised: it forgets how it was computed, so that what it came from can be freed."""
+        """The node is realized: it forgets how it was computed, so that what it came from can be freed."""
         if self.dtype.bits == 64:
             interval(self)
         self.op = "buffer"
@@ -78,7 +78,7 @@ def is_wide(node):
 
 
 def topological(roots):
-    """Unrealised nodes that `roots` depend on, sources first; leaves included. Iterative: graphs are deep."""
+    """Unrealized nodes that `roots` depend on, sources first; leaves included. Iterative: graphs are deep."""
     order = []
     state = {}
     for root in roots:
@@ -106,7 +106,7 @@ def unpacked(node):
     return Node("permute", (node,), tuple(range(len(node.shape))), node.dtype, node.shape)
 
 
-def held(order, roots):
+def live_nodes(order, roots):
     """Nodes of `order`, besides `roots`, to compute with them because a Tensor that somebody holds is made of them:
     read later it would compute its history again, a state that is carried from call to call ever more of it.
 

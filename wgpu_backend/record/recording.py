@@ -1,4 +1,4 @@
-"""What records and what realises: the part of the wgpu backend that is not the primitives themselves."""
+"""What records and what realizes: the part of the wgpu backend that is not the primitives themselves."""
 
 from emberlet import dtypes, shapes
 from emberlet.backend import Backend
@@ -11,7 +11,17 @@ from ..plan.make import make_plan
 from ..run import storage
 from .bounds import UNKNOWN, interval, sources, within
 from .host_evaluation import evaluate
-from .node import Node, ValueNeeded, depends_on_input, held, is_leaf, refuse_values, signature, topological, unpacked
+from .node import (
+    Node,
+    ValueNeeded,
+    depends_on_input,
+    is_leaf,
+    live_nodes,
+    refuse_values,
+    signature,
+    topological,
+    unpacked,
+)
 
 try:
     from weakref import ref as _ref
@@ -20,7 +30,7 @@ except ImportError:  # MicroPython
 
 MAX_INPUTS = 7  # of a kernel of one's own: WebGPU grants 8 storage buffers, and one is the result
 LOOK = 1 << 16  # elements up to which the extremes of a tensor are found on the host
-MAX_PLANS = 256  # plans kept for graphs that were realised before
+MAX_PLANS = 256  # plans kept for graphs that were realized before
 
 
 def _tells(argument):
@@ -298,7 +308,7 @@ class Recording(Backend):
                 return
             from ..run.runtime import run_once
 
-            roots.extend(held(order, roots))
+            roots.extend(live_nodes(order, roots))
             plan, externals, words = self._plan(order, roots)
             outputs = run_once(self.device, plan, [self.upload(n) for n in externals])
             for i in range(len(roots)):

@@ -31,10 +31,10 @@ def trace(function, arguments, backend):
         given.append(x)
     result = function(*given)
     roots = []
-    return Trace(roots, inputs, _take_apart(result, roots))
+    return Trace(roots, inputs, _disassemble(result, roots))
 
 
-def _take_apart(value, roots):
+def _disassemble(value, roots):
     if isinstance(value, Tensor):
         if value.data.op == "host":
             return ("value", value)
@@ -44,13 +44,13 @@ def _take_apart(value, roots):
         roots.append(value.data)
         return ("tensor", len(roots) - 1)
     if isinstance(value, (list, tuple)):
-        return (type(value), [_take_apart(v, roots) for v in value])
+        return (type(value), [_disassemble(v, roots) for v in value])
     if isinstance(value, dict):
-        return (dict, [(k, _take_apart(value[k], roots)) for k in value])
+        return (dict, [(k, _disassemble(value[k], roots)) for k in value])
     return ("value", value)
 
 
-def put_together(structure, tensors):
+def assemble(structure, tensors):
     """The result that `structure` describes, with these tensors for the roots."""
     kind, parts = structure
     if kind == "tensor":
@@ -58,8 +58,8 @@ def put_together(structure, tensors):
     if kind == "value":
         return parts
     if kind is dict:
-        return {k: put_together(v, tensors) for k, v in parts}
-    whole = [put_together(v, tensors) for v in parts]
+        return {k: assemble(v, tensors) for k, v in parts}
+    whole = [assemble(v, tensors) for v in parts]
     return whole if kind is list else tuple(whole)
 
 

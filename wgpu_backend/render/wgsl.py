@@ -304,7 +304,7 @@ class Renderer:
         self.line("{}[{}] = {};".format(slot, self.index(index), text))
 
     def store_four(self, slot, cells, word):
-        """Four neighbouring (Value, Index) as one vector of `word`."""
+        """Four neighboring (Value, Index) as one vector of `word`."""
         names = ", ".join([self.stored(v, word) for v, _ in cells])
         at = self.index(ix.floordiv(cells[0][1], 4))
         if word in ("i8", "u8"):

@@ -22,7 +22,7 @@ from ..graph import Grid
 from ..kernels.elementwise import BinaryFloat, MapFloat
 from ..kernels.layer import Array
 from ..kernels.softmax import SoftmaxFloat
-from .state import Held, Importer, Order, channels_last, dims_of, numpy_of
+from .state import Importer, Order, StoredTensor, channels_last, dims_of, numpy_of
 from .table import translates
 
 PLAIN: dict[type[Node[Any]], Chain] = {
@@ -65,7 +65,7 @@ def apply_chain(t: Importer, node: Node[Any], chain: Chain) -> None:
     if held.name in t.flattened:
         before = t.unflattened[held.name]
         t.flattened[out.name] = t.flattened[held.name]
-        t.unflattened[out.name] = Held(out.name, before.dims, before.order)
+        t.unflattened[out.name] = StoredTensor(out.name, before.dims, before.order)
 
 
 @translates(*PLAIN)
@@ -134,7 +134,7 @@ def pairwise(t: Importer, node: a.Pairwise) -> None:
         _with_tensor(t, node, operation, t.of(node.inputs[0]), t.of(node.inputs[1]))
 
 
-def _with_constant(t: Importer, node: Node[Any], operation: str, held: Held, c: Array, reverse: bool) -> None:
+def _with_constant(t: Importer, node: Node[Any], operation: str, held: StoredTensor, c: Array, reverse: bool) -> None:
     dims = dims_of(node.outputs[0])
     if held.dims != dims and np.prod(held.dims) != np.prod(dims):
         raise Problem(f"a tensor of shape {held.dims} repeated to {dims} by a constant")
@@ -156,7 +156,7 @@ def _with_constant(t: Importer, node: Node[Any], operation: str, held: Held, c: 
     t.add(BinaryFloat(node.name, (source,), out.name, operation, shape, other, laid))
 
 
-def _stored(held: Held, sizes: tuple[int, ...]) -> tuple[int, ...]:
+def _stored(held: StoredTensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
     """A shape in the order of a tensor's elements, the leading batch left out as it is there."""
     return sizes[len(sizes) - len(held.shape) :]
 
@@ -174,16 +174,16 @@ def fits_image(other: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return lead == wanted or all(n == 1 for n in lead)
 
 
-def _widened(t: Importer, held: Held, rank: int) -> Held:
+def _widened(t: Importer, held: StoredTensor, rank: int) -> StoredTensor:
     """The tensor with axes of size 1 in front, to `rank`."""
     more = rank - len(held.dims)
     if not more:
         return held
     dims = (1,) * more + held.dims
-    return t.shaped(Held(held.name, dims, (*range(more), *(k + more for k in held.order))))
+    return t.shaped(StoredTensor(held.name, dims, (*range(more), *(k + more for k in held.order))))
 
 
-def _with_tensor(t: Importer, node: Node[Any], operation: str, x: Held, y: Held) -> None:
+def _with_tensor(t: Importer, node: Node[Any], operation: str, x: StoredTensor, y: StoredTensor) -> None:
     dims = dims_of(node.outputs[0])
     x, y = _widened(t, x, len(dims)), _widened(t, y, len(dims))
     if x.dims != dims:
@@ -196,13 +196,13 @@ def _with_tensor(t: Importer, node: Node[Any], operation: str, x: Held, y: Held)
             t.shapes[negated] = t.shapes[y.name]
             chain: Chain = (("affine", (-1.0, 0.0)),)
             t.add(MapFloat(f"{node.name} turn", (y.name,), negated, t.shapes[y.name], chain))
-            y, operation = Held(negated, y.dims, y.order), "add"
+            y, operation = StoredTensor(negated, y.dims, y.order), "add"
         x, y = y, x
     order: Order = x.order
-    if not y.lies_as(order):
+    if not y.has_order(order):
         order = channels_last(len(dims)) if len(dims) > 2 else tuple(range(len(dims)))
         x, y = t.ordered(x, order), t.ordered(y, order)
-    y = t.shaped(Held(y.name, y.dims, x.order), _stored(x, tuple(y.dims[k] for k in x.order)))
+    y = t.shaped(StoredTensor(y.name, y.dims, x.order), _stored(x, tuple(y.dims[k] for k in x.order)))
     out = t.define(node.outputs[0], x.order)
     shape, other = t.shapes[x.name], t.shapes[y.name]
     if not fits_image(other, shape):
@@ -276,7 +276,7 @@ def quantize(t: Importer, node: QuantizeLinear) -> None:
 def dequantize(t: Importer, node: DequantizeLinear) -> None:
     held = t.of(node.inputs[0], flat=True)
     if t.grids.get(held.name) != grid_of(t, node):
-        raise Problem("dequantised otherwise than it was quantised")
+        raise Problem("dequantized otherwise than it was quantized")
     t.held[node.outputs[0].name] = held
 
 

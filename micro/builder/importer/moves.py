@@ -20,7 +20,7 @@ from emberlet.codegen.ops.slicing import Slice
 
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
-from .state import Held, Importer, channels_last, dims_of
+from .state import Importer, StoredTensor, channels_last, dims_of
 from .table import translates
 
 
@@ -29,7 +29,7 @@ def reshape(t: Importer, node: Node[Any]) -> None:
     held, out = t.of(node.inputs[0]), node.outputs[0]
     dims = dims_of(out)
     plain = tuple(range(len(held.dims)))
-    if held.lies_as(plain):
+    if held.has_order(plain):
         t.alias(out, held)
         return
     kept = _same_axes(held, dims)
@@ -46,7 +46,7 @@ def reshape(t: Importer, node: Node[Any]) -> None:
         t.alias(out, t.ordered(held, plain))
 
 
-def _same_axes(held: Held, dims: tuple[int, ...]) -> tuple[int, ...] | None:
+def _same_axes(held: StoredTensor, dims: tuple[int, ...]) -> tuple[int, ...] | None:
     """The order of a reshaped tensor, where the reshape only adds and removes axes of size 1; else None."""
     old = [k for k, n in enumerate(held.dims) if n != 1]
     new = [k for k, n in enumerate(dims) if n != 1]
@@ -64,7 +64,7 @@ def transpose(t: Importer, node: m.Transpose) -> None:
     held, perm = t.of(node.inputs[0]), node.perm()
     dims = dims_of(node.outputs[0])
     order = tuple(perm.index(k) for k in held.order)
-    t.held[node.outputs[0].name] = t.shaped(Held(held.name, dims, order))
+    t.held[node.outputs[0].name] = t.shaped(StoredTensor(held.name, dims, order))
 
 
 @translates(Concat)
@@ -73,7 +73,7 @@ def concat(t: Importer, node: Concat) -> None:
     rank = len(parts[0].dims)
     axis = node.config.axis % rank
     order = parts[0].order
-    if not all(p.lies_as(order) for p in parts):
+    if not all(p.has_order(order) for p in parts):
         order = channels_last(rank)
     parts = [t.ordered(p, order) for p in parts]
     out = t.define(node.outputs[0], order)
@@ -87,7 +87,7 @@ def concat(t: Importer, node: Concat) -> None:
     t.add(Move(node.name, tuple(p.name for p in parts), out.name, out.shape, tuple(moved)))
 
 
-def _cut(t: Importer, name: str, held: Held, output: Argument, ranges: dict[int, range]) -> None:
+def _cut(t: Importer, name: str, held: StoredTensor, output: Argument, ranges: dict[int, range]) -> None:
     """Every element whose index along each axis of `ranges` is in that range."""
     sizes = [held.dims[k] for k in held.order]
     steps = dict(zip(held.order, strides(sizes), strict=True))

@@ -1,4 +1,4 @@
-"""Convolution, dense layers, normalisation by constants."""
+"""Convolution, dense layers, normalization by constants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..kernels.layer import Array
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
 from ..kernels.window import Window
-from .state import Held, Importer, channels_last, dims_of
+from .state import Importer, StoredTensor, channels_last, dims_of
 from .table import translates
 
 
@@ -49,7 +49,7 @@ def _bias(t: Importer, node: Node[Any], channels: int) -> Array:
 
 
 def _convolution(
-    t: Importer, node: Node[Any], held: Held, weight: Array, bias: Array, window: Window, groups: int
+    t: Importer, node: Node[Any], held: StoredTensor, weight: Array, bias: Array, window: Window, groups: int
 ) -> None:
     """weight: (out, *kernel, in / groups)."""
     shape = t.shapes[held.name]
@@ -88,7 +88,7 @@ def conv_transpose(t: Importer, node: ConvTranspose) -> None:
     _convolution(t, node, spread, turned, _bias(t, node, groups * each), geometry, groups)
 
 
-def _spread(t: Importer, held: Held, stride: tuple[int, ...]) -> Held:
+def _spread(t: Importer, held: StoredTensor, stride: tuple[int, ...]) -> StoredTensor:
     """The image with stride - 1 zeros between its elements."""
     if all(s == 1 for s in stride):
         return held
@@ -99,7 +99,7 @@ def _spread(t: Importer, held: Held, stride: tuple[int, ...]) -> Held:
     name = t.fresh(f"{held.name}:spread")
     t.shapes[name] = wide
     t.add(Move(f"spread {held.name}", (held.name,), name, wide, (Part(0, 0, axes),), 0.0))
-    return Held(name, (*held.dims[:2], *wide[:-1]), held.order)
+    return StoredTensor(name, (*held.dims[:2], *wide[:-1]), held.order)
 
 
 def _dense(t: Importer, node: Node[Any], matrix: Array, bias: Array, axis: int, factor: float = 1.0) -> None:
@@ -111,7 +111,7 @@ def _dense(t: Importer, node: Node[Any], matrix: Array, bias: Array, axis: int, 
     if held.name in t.flattened:
         # The elements lie channels last while the model flattened them channels first: the weights follow.
         matrix = matrix[:, t.flattened[held.name]]
-    elif not held.lies_as(plain):
+    elif not held.has_order(plain):
         held = t.ordered(held, plain)
         shape = t.shapes[held.name]
     out = t.define(node.outputs[0], tuple(range(len(dims_of(node.outputs[0])))))
@@ -151,7 +151,7 @@ def matmul(t: Importer, node: MatMul) -> None:
 def batch_norm(t: Importer, node: BatchNormalization) -> None:
     """A factor and a shift for each channel."""
     if node.config.training:
-        raise Problem("batch normalisation in training mode")
+        raise Problem("batch normalization in training mode")
     gamma, beta, mean, variance = (t.array(node, k, "statistics").astype(np.float64) for k in range(1, 5))
     factor = gamma / np.sqrt(variance + node.config.epsilon)
     held = t.of(node.inputs[0])

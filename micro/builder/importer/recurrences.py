@@ -10,7 +10,7 @@ from ..kernels.layer import Array
 from ..kernels.move import Move, Part
 from ..kernels.nest import Axis
 from ..kernels.recurrent_float import GruFloat, LstmFloat
-from .state import Held, Importer, dims_of
+from .state import Importer, StoredTensor, dims_of
 from .table import translates
 
 # ONNX's order of gates is input, output, forget, cell and update, reset, candidate; ours is that of the kernels.
@@ -85,7 +85,7 @@ def _keeps(t: Importer, node: Recurrent) -> bool:
 def _outputs(
     t: Importer,
     node: Recurrent,
-    held: Held,
+    held: StoredTensor,
     weights: tuple[Array, Array, Array],
     steps: int,
     sequence: bool,
@@ -104,7 +104,7 @@ def _outputs(
     output = node.outputs[0 if sequence else 1]
     if n == 1:
         dims = dims_of(output)
-        t.held[output.name] = t.shaped(Held(names[0], dims, tuple(range(len(dims)))))
+        t.held[output.name] = t.shaped(StoredTensor(names[0], dims, tuple(range(len(dims)))))
         return
     out = t.define(output, _joined_order(node, sequence))
     rows = steps if sequence else 1

@@ -13,13 +13,13 @@ from emberlet.codegen.ops import reduction as r
 from ..kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat, window_counts
 from ..kernels.window import Window
 from .products import window_of
-from .state import Held, Importer, channels_last, dims_of
+from .state import Importer, StoredTensor, channels_last, dims_of
 from .table import translates
 
 LEAST = -3.4e38
 
 
-def _window(node: p.Pool, held: Held) -> Window:
+def _window(node: p.Pool, held: StoredTensor) -> Window:
     window = node.window()
     padding = list(window.padding(held.dims[2:]))
     if node.config.ceil_mode:
@@ -73,7 +73,7 @@ def reduction(t: Importer, node: r.Reduction) -> None:
     _reduce(t, node, held, axes, KINDS[type(node)])
 
 
-def _reduce(t: Importer, node: Node[Any], held: Held, axes: tuple[int, ...], kind: str) -> None:
+def _reduce(t: Importer, node: Node[Any], held: StoredTensor, axes: tuple[int, ...], kind: str) -> None:
     """Reduced axes side by side, as they lie or moved there: (outer, length, inner)."""
     large = [k for k in held.order if held.dims[k] != 1]
     places = [i for i, k in enumerate(large) if k in axes]
@@ -91,7 +91,7 @@ def _reduce(t: Importer, node: Node[Any], held: Held, axes: tuple[int, ...], kin
     t.add(ReduceFloat(node.name, (held.name,), out.name, shape, operation, factor))
 
 
-def _remaining(held: Held, axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
+def _remaining(held: StoredTensor, axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
     """The order of what is left, where the reduced axes stay with size 1 or go."""
     if rank == len(held.dims):
         return held.order

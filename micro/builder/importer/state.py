@@ -26,7 +26,7 @@ Order = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Held:
+class StoredTensor:
     """A tensor of the model: `name` in the graph; dims: its shape in the model; order: its axes, outermost first as the
     elements lie."""
 
@@ -40,12 +40,12 @@ class Held:
         sizes = [self.dims[a] for a in self.order]
         return tuple(sizes[1:] if sizes and self.order[0] == 0 and sizes[0] == 1 else sizes)
 
-    def lies_as(self, order: Order) -> bool:
+    def has_order(self, order: Order) -> bool:
         """Whether the elements lie in `order` too: axes of size 1 may be anywhere."""
         return [a for a in self.order if self.dims[a] != 1] == [a for a in order if self.dims[a] != 1]
 
 
-def _plain(held: Held) -> Order:
+def _plain(held: StoredTensor) -> Order:
     return tuple(range(len(held.dims)))
 
 
@@ -67,7 +67,7 @@ class Importer:
     name: str
     layers: list[Layer] = field(default_factory=list)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    held: dict[str, Held] = field(default_factory=dict)
+    held: dict[str, StoredTensor] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     grids: dict[str, Grid] = field(default_factory=dict)
@@ -76,12 +76,12 @@ class Importer:
     broken: set[str] = field(default_factory=set)
     layouts: dict[str, tuple[tuple[int, ...], Order]] = field(default_factory=dict)
     flattened: dict[str, Array] = field(default_factory=dict)
-    unflattened: dict[str, Held] = field(default_factory=dict)
+    unflattened: dict[str, StoredTensor] = field(default_factory=dict)
     moved: int = 0
     read: set[str] = field(default_factory=set)
     only_output: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
-    _moved: dict[tuple[str, Order], Held] = field(default_factory=dict)
+    _moved: dict[tuple[str, Order], StoredTensor] = field(default_factory=dict)
 
     # -- tensors ------------------------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class Importer:
         """An input of the model. last: its channels come last, whatever the model says."""
         dims = dims_of(argument)
         order = channels_last(len(dims)) if last else tuple(range(len(dims)))
-        held = Held(self.fresh(argument.name), dims, order)
+        held = StoredTensor(self.fresh(argument.name), dims, order)
         self.layouts[held.name] = dims, order
         self.shapes[held.name] = held.shape
         self.held[argument.name] = held
@@ -112,7 +112,7 @@ class Importer:
             out = f"{name}.{n}"
         return out
 
-    def of(self, argument: Argument, flat: bool = False) -> Held:
+    def of(self, argument: Argument, flat: bool = False) -> StoredTensor:
         """How an input of a node is held. flat: the node follows the order of a flattened tensor's elements.
 
         Raises Problem for a constant.
@@ -121,26 +121,26 @@ class Importer:
             held = self.held[argument.name]
             if held.name in self.unflattened and not flat:
                 before = self.unflattened[held.name]
-                return self.shaped(Held(self.ordered(before, _plain(before)).name, held.dims, _plain(held)))
+                return self.shaped(StoredTensor(self.ordered(before, _plain(before)).name, held.dims, _plain(held)))
             return held
         if argument.value is not None:
             raise Problem(f"input {argument.name!r} is a constant, and a tensor that the model computes is expected")
         raise Problem(f"input {argument.name!r} is not a tensor of numbers")
 
-    def define(self, argument: Argument, order: Order) -> Held:
+    def define(self, argument: Argument, order: Order) -> StoredTensor:
         """The held tensor for an output that a layer is about to write."""
-        held = Held(self.fresh(argument.name), dims_of(argument), order)
+        held = StoredTensor(self.fresh(argument.name), dims_of(argument), order)
         self.shapes[held.name] = held.shape
         self.held[argument.name] = held
         return held
 
-    def alias(self, argument: Argument, source: Held, order: Order | None = None) -> None:
+    def alias(self, argument: Argument, source: StoredTensor, order: Order | None = None) -> None:
         """An output with the elements of `source`, where they lie, in the shape the model gives it."""
         dims = dims_of(argument)
-        target = Held(source.name, dims, order if order is not None else tuple(range(len(dims))))
+        target = StoredTensor(source.name, dims, order if order is not None else tuple(range(len(dims))))
         self.held[argument.name] = self.shaped(target)
 
-    def shaped(self, held: Held, shape: tuple[int, ...] | None = None) -> Held:
+    def shaped(self, held: StoredTensor, shape: tuple[int, ...] | None = None) -> StoredTensor:
         """The tensor under the name of a reshape where its graph's tensor has another shape."""
         shape = held.shape if shape is None else shape
         if self.shapes[held.name] == shape:
@@ -150,15 +150,15 @@ class Importer:
         self.layers.append(Reshape(f"reshape {held.name}", (held.name,), name, shape))
         if held.name in self.grids:
             self.grids[name] = self.grids[held.name]
-        return Held(name, held.dims, held.order)
+        return StoredTensor(name, held.dims, held.order)
 
-    def ordered(self, held: Held, order: Order) -> Held:
+    def ordered(self, held: StoredTensor, order: Order) -> StoredTensor:
         """The tensor with its elements in another order: moved only where they lie otherwise."""
-        if held.lies_as(order):
-            return self.shaped(Held(held.name, held.dims, order))
+        if held.has_order(order):
+            return self.shaped(StoredTensor(held.name, held.dims, order))
         key = (held.name, order)
         if key not in self._moved:
-            target = Held(self.fresh(f"{held.name}:moved"), held.dims, order)
+            target = StoredTensor(self.fresh(f"{held.name}:moved"), held.dims, order)
             self.shapes[target.name] = target.shape
             sizes = [held.dims[a] for a in held.order]
             steps = dict(zip(held.order, strides(sizes), strict=True))
@@ -173,7 +173,7 @@ class Importer:
             self._moved[key] = target
         return self._moved[key]
 
-    def image(self, argument: Argument) -> Held:
+    def image(self, argument: Argument) -> StoredTensor:
         """An input (n, c, *spatial), channels last, as (h, w, c) or (w, c). Raises Problem for a batch."""
         held = self.of(argument)
         rank = len(held.dims)
@@ -193,7 +193,7 @@ class Importer:
         return numpy_of(value)
 
     def note_scales(self, node: Node[Any]) -> None:
-        """Remember the scales that constant weights were quantised with."""
+        """Remember the scales that constant weights were quantized with."""
         scale = numpy_of(node.value(1)) if node.value(1) is not None else None  # type: ignore[arg-type]
         zero = numpy_of(node.value(2)) if node.has(2) and node.value(2) is not None else np.zeros(1)  # type: ignore[arg-type]
         value = node.value(0)
@@ -203,7 +203,7 @@ class Importer:
         self.scales[node.outputs[0].name] = scale.astype(np.float64).reshape(-1), axis
 
     def scales_of(self, argument: Argument, axis: int, channels: int) -> Array | None:
-        """The scale of each channel of quantised weights, None where they were not quantised along `axis`."""
+        """The scale of each channel of quantized weights, None where they were not quantized along `axis`."""
         if argument.name not in self.scales:
             return None
         scale, along = self.scales[argument.name]
@@ -230,7 +230,7 @@ class Importer:
 
 
 def dims_of(argument: Argument) -> tuple[int, ...]:
-    """The shape of a tensor of floats (or quantised bytes). Raises Problem where it is not wholly known."""
+    """The shape of a tensor of floats (or quantized bytes). Raises Problem where it is not wholly known."""
     t = argument.type
     if not isinstance(t, TensorType) or t.static_shape is None:
         raise Problem(f"the shape of {argument.name!r} is not known before the model runs")

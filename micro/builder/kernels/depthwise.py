@@ -13,8 +13,8 @@ from math import inf
 
 import numpy as np
 
-from ..reference import ZERO, Bytes, Ints, Requant, check_word, dot_bounds, requantise
-from .layer import Array, Layer, View, as_image, emit_clamp_float, emit_requantise
+from ..reference import ZERO, Bytes, Ints, Requant, check_word, dot_bounds, requantize
+from .layer import Array, Layer, View, as_image, emit_clamp_float, emit_requantize
 from .window import Window
 from .writer import Pointer, Writer
 
@@ -161,7 +161,7 @@ class Depthwise(_Depthwise):
 
     def reference(self, *inputs: Bytes) -> Bytes:
         sums = self.sums(inputs[0].astype(np.int64) - self.zero, 0, self.weights.astype(np.int64) - ZERO)
-        return requantise(np.rint(sums).astype(np.int64) + self.bias, self.requant)
+        return requantize(np.rint(sums).astype(np.int64) + self.bias, self.requant)
 
     def constants(self) -> tuple[Array, list[int]]:
         # The sum's way from the folded bias to its end, whichever products come first.
@@ -188,7 +188,7 @@ class Depthwise(_Depthwise):
         w.move_table("q", 2)
 
     def finish(self, w: Writer) -> None:
-        emit_requantise(w, self.requant, "p", "m")
+        emit_requantize(w, self.requant, "p", "m")
 
 
 @dataclass(frozen=True)

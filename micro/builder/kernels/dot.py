@@ -16,8 +16,8 @@ from math import inf
 
 import numpy as np
 
-from ..reference import ZERO, Bytes, Ints, Requant, check_word, folded_bias, requantise, start_bounds
-from .layer import Array, Layer, View, as_image, emit_clamp_float, emit_requantise
+from ..reference import ZERO, Bytes, Ints, Requant, check_word, folded_bias, requantize, start_bounds
+from .layer import Array, Layer, View, as_image, emit_clamp_float, emit_requantize
 from .window import UNROLL, Loops, Window, walk, window_loops
 from .writer import Pointer, Writer
 
@@ -142,7 +142,7 @@ class Dot(_Dot):
 
     def reference(self, *inputs: Bytes) -> Bytes:
         sums = self.sums(inputs[0].astype(np.int64) - self.zero, 0, self.weights.astype(np.int64) - ZERO)
-        return requantise(np.rint(sums).astype(np.int64) + self.bias, self.requant)
+        return requantize(np.rint(sums).astype(np.int64) + self.bias, self.requant)
 
     def constants(self) -> tuple[Array, list[int]]:
         lifted = self.folded + self.lift
@@ -170,7 +170,7 @@ class Dot(_Dot):
         w.line(f"s = {w.word('q')} + t")
 
     def finish(self, w: Writer) -> None:
-        emit_requantise(w, self.requant, w.word("q", 1), "m")
+        emit_requantize(w, self.requant, w.word("q", 1), "m")
         w.move_table("q", 2)
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from emberlet.errors import UnsupportedError
 
 from ..functions import Chain, apply, lines
-from ..reference import LIMIT, Bytes, Requant, requantise
-from .layer import Array, Layer, View, as_image, dense_view, emit_clamp, emit_clamp_float, emit_requantise
+from ..reference import LIMIT, Bytes, Requant, requantize
+from .layer import Array, Layer, View, as_image, dense_view, emit_clamp, emit_clamp_float, emit_requantize
 from .nest import Axis, image_axes, nest
 from .writer import Pointer, Writer
 
@@ -101,7 +101,7 @@ class Binary(_Binary):
     def reference(self, *inputs: Bytes) -> Bytes:
         a, b = (v.astype(np.int64) for v in self.operands(inputs))
         if self.operation == "mul":
-            y = requantise((a - self.zeros[0]) * (b - self.zeros[1]), self.requant)
+            y = requantize((a - self.zeros[0]) * (b - self.zeros[1]), self.requant)
         else:
             total = (a - self.zeros[0]) * self.factors[0] + (b - self.zeros[1]) * self.factors[1]
             r = self.requant
@@ -115,7 +115,7 @@ class Binary(_Binary):
         r = self.requant
         if self.operation == "mul":
             w.line(f"s = ({a} - {self.zeros[0]}) * ({b} - {self.zeros[1]})")
-            emit_requantise(w, r, str(r.multipliers[0]))
+            emit_requantize(w, r, str(r.multipliers[0]))
             return
         first, second = self.factors
         sign = "+" if second >= 0 else "-"

@@ -128,7 +128,7 @@ class Layer(ABC):
         return [*(f"i{k}" for k in range(len(self.inputs))), "o", *own, "wo", "to"]
 
 
-def emit_requantise(w: Writer, r: Requant, multiplier: str, offset: str = "") -> None:
+def emit_requantize(w: Writer, r: Requant, multiplier: str, offset: str = "") -> None:
     """Bring `s` to the output's scale and clamp it. `offset`: an expression equal to r.offset, if not the number."""
     offset = offset or str(r.offset)
     if r.split:

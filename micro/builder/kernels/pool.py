@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..reference import Bytes, Requant, requantise
-from .layer import Array, Layer, View, as_image, emit_requantise
+from ..reference import Bytes, Requant, requantize
+from .layer import Array, Layer, View, as_image, emit_requantize
 from .window import Window, walk, window_loops
 from .writer import Pointer, Writer
 
@@ -112,8 +112,8 @@ class AveragePool(_Pool):
     def reference(self, *inputs: Bytes) -> Bytes:
         sums = self.sums(inputs[0])
         if len(self.requant.multipliers) == 1:
-            return requantise(sums, self.requant)
-        flat = requantise(sums.reshape(-1, sums.shape[2]), self.requant, axis=0)
+            return requantize(sums, self.requant)
+        flat = requantize(sums.reshape(-1, sums.shape[2]), self.requant, axis=0)
         return flat.reshape(sums.shape)
 
     def constants(self) -> tuple[Array, list[int]]:
@@ -137,7 +137,7 @@ class AveragePool(_Pool):
         w.line(f"s = {element} + s")
 
     def finish(self, w: Writer) -> None:
-        emit_requantise(w, self.requant, "m")
+        emit_requantize(w, self.requant, "m")
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ class Reduce(_Reduce):
         x = inputs[0].reshape(self.shape).astype(np.int64)
         if self.operation == "sum":
             assert self.requant
-            return requantise((x - self.zero).sum(1), self.requant)
+            return requantize((x - self.zero).sum(1), self.requant)
         return (x.max(1) if self.operation == "max" else x.min(1)).astype(np.uint8)
 
     def constants(self) -> tuple[Array, list[int]]:
@@ -264,7 +264,7 @@ class Reduce(_Reduce):
 
     def finish(self, w: Writer) -> None:
         if self.requant:
-            emit_requantise(w, self.requant, "m")
+            emit_requantize(w, self.requant, "m")
 
 
 @dataclass(frozen=True)

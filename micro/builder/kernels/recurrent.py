@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..reference import ZERO, Bytes, Ints, Requant, check_word, fixed_point, folded_bias, start_bounds
-from .layer import Array, Layer, View, emit_clamp, emit_requantise
+from .layer import Array, Layer, View, emit_clamp, emit_requantize
 from .nest import Axis, nest
 from .window import UNROLL, walk
 from .writer import Pointer, Writer
@@ -86,7 +86,7 @@ class Rows:
             w.go(X, "c")
             w.line(f"s = {w.word('q')} + t")
             walk(w, (), k, X, WEIGHTS, lambda i, j: w.line(f"s = {w.load(WEIGHTS, j)} * {w.load(X, i)} + s"))
-            emit_requantise(w, self.requant, w.word("q", 1), "m")
+            emit_requantize(w, self.requant, w.word("q", 1), "m")
             w.move_table("q", 2)
             store16(w, Y, "s")
             w.move(Y, 2)

@@ -1,4 +1,4 @@
-// {{ name }}: merges neighbouring sorted runs of {{ run }} in lines of {{ length }}, one invocation an element.
+// {{ name }}: merges neighboring sorted runs of {{ run }} in lines of {{ length }}, one invocation an element.
 
 {{ bindings }}
 

@@ -28,11 +28,11 @@ from .reference import (
     Ints,
     Requant,
     choose,
-    dequantise,
+    dequantize,
     dot_bounds,
-    quantise,
-    quantise_bias,
-    quantise_weights,
+    quantize,
+    quantize_bias,
+    quantize_weights,
 )
 
 HIDDEN_GRID = Grid(1 / HIDDEN, HIDDEN)
@@ -42,15 +42,15 @@ _BIAS_ROOM = LIMIT >> 3
 """A bias is kept below this in steps of its accumulator, which leaves room for the products."""
 
 
-def quantise_graph(graph: Graph, ranges: Mapping[str, Range]) -> Graph:
+def quantize_graph(graph: Graph, ranges: Mapping[str, Range]) -> Graph:
     """The graph in int8: every tensor gets a grid, every layer its integer arithmetic.
 
-    Tensors with a grid in `graph.grids` (of a model that came quantised) keep it. Raises UnsupportedError for a layer
+    Tensors with a grid in `graph.grids` (of a model that came quantized) keep it. Raises UnsupportedError for a layer
     that has no integer form, naming it.
     """
     grids = _grids(graph, ranges)
-    quantiser = _Quantiser(graph, grids)
-    layers = tuple(quantiser.layer(layer) for layer in graph.layers)
+    quantizer = _Quantizer(graph, grids)
+    layers = tuple(quantizer.layer(layer) for layer in graph.layers)
     return replace(graph, layers=layers, grids=grids, is_float=False).check()
 
 
@@ -88,15 +88,15 @@ def _keeps_grid(layer: Layer) -> bool:
     return isinstance(layer, MaxPool | Reshape) or moves_one or picks
 
 
-class _Quantiser:
+class _Quantizer:
     def __init__(self, graph: Graph, grids: Mapping[str, Grid]) -> None:
         self.graph = graph
         self.grids = grids
 
     def _clamp(self, low: float, high: float, grid: Grid) -> tuple[int, int]:
         """A clamp in bytes."""
-        first = 0 if low == -inf else int(quantise(low, grid.scale, grid.zero))
-        last = 255 if high == inf else int(quantise(high, grid.scale, grid.zero))
+        first = 0 if low == -inf else int(quantize(low, grid.scale, grid.zero))
+        last = 255 if high == inf else int(quantize(high, grid.scale, grid.zero))
         return first, last
 
     def _weights(self, name: str, weights: Array, bias: Array, scale_in: float) -> tuple[Array, Floats, Ints]:
@@ -107,9 +107,9 @@ class _Quantiser:
             q = np.rint(weights / scale.reshape(-1, *[1] * (weights.ndim - 1))) + 128
             bytes_ = np.clip(q, 0, 255).astype(np.uint8)
         else:
-            bytes_, scale = quantise_weights(weights, np.abs(bias) / (scale_in * _BIAS_ROOM))
+            bytes_, scale = quantize_weights(weights, np.abs(bias) / (scale_in * _BIAS_ROOM))
         sums = scale * scale_in
-        return bytes_, sums, quantise_bias(bias, sums, name)
+        return bytes_, sums, quantize_bias(bias, sums, name)
 
     def _requant(self, layer: Layer, sums: Floats, bytes_: Array, bias: Ints, zero: int, clamp: Range) -> Requant:
         out = self.grids[layer.output]
@@ -146,7 +146,7 @@ class _Quantiser:
             b = self.grids[layer.inputs[1]]
         else:
             b = grid_over(float(layer.constant.min()), float(layer.constant.max()))
-            constant = quantise(layer.constant, b.scale, b.zero)
+            constant = quantize(layer.constant, b.scale, b.zero)
         low, high = self._clamp(layer.low, layer.high, out)
         if layer.operation == "mul":
             reach = max(a.zero, 255 - a.zero) * max(b.zero, 255 - b.zero)
@@ -166,8 +166,8 @@ class _Quantiser:
     @layer.register
     def _(self, layer: MapFloat) -> Layer:
         x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
-        values = apply(layer.chain, dequantise(np.arange(256), x.scale, x.zero))
-        table = quantise(values, out.scale, out.zero)
+        values = apply(layer.chain, dequantize(np.arange(256), x.scale, x.zero))
+        table = quantize(values, out.scale, out.zero)
         return Lookup(layer.name, layer.inputs, layer.output, layer.shape, table)
 
     @layer.register
@@ -203,9 +203,9 @@ class _Quantiser:
         parts = []
         for name, part in zip(layer.inputs, layer.parts, strict=True):
             x = self.grids[name]
-            values = quantise(dequantise(np.arange(256), x.scale, x.zero), out.scale, out.zero)
+            values = quantize(dequantize(np.arange(256), x.scale, x.zero), out.scale, out.zero)
             parts.append(replace(part, table=None if x == out else values))
-        fill = None if layer.fill is None else float(quantise(layer.fill, out.scale, out.zero))
+        fill = None if layer.fill is None else float(quantize(layer.fill, out.scale, out.zero))
         return replace(layer, parts=tuple(parts), fill=fill)
 
     @layer.register
@@ -229,9 +229,9 @@ class _Quantiser:
         return kind(*at, from_input, from_state, layer.reverse, layer.sequence, layer.keep)
 
     def _rows(self, name: str, weights: Array, bias: Array, grid: Grid) -> Rows:
-        bytes_, scale = quantise_weights(weights, np.abs(bias) / (grid.scale * _BIAS_ROOM))
+        bytes_, scale = quantize_weights(weights, np.abs(bias) / (grid.scale * _BIAS_ROOM))
         sums = scale * grid.scale
-        steps = quantise_bias(bias, sums, name)
+        steps = quantize_bias(bias, sums, name)
         low, high = dot_bounds(bytes_, steps, grid.zero)
         bound = np.maximum(np.abs(low), np.abs(high))
         requant = choose(sums * GATE, bound, MIDDLE, 0, 2 * MIDDLE - 1, what=name)
