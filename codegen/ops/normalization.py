@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,15 +65,20 @@ class BatchNormalization(Node[BatchNormalizationConfig]):
         """With the batch's own statistics; the running ones move toward them."""
         x, scale, bias, mean, var = (e.x(i) for i in range(5))
         axes = (0, *range(2, self.rank(0)))
-        batch_mean = e.assign("batch_mean", e.call("mean", x, axis=axes))
-        batch_var = e.assign("batch_var", e.call("var", x, axis=axes))
+        narrow, kept = self.dtype(0).bits < 32, self.tensor(3).dtype
+        wide = e.method(x, "astype", dtypes.float32) if narrow else x  # a variance may be beyond float16
+        batch_mean = e.assign("batch_mean", e.call("mean", wide, axis=axes))
+        batch_var = e.assign("batch_var", e.call("var", wide, axis=axes))
         y = e.call("batch_norm", x, batch_mean, batch_var, scale, bias, epsilon=epsilon)
         keep = self.config.momentum
         moved = [
             Binary("+", Binary("*", old, lift(keep)), Binary("*", new, lift(round(1 - keep, 9))))
             for old, new in ((mean, batch_mean), (var, batch_var))
         ]
-        return (y, *moved, batch_mean, batch_var)[: len(self.outputs)]
+        statistics = [*moved, batch_mean, batch_var]
+        if narrow:
+            statistics = [e.method(s, "astype", kept) for s in statistics]
+        return (y, *statistics)[: len(self.outputs)]
 
 
 def layer_norm(e: Emitter, x: Expr, weight: int, bias: int | None, epsilon: float, axes: int = 1) -> Expr:
@@ -113,10 +119,24 @@ def _covers(node: Node[Any], shape: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class NormConfig:
-    """axis: the first that is normalised, with all behind it."""
+    """axis: the first that is normalised, with all behind it; in_double: it is computed in float64."""
 
     axis: int
     epsilon: float
+    in_double: bool
+
+
+def in_double(a: Attributes) -> bool:
+    """Whether `stash_type` asks for more than float32, in which norms of narrower floats are computed anyway."""
+    return a.has("stash_type") and a.dtype("stash_type") is dtypes.float64
+
+
+def stashed(node: Node[Any], e: Emitter, double: bool) -> tuple[Expr, Callable[[Expr], Expr]]:
+    """Input 0 as `in_double` wants it, and what gives the result the input's dtype again."""
+    x, dtype = e.x(0), node.dtype(0)
+    if not double or dtype.bits == 64:
+        return x, lambda y: y
+    return e.method(x, "astype", dtypes.float64), lambda y: e.method(y, "astype", dtype)
 
 
 @dataclass(frozen=True)
@@ -125,8 +145,7 @@ class LastAxes(Node[NormConfig], ABC):
 
     @classmethod
     def read(cls, a: Attributes) -> NormConfig:
-        a.int("stash_type", 1)  # statistics are computed in float32 or wider
-        return NormConfig(a.int("axis", -1), a.float("epsilon", 1e-5))
+        return NormConfig(a.int("axis", -1), a.float("epsilon", 1e-5), in_double(a))
 
     def axes(self) -> int:
         """How many axes are normalised."""
@@ -149,14 +168,20 @@ class LayerNormalization(LastAxes):
 
     def emit(self, e: Emitter) -> Emission:
         c, axes = self.config, self.axes()
-        y = layer_norm(e, e.x(0), 1, 2 if self.has(2) else None, c.epsilon, axes)
+        x, back = stashed(self, e, c.in_double)
+        y = back(layer_norm(e, x, 1, 2 if self.has(2) else None, c.epsilon, axes))
         if not any(o.present for o in self.outputs[1:]):
             return (y, *[lift(None)] * (len(self.outputs) - 1))
-        x = e.x(0) if self.dtype(0).bits >= 32 else e.method(e.x(0), "astype", dtypes.float32)
+        statistic = dtypes.promote(self.dtype(0), dtypes.float32)
+        if self.dtype(0).bits < 32 and not c.in_double:
+            x = e.method(x, "astype", dtypes.float32)
         along = -1 if axes == 1 else tuple(range(-axes, 0))
         variance = e.call("var", x, axis=along, keepdims=True)
         inverse = e.call("rsqrt", Binary("+", variance, lift(c.epsilon)))
-        return (y, e.call("mean", x, axis=along, keepdims=True), inverse)[: len(self.outputs)]
+        statistics = [e.call("mean", x, axis=along, keepdims=True), inverse]
+        if c.in_double and statistic is not dtypes.float64:
+            statistics = [e.method(s, "astype", statistic) for s in statistics]
+        return (y, *statistics)[: len(self.outputs)]
 
 
 class RMSNormalization(LastAxes):
@@ -168,7 +193,8 @@ class RMSNormalization(LastAxes):
         return (self.tensor(0),)
 
     def emit(self, e: Emitter) -> Emission:
-        return rms_norm(e, e.x(0), 1, self.config.epsilon, self.axes())
+        x, back = stashed(self, e, self.config.in_double)
+        return back(rms_norm(e, x, 1, self.config.epsilon, self.axes()))
 
 
 @dataclass(frozen=True)
@@ -178,6 +204,7 @@ class GroupNormalizationConfig:
     groups: int
     epsilon: float
     per_group: bool
+    in_double: bool
 
 
 class GroupNormalization(Node[GroupNormalizationConfig]):
@@ -187,8 +214,7 @@ class GroupNormalization(Node[GroupNormalizationConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> GroupNormalizationConfig:
-        a.int("stash_type", 1)
-        return GroupNormalizationConfig(a.int("num_groups"), a.float("epsilon", 1e-5), a.opset < 21)
+        return GroupNormalizationConfig(a.int("num_groups"), a.float("epsilon", 1e-5), a.opset < 21, in_double(a))
 
     def infer(self) -> tuple[Type, ...]:
         channels, groups = one_channel_or(self.shape(0), 1), self.config.groups
@@ -199,14 +225,15 @@ class GroupNormalization(Node[GroupNormalizationConfig]):
     def emit(self, e: Emitter) -> Emission:
         c, weight, bias = self.config, self.value(1), self.value(2)
         epsilon = default(c.epsilon, 1e-5)
+        x, back = stashed(self, e, c.in_double)
         if c.per_group:
             each = Binary("//", e.index(e.shape_of(e.x(0)), 1), lift(c.groups))
             scale, shift = (e.call("repeat", e.x(i), each) for i in (1, 2))
-            return e.call("group_norm", e.x(0), c.groups, scale, shift, epsilon=epsilon)
+            return back(e.call("group_norm", x, c.groups, scale, shift, epsilon=epsilon))
         if weight is None or bias is None:
-            return e.call("group_norm", e.x(0), c.groups, e.x(1), e.x(2), epsilon=epsilon)
+            return back(e.call("group_norm", x, c.groups, e.x(1), e.x(2), epsilon=epsilon))
         weights = {"weight": weight, "bias": bias}
-        return e.apply(e.layer("GroupNorm", c.groups, weight.shape[0], weights=weights, epsilon=epsilon), e.x(0))
+        return back(e.apply(e.layer("GroupNorm", c.groups, weight.shape[0], weights=weights, epsilon=epsilon), x))
 
 
 @dataclass(frozen=True)

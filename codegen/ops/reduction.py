@@ -162,15 +162,17 @@ class ReduceL2(Reduction):
     since = (1, 11, 13, 18)
 
     def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
+        if self.dtype(0).is_float:
+            return e.call("norm", x, **axis_argument(axis), **self.keep())
         root = e.call("sqrt", total(e, "sum", e.call("square", x), axis, self))
-        return root if self.dtype(0).is_float else e.method(root, "astype", self.dtype(0))
+        return e.method(root, "astype", self.dtype(0))
 
 
 class ReduceLogSum(Reduction):
     since = (1, 11, 13, 18, 28)
 
     def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
-        return e.call("log", total(e, "sum", x, axis, self))
+        return back(e, e.call("log", total(e, "sum", wide(e, x, self), axis, self)), self)
 
 
 class ReduceLogSumExp(Reduction):
@@ -184,7 +186,22 @@ class ReduceSumSquare(Reduction):
     since = (1, 11, 13, 18)
 
     def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
-        return total(e, "sum", e.call("square", x), axis, self)
+        return back(e, total(e, "sum", e.call("square", wide(e, x, self)), axis, self), self)
+
+
+def is_narrow(dtype: dtypes.DType) -> bool:
+    """Whether sums of this dtype are taken in float32."""
+    return dtype.is_float and dtype.bits < 32
+
+
+def wide(e: Emitter, x: Expr, node: Reduction) -> Expr:
+    """x, in float32 where it is a narrower float."""
+    return e.method(x, "astype", dtypes.float32) if is_narrow(node.dtype(0)) else x
+
+
+def back(e: Emitter, x: Expr, node: Reduction) -> Expr:
+    """The reverse of `wide`."""
+    return e.method(x, "astype", node.dtype(0)) if is_narrow(node.dtype(0)) else x
 
 
 def total(e: Emitter, function: str, x: Expr, axis: Liftable, node: Reduction) -> Expr:

@@ -110,8 +110,9 @@ class Protocol(Backend):
     # -- reductions, order ----------------------------------------------------------------------------------------
 
     def reduce(self, op, x, axes, keepdims):
-        """op of REDUCE over axes. sum and prod keep x's dtype (the functional layer widens beforehand); an empty
-        reduction gives the identity; max and min propagate NaN."""
+        """op of REDUCE over axes. sum and prod keep x's dtype (the functional layer widens integers beforehand); an
+        empty reduction gives the identity; max and min propagate NaN. Floats narrower than 32 bits are added up (here,
+        and wherever else a primitive adds) in float32 at least, and the result is rounded once."""
         self._no("reduce " + op)
 
     def argreduce(self, op, x, axis, keepdims):

@@ -9,7 +9,7 @@ from ..backend import get_backend
 from ..errors import refuse
 from ..shapes import broadcast
 from ..tensor import Tensor
-from .operands import astype, default_dtype, is_scalar, same_backend, tensor
+from .operands import astype, default_dtype, floating, is_scalar, same_backend, tensor
 
 
 def scalar_dtype(value, like):
@@ -17,6 +17,16 @@ def scalar_dtype(value, like):
     if like.is_float or isinstance(value, bool) or (isinstance(value, int) and not like.is_bool):
         return like
     return default_dtype(value)
+
+
+def widened(x):
+    """(x in floats of at least 32 bits, the dtype that results are rounded to).
+
+    Sums of float16 overflow at 65504 and lose digits long before: means, norms and variances of narrower floats are
+    taken in float32, as onnxruntime takes them, and rounded once.
+    """
+    x = floating(x)
+    return (x, x.dtype) if x.dtype.bits >= 32 else (x.backend.cast(x, dtypes.float32), x.dtype)
 
 
 def limits(dtype):

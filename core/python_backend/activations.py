@@ -48,7 +48,8 @@ def _soft_row(row, rounded=None):
     try:
         if rounded:
             e = [rounded(exp(rounded(v - peak))) for v in row]
-            total = rounded(sum(e))
+            total = sum(e)
+            total = rounded(total) if total <= 65504 else total  # which float16 would make infinite
         else:
             e = [exp(v - peak) for v in row]
             total = sum(e)

@@ -3,7 +3,8 @@
 from ... import dtypes
 from ...backend import operation
 from ...shapes import axis_of
-from ..operands import floating, like, numeric
+from ..operands import astype, floating, like, numeric
+from ..promotion import widened
 
 
 def relu6(x):
@@ -176,8 +177,13 @@ def softmax(x, axis=-1):
     fast = operation(k, "softmax")
     if fast:
         return fast(x, axis)
-    e = k.unary("exp", k.binary("sub", x, k.reduce("max", x, (axis,), True)))
-    return k.binary("div", e, k.reduce("sum", e, (axis,), True))
+    # Every step is rounded to x's dtype as ONNX rounds it, but for a sum that would overflow.
+    e, dtype = widened(k.unary("exp", k.binary("sub", x, k.reduce("max", x, (axis,), True))))
+    total = k.reduce("sum", e, (axis,), True)
+    if e.dtype is not dtype:
+        rounded = k.cast(total, dtype)
+        total = k.where(k.unary("isinf", rounded), total, k.cast(rounded, e.dtype))
+    return astype(k.binary("div", e, total), dtype)
 
 
 def softmin(x, axis=-1):
@@ -188,25 +194,25 @@ def softmin(x, axis=-1):
 
 def quiet_softmax(x, axis=-1):
     """exp(x) / (1 + its sum along axis): attention that may attend to nothing."""
-    x = floating(x)
+    x, dtype = widened(x)
     axis = axis_of(axis, x.ndim)
     k = x.backend
     peak = k.binary("maximum", k.reduce("max", x, (axis,), True), k.full((), 0, x.dtype))
     e = k.unary("exp", k.binary("sub", x, peak))
     rest = k.unary("exp", k.unary("neg", peak))
-    return k.binary("div", e, k.binary("add", k.reduce("sum", e, (axis,), True), rest))
+    return astype(k.binary("div", e, k.binary("add", k.reduce("sum", e, (axis,), True), rest)), dtype)
 
 
 def log_softmax(x, axis=-1):
     """log(softmax(x)), without underflow."""
-    x = floating(x)
+    x, dtype = widened(x)
     axis = axis_of(axis, x.ndim)
     k = x.backend
     fast = operation(k, "log_softmax")
     if fast:
-        return fast(x, axis)
+        return astype(fast(x, axis), dtype)
     x = k.binary("sub", x, k.reduce("max", x, (axis,), True))
-    return k.binary("sub", x, k.unary("log", k.reduce("sum", k.unary("exp", x), (axis,), True)))
+    return astype(k.binary("sub", x, k.unary("log", k.reduce("sum", k.unary("exp", x), (axis,), True))), dtype)
 
 
 def hardmax(x, axis=-1):

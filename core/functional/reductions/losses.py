@@ -3,7 +3,8 @@
 from ... import dtypes
 from ...errors import ShapeError
 from ..movement.rearranging import expand_dims, reshape
-from ..operands import astype, floating, integers, like
+from ..operands import astype, integers, like
+from ..promotion import widened
 
 
 def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
@@ -12,7 +13,7 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
     weight (classes,); targets equal to ignore_index give 0 and do not count. reduction: "mean" (by weights), "sum" or
     "none" (the shape of target). Raises ShapeError where x and target do not fit (ONNX NegativeLogLikelihoodLoss).
     """
-    x = floating(x)
+    x, dtype = widened(x)
     target = integers(target, "nll_loss: target")
     if x.ndim < 2 or target.shape != x.shape[:1] + x.shape[2:]:
         raise ShapeError("nll_loss: predictions {} do not fit targets {}".format(x.shape, target.shape))
@@ -31,19 +32,20 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
     if share is not None:
         loss = k.binary("mul", loss, share)
     if reduction == "none":
-        return loss
+        return astype(loss, dtype)
     axes = tuple(range(loss.ndim))
     total = k.reduce("sum", loss, axes, False)
     if reduction == "sum":
-        return total
+        return astype(total, dtype)
     if reduction != "mean":
         raise ValueError("reduction is 'mean', 'sum' or 'none', found {!r}".format(reduction))
     count = k.full((), loss.size, x.dtype) if share is None else k.reduce("sum", share, axes, False)
-    return k.binary("div", total, count)
+    return astype(k.binary("div", total, count), dtype)
 
 
 def cross_entropy(x, target, weight=None, ignore_index=None, reduction="mean"):
     """`nll_loss` of log_softmax(x) over the classes, axis 1 (ONNX SoftmaxCrossEntropyLoss)."""
     from ..elementwise.activations import log_softmax
 
-    return nll_loss(log_softmax(x, 1), target, weight, ignore_index, reduction)
+    x, dtype = widened(x)
+    return astype(nll_loss(log_softmax(x, 1), target, weight, ignore_index, reduction), dtype)

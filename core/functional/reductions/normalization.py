@@ -3,7 +3,8 @@
 from ...backend import operation
 from ...errors import ShapeError
 from ...shapes import axis_of
-from ..operands import floating, like
+from ..operands import astype, like
+from ..promotion import widened
 
 
 def _channels(value, x):
@@ -16,11 +17,11 @@ def _channels(value, x):
 
 def batch_norm(x, mean, var, weight=None, bias=None, epsilon=1e-5):
     """(x - mean) / sqrt(var + epsilon) * weight + bias per channel (axis 1), with the given running statistics."""
-    x = floating(x)
+    x, dtype = widened(x)
     k = x.backend
     fast = operation(k, "batch_norm")
     if fast:
-        return fast(x, mean, var, weight, bias, epsilon)
+        return astype(fast(x, mean, var, weight, bias, epsilon), dtype)
     scale = k.binary(
         "div", k.full((), 1, x.dtype), k.unary("sqrt", k.binary("add", like(var, x), k.full((), epsilon, x.dtype)))
     )
@@ -29,7 +30,7 @@ def batch_norm(x, mean, var, weight=None, bias=None, epsilon=1e-5):
     shift = k.binary("mul", k.unary("neg", like(mean, x)), scale)
     if bias is not None:
         shift = k.binary("add", shift, like(bias, x))
-    return k.binary("add", k.binary("mul", x, _channels(scale, x)), _channels(shift, x))
+    return astype(k.binary("add", k.binary("mul", x, _channels(scale, x)), _channels(shift, x)), dtype)
 
 
 def _standardised(x, axes, epsilon):
@@ -54,36 +55,36 @@ def _affine(x, weight, bias):
 
 def layer_norm(x, weight=None, bias=None, epsilon=1e-5, axis=-1):
     """Zero mean and unit variance over the axes from `axis` to the last, then * weight + bias (of their shape)."""
-    x = floating(x)
+    x, dtype = widened(x)
     axis = axis_of(axis, x.ndim)
     weight, bias = (None if v is None else like(v, x) for v in (weight, bias))
     fast = operation(x.backend, "layer_norm")
     if fast:
-        return fast(x, weight, bias, epsilon, axis)
-    return _affine(_standardised(x, tuple(range(axis, x.ndim)), epsilon), weight, bias)
+        return astype(fast(x, weight, bias, epsilon, axis), dtype)
+    return astype(_affine(_standardised(x, tuple(range(axis, x.ndim)), epsilon), weight, bias), dtype)
 
 
 def rms_norm(x, weight=None, epsilon=1e-5, axis=-1):
     """x over the root of its mean square over the axes from `axis` to the last, then * weight."""
-    x = floating(x)
+    x, dtype = widened(x)
     axis = axis_of(axis, x.ndim)
     weight = None if weight is None else like(weight, x)
     k = x.backend
     fast = operation(k, "rms_norm")
     if fast:
-        return fast(x, weight, epsilon, axis)
+        return astype(fast(x, weight, epsilon, axis), dtype)
     axes = tuple(range(axis, x.ndim))
     n = 1
     for a in axes:
         n *= x.shape[a]
     square = k.binary("div", k.reduce("sum", k.binary("mul", x, x), axes, True), k.full((), n, x.dtype))
     root = k.unary("sqrt", k.binary("add", square, k.full((), epsilon, x.dtype)))
-    return _affine(k.binary("div", x, root), weight, None)
+    return astype(_affine(k.binary("div", x, root), weight, None), dtype)
 
 
 def group_norm(x, num_groups, weight=None, bias=None, epsilon=1e-5):
     """Zero mean and unit variance over each group of channels of x (n, c, …), then * weight + bias per channel."""
-    x = floating(x)
+    x, dtype = widened(x)
     if x.ndim < 2 or x.shape[1] % num_groups:
         raise ShapeError("group_norm: the channels of {} do not divide into {} groups".format(x.shape, num_groups))
     k = x.backend
@@ -96,7 +97,7 @@ def group_norm(x, num_groups, weight=None, bias=None, epsilon=1e-5):
         out = k.binary("mul", out, _channels(weight, x))
     if bias is not None:
         out = k.binary("add", out, _channels(bias, x))
-    return out
+    return astype(out, dtype)
 
 
 def instance_norm(x, weight=None, bias=None, epsilon=1e-5):
@@ -108,7 +109,7 @@ def local_response_norm(x, size, alpha=1e-4, beta=0.75, bias=1.0):
     """x / (bias + alpha / size * sum of squares of `size` neighbouring channels) ** beta."""
     from ..movement.rearranging import narrow, pad
 
-    x = floating(x)
+    x, dtype = widened(x)
     k = x.backend
     before = (size - 1) // 2
     margin = [(before, size - 1 - before) if i == 1 else (0, 0) for i in range(x.ndim)]
@@ -117,27 +118,27 @@ def local_response_norm(x, size, alpha=1e-4, beta=0.75, bias=1.0):
     for i in range(1, size):
         total = k.binary("add", total, narrow(square, 1, i, x.shape[1]))
     scale = k.binary("add", k.binary("mul", total, k.full((), alpha / size, x.dtype)), k.full((), bias, x.dtype))
-    return k.binary("div", x, k.binary("pow", scale, k.full((), beta, x.dtype)))
+    return astype(k.binary("div", x, k.binary("pow", scale, k.full((), beta, x.dtype))), dtype)
 
 
 def lp_normalize(x, p=2, axis=-1, epsilon=0.0):
     """x over its p-norm along axis (at least epsilon; where both are 0 the result is 0)."""
     from .over_axes import norm
 
-    x = floating(x)
+    x, dtype = widened(x)
     k = x.backend
     length = norm(x, p, axis, keepdims=True)
     if epsilon:
-        return k.binary("div", x, k.binary("maximum", length, k.full((), epsilon, x.dtype)))
+        return astype(k.binary("div", x, k.binary("maximum", length, k.full((), epsilon, x.dtype))), dtype)
     zero = k.full((), 0, x.dtype)
-    return k.binary("div", x, k.where(k.binary("eq", length, zero), k.full((), 1, x.dtype), length))
+    return astype(k.binary("div", x, k.where(k.binary("eq", length, zero), k.full((), 1, x.dtype), length)), dtype)
 
 
 def mean_variance_norm(x, axes=(0, 2, 3), epsilon=1e-9):
     """Zero mean and unit variance over `axes` (ONNX MeanVarianceNormalization)."""
     from ...shapes import axes_of
 
-    x = floating(x)
+    x, dtype = widened(x)
     k = x.backend
     axes = axes_of(tuple(axes), x.ndim)
     n = 1
@@ -146,4 +147,4 @@ def mean_variance_norm(x, axes=(0, 2, 3), epsilon=1e-9):
     count = k.full((), n, x.dtype)
     centred = k.binary("sub", x, k.binary("div", k.reduce("sum", x, axes, True), count))
     var = k.binary("div", k.reduce("sum", k.binary("mul", centred, centred), axes, True), count)
-    return k.binary("div", centred, k.binary("add", k.unary("sqrt", var), k.full((), epsilon, x.dtype)))
+    return astype(k.binary("div", centred, k.binary("add", k.unary("sqrt", var), k.full((), epsilon, x.dtype))), dtype)

@@ -9,7 +9,8 @@ import math
 from ... import dtypes
 from ...errors import DTypeError, ShapeError
 from ...shapes import axes_of, axis_of, size
-from ..operands import astype, floating, numeric, tensor
+from ..operands import astype, numeric, tensor
+from ..promotion import widened
 
 
 def _wide(dtype):
@@ -79,16 +80,14 @@ def count_nonzero(x, axis=None, *, keepdims=False):
 
 def mean(x, axis=None, *, keepdims=False):
     """Arithmetic mean; integers become float32 first."""
-    x = floating(x)
+    x, dtype = widened(x)
     axes = axes_of(axis, x.ndim)
     k = x.backend
     n = size([x.shape[a] for a in axes])
-    return k.binary("div", k.reduce("sum", x, axes, keepdims), k.full((), n, x.dtype))
+    return astype(k.binary("div", k.reduce("sum", x, axes, keepdims), k.full((), n, x.dtype)), dtype)
 
 
-def var_mean(x, axis=None, *, correction=0.0, keepdims=False):
-    """(variance, mean): the mean of squared distances to the mean, with n - correction for n."""
-    x = floating(x)
+def _moments(x, axis, correction, keepdims):
     axes = axes_of(axis, x.ndim)
     k = x.backend
     n = size([x.shape[a] for a in axes])
@@ -102,6 +101,13 @@ def var_mean(x, axis=None, *, correction=0.0, keepdims=False):
     return out, centre
 
 
+def var_mean(x, axis=None, *, correction=0.0, keepdims=False):
+    """(variance, mean): the mean of squared distances to the mean, with n - correction for n."""
+    x, dtype = widened(x)
+    out, centre = _moments(x, axis, correction, keepdims)
+    return astype(out, dtype), astype(centre, dtype)
+
+
 def var(x, axis=None, *, correction=0.0, keepdims=False):
     """Variance: the sum of squared distances to the mean over n - correction (0: the population's; 1: the sample's)."""
     return var_mean(x, axis, correction=correction, keepdims=keepdims)[0]
@@ -109,8 +115,9 @@ def var(x, axis=None, *, correction=0.0, keepdims=False):
 
 def std(x, axis=None, *, correction=0.0, keepdims=False):
     """Standard deviation: the square root of `var`."""
-    out = var(x, axis, correction=correction, keepdims=keepdims)
-    return out.backend.unary("sqrt", out)
+    x, dtype = widened(x)
+    out = _moments(x, axis, correction, keepdims)[0]
+    return astype(x.backend.unary("sqrt", out), dtype)
 
 
 def _arg(op, x, axis, keepdims):
@@ -136,22 +143,25 @@ def argmin(x, axis=None, *, keepdims=False):
 
 def logsumexp(x, axis=None, *, keepdims=False):
     """log(sum(exp(x))) without overflow."""
-    x = floating(x)
+    x, dtype = widened(x)
     axes = axes_of(axis, x.ndim)
     k = x.backend
     if not size([x.shape[a] for a in axes]):
-        return k.unary("log", k.reduce("sum", x, axes, keepdims))
+        return astype(k.unary("log", k.reduce("sum", x, axes, keepdims)), dtype)
     peak = k.reduce("max", x, axes, True)
     # An infinite peak must not be subtracted from itself.
     shift = k.where(k.unary("isinf", peak), k.full((), 0, x.dtype), peak)
     total = k.reduce("sum", k.unary("exp", k.binary("sub", x, shift)), axes, keepdims)
-    return k.binary("add", k.unary("log", total), k.reshape(shift, total.shape))
+    return astype(k.binary("add", k.unary("log", total), k.reshape(shift, total.shape)), dtype)
 
 
 def norm(x, p=2, axis=None, *, keepdims=False):
     """The p-norm over axis: (sum of |x|^p)^(1/p); p may be inf, -inf or 0 (the count of what is not 0)."""
-    x = floating(x)
-    axes = axes_of(axis, x.ndim)
+    x, dtype = widened(x)
+    return astype(_norm(x, p, axes_of(axis, x.ndim), keepdims), dtype)
+
+
+def _norm(x, p, axes, keepdims):
     k = x.backend
     size_ = k.unary("abs", x)
     if p == math.inf or p == -math.inf:

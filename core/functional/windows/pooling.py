@@ -4,12 +4,13 @@ from ...errors import ShapeError
 from ...shapes import size
 from ..convolution import per_axis
 from ..max_pooling import max_pool, windows
-from ..operands import floating, numeric
+from ..operands import astype, numeric
+from ..promotion import widened
 
 
 def avg_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, count_include_pad=True):
     """The mean of each window; count_include_pad says whether padding counts (what ceil_mode adds never does)."""
-    x = floating(x)
+    x, dtype = widened(x)
     k = x.backend
     kernel, stride, padding, dilation, grown = windows(x, kernel_size, stride, padding, dilation, ceil_mode)
     total = k.pool("sum", x, kernel, stride, grown, dilation)
@@ -17,22 +18,22 @@ def avg_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False
     for i in range(len(kernel)):
         plain = plain and grown[i] == padding[i] and (count_include_pad or padding[i] == (0, 0))
     if plain:
-        return k.binary("div", total, k.full((), size(kernel), x.dtype))
+        return astype(k.binary("div", total, k.full((), size(kernel), x.dtype)), dtype)
     ones = k.full((1, 1) + x.shape[2:], 1, x.dtype)
     if count_include_pad:
         ones = k.pad(ones, ((0, 0), (0, 0)) + padding, 1)
         grown = tuple([(0, g[1] - p[1]) for g, p in zip(grown, padding)])
-    return k.binary("div", total, k.pool("sum", ones, kernel, stride, grown, dilation))
+    return astype(k.binary("div", total, k.pool("sum", ones, kernel, stride, grown, dilation)), dtype)
 
 
 def lp_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, p=2):
     """The p-norm of each window."""
-    x = floating(x)
+    x, dtype = widened(x)
     k = x.backend
     kernel, stride, padding, dilation, grown = windows(x, kernel_size, stride, padding, dilation, ceil_mode)
     power = k.full((), p, x.dtype)
     total = k.pool("sum", k.binary("pow", k.unary("abs", x), power), kernel, stride, grown, dilation)
-    return k.binary("pow", total, k.full((), 1 / p, x.dtype))
+    return astype(k.binary("pow", total, k.full((), 1 / p, x.dtype)), dtype)
 
 
 def max_pool_with_indices(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
@@ -60,7 +61,8 @@ def global_max_pool(x):
 
 def adaptive_avg_pool(x, output_size):
     """Means of windows that divide each spatial axis as evenly as possible into output_size parts."""
-    return _adaptive(floating(x), output_size, "sum")
+    x, dtype = widened(x)
+    return astype(_adaptive(x, output_size, "sum"), dtype)
 
 
 def adaptive_max_pool(x, output_size):

@@ -61,8 +61,9 @@ def softmax(backend: NumpyBackend, x: Tensor, axis: int) -> Tensor:
             wide = WIDE[x.dtype]
             e = narrowed(_wide(x) - _wide(x).max(axis, keepdims=True), x.dtype).astype(wide)
             e = narrowed(np.exp(e), x.dtype).astype(wide)
-            total = narrowed(e.sum(axis, keepdims=True), x.dtype).astype(wide)
-            return _back(backend, e / total, x)
+            total = e.sum(axis, keepdims=True)
+            rounded = narrowed(total, x.dtype).astype(wide)
+            return _back(backend, e / np.where(np.isinf(rounded), total, rounded), x)
         out = x.data - x.data.max(axis, keepdims=True)
         np.exp(out, out=out)
         out /= out.sum(axis, keepdims=True)
