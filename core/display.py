@@ -68,8 +68,8 @@ def _places(n, edge, summarize):
     return list(range(edge)) + [None] + list(range(n - edge, n))
 
 
-def format_elements(x, precision=None, indent=0):
-    """The elements of x as nested brackets, one row of the last axis a line."""
+def format_elements(x, precision=None, indent=0, lower=False):
+    """The elements of x as nested brackets, one row of the last axis a line; lower: bools as "true" and "false"."""
     precision = _options["precision"] if precision is None else precision
     summarize = x.size > _options["threshold"]
     edge = _options["edge_items"]
@@ -85,6 +85,8 @@ def format_elements(x, precision=None, indent=0):
 
                 x = k.take(x, k.from_list(kept, dtypes.int64, (len(kept),)), axis)
     values = [_number(v, x.dtype, precision) if x.dtype.kind != "string" else repr(v) for v in x.backend.to_list(x)]
+    if lower:
+        values = [v.lower() for v in values]
     position = [0]
 
     def rows(axis):
@@ -92,9 +94,12 @@ def format_elements(x, precision=None, indent=0):
             position[0] += 1
             return values[position[0] - 1]
         parts = [rows(axis + 1) if i is not None else "..." for i in places[axis]]
-        last = axis == len(shape) - 1
-        gap = ", " if last else ",\n" * (len(shape) - axis - 1) + " " * (indent + axis + 1)
-        return "[" + gap.join(parts) + "]"
+        if axis == len(shape) - 1:
+            return "[" + ", ".join(parts) + "]"
+        # Each on a line of its own, one space further in than its bracket; no comma follows the dots.
+        gap = "\n" + " " * (indent + axis + 1)
+        lines = [part if part == "..." else part + "," for part in parts[:-1]] + parts[-1:]
+        return "[" + gap.join(lines) + "]"
 
     return rows(0)
 
@@ -106,9 +111,10 @@ def format_tensor(x):
 
 
 def describe_tensor(x, precision=None):
-    """`print(x)`: the elements, and what else there is to know about x, a line each."""
-    lines = ["Tensor {", "  data:", format_elements(x, precision) + ",", "  shape:  " + str(list(x.shape)) + ","]
-    lines += ["  device:  " + repr(x.device) + ",", '  backend:  "' + x.backend.name + '",']
+    """`print(x)`: the elements, and what else there is to know about x, a line each, as Burn prints them."""
+    data = format_elements(x, precision, lower=x.dtype.is_bool)
+    lines = ["Tensor {", "  data:", data + ",", "  shape:  " + str(list(x.shape)) + ","]
+    lines.append("  device:  " + repr(x.device) + ",")
     lines += ['  kind:  "' + _KINDS[x.dtype.kind] + '",', '  dtype:  "' + x.dtype.name + '",', "}"]
     return "\n".join(lines)
 

@@ -123,7 +123,7 @@ class NormConfig:
 
     axis: int
     epsilon: float
-    in_double: bool
+    in_double: bool = False
 
 
 def in_double(a: Attributes) -> bool:
@@ -204,7 +204,7 @@ class GroupNormalizationConfig:
     groups: int
     epsilon: float
     per_group: bool
-    in_double: bool
+    in_double: bool = False
 
 
 class GroupNormalization(Node[GroupNormalizationConfig]):
