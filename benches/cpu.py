@@ -44,7 +44,7 @@ def prepare(name: str, folder: Path) -> float:
     network = runpy.run_path(str(ROOT / "benches" / "core.py"))["network"]
     onnx.save(network(name), folder / f"{name}.onnx")
     start = time.perf_counter()
-    generate(folder / f"{name}.onnx", folder)
+    generate(folder / f"{name}.onnx", folder, force=True)
     return time.perf_counter() - start
 
 

@@ -10,8 +10,9 @@ from emberlet.host.extras import require
 if TYPE_CHECKING:
     from .generation import Generated, generate, load
     from .inspection import inspect
+    from .overwriting import OverwriteError
 
-__all__ = ["Generated", "generate", "inspect", "load"]
+__all__ = ["Generated", "OverwriteError", "generate", "inspect", "load"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,6 +24,8 @@ def __getattr__(name: str) -> Any:
         found = getattr(generation, name)
     elif name == "inspect":
         from .inspection import inspect as found
+    elif name == "OverwriteError":
+        from .overwriting import OverwriteError as found
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found

@@ -16,9 +16,10 @@ from emberlet.errors import ModelError
 
 from . import weights
 from .emit.module import ModuleWriter, Written
-from .emit.names import identifier
+from .emit.names import file_stem, identifier
 from .ir.graph import Model
 from .ir.problem import report
+from .overwriting import check_overwrite, signed
 from .passes import run_passes
 from .reader import read_model
 
@@ -64,14 +65,17 @@ def generate(
     half: bool = False,
     passes: Iterable[str] | None = None,
     top_comment: str = "",
+    force: bool = False,
 ) -> Generated:
     """Write `name.py`, and beside it `name.bpk` unless the weights are embedded, into `out_dir` (made if missing).
 
     source: the path of an ONNX file, its bytes, or a ModelProto. name: of the class and the files; the file's own
     unless given. half: store floats as float16 (they are computed with at full width). passes: the names of those to
-    run, all unless given. Raises ModelError, which lists every problem found, and OSError; then nothing is left behind.
+    run, all unless given. force: write over a module that was edited, or that another model became. Raises ModelError,
+    which lists every problem found, OverwriteError where such a module is in the way, and OSError; then the folder is
+    as it was.
     """
-    stem = identifier(name or _stem(source), "model").lower()
+    stem = file_stem(name or _stem(source))
     model, written, notes = translate(source, name, passes, None if embed else stem + ".bpk", top_comment)
     metadata = {"generator": "emberlet", "model": model.name}
     if model.producer:
@@ -82,6 +86,9 @@ def generate(
         text += f"\n\n{written.class_name}.EMBEDDED = {bytes_literal(data)}\n"
     out = Path(out_dir)
     module, pack = out / (stem + ".py"), out / (stem + ".bpk")
+    if not force:
+        check_overwrite(module, text)
+    text = signed(text)
     with _folder(out), tempfile.TemporaryDirectory(dir=out, prefix=".emberlet-") as scratch:
         # Both are complete before either takes its place.
         draft = Path(scratch)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import keyword
 import re
+import unicodedata
 from collections.abc import Iterable
+from hashlib import blake2b
 
-MAX_LENGTH = 28
+MAX_LENGTH = 48
+MAX_FILE = 160  # bytes of a file's name without its extension: file systems take 255
 _PARAMETER = re.compile(
     r"(.{2,}?)_(w|b|weights?|bias(?:es)?|kernel|gamma|beta|scale|mean|var|riv|rm|s)(?:_\d+)?", re.IGNORECASE
 )
@@ -32,35 +35,59 @@ _UNINFORMATIVE = frozenset(
 
 
 def identifier(text: str, fallback: str = "value", limit: int = MAX_LENGTH) -> str:
-    """A Python identifier made from `text`: ASCII, no keyword, no leading underscore, of bounded length."""
-    name = re.sub(r"[^A-Za-z0-9_]+", "_", text)
-    name = re.sub(r"__+", "_", name).strip("_")
-    if len(name) > limit:
-        cut = name[-limit:]
-        name = cut.partition("_")[2] if "_" in cut[:12] else cut
-        name = name.strip("_")
-    if not name:
-        name = fallback
-    if name[0].isdigit():
+    """A Python identifier made from `text`: letters of any script, no keyword, no leading underscore, as many of its
+    last words as `limit` characters hold."""
+    name = shortened(_words(text), limit) or fallback
+    if not name[0].isidentifier():
         name = f"{fallback}_{name}"
     if keyword.iskeyword(name) or keyword.issoftkeyword(name) or name in RESERVED:
         name += "_"
     return name
 
 
+def _words(text: str) -> str:
+    """The words of `text`, joined by single underscores: what an identifier may hold, as Python normalizes it."""
+    text = unicodedata.normalize("NFKC", text)
+    return re.sub(r"_+", "_", "".join(c if ("a" + c).isidentifier() else "_" for c in text)).strip("_")
+
+
+def shortened(name: str, limit: int) -> str:
+    """As many of a name's last words as `limit` characters hold; of a single word that is longer, its beginning."""
+    while len(name) > limit and "_" in name:
+        name = name.partition("_")[2]
+    return name[:limit]
+
+
+def file_stem(text: str) -> str:
+    """The name of a module's file, made from a model's: no two models share one, but for what a file system folds."""
+    name = identifier(text, "model", limit=len(text) + 1).lower()
+    if len(name.encode()) <= MAX_FILE:
+        return name
+    kept = name.encode()[: MAX_FILE - 9].decode(errors="ignore")
+    return f"{kept.rpartition('_')[0] or kept}_{blake2b(name.encode(), digest_size=4).hexdigest()}"
+
+
 def class_name(text: str) -> str:
     """A class name made from `text`: "my-model" becomes "MyModel"."""
-    parts = [p for p in re.split(r"[^A-Za-z0-9]+", text) if p]
+    parts = [p for p in _words(text).split("_") if p]
     name = "".join(p[0].upper() + p[1:] for p in parts)[:MAX_LENGTH] or "Network"
-    if name[0].isdigit():
+    if not name[0].isidentifier():
         return "Model" + name
     # A file is often called model.onnx, and the class's base is Model.
     return "Network" if keyword.iskeyword(name) or name in RESERVED else name
 
 
-def clean(text: str) -> str:
-    """Text that can stand in a comment or docstring: printable ASCII, no quotes or backslashes, bounded."""
-    return "".join(c for c in text if " " <= c <= "~" and c not in "\"\\'")[:60]
+def clean(text: str, limit: int = 4000) -> str:
+    """Text that can stand in a comment: on one line, without control characters and those that turn the direction of
+    writing, and bounded."""
+    shown = "".join(c if c.isprintable() else " " for c in text).strip()
+    return shown if len(shown) <= limit else shown[:limit].rpartition(" ")[0] + " …"
+
+
+def said_by_operator(name: str, op: str) -> bool:
+    """Whether a node's name tells no more than its operator does: "node_conv2d_3" of a Conv."""
+    words = {re.sub(r"\d+d?$", "", w) for w in snake(name).split("_")}
+    return words <= {"", snake(op).replace("_", ""), *snake(op).split("_"), *_UNINFORMATIVE}
 
 
 def snake(op: str) -> str:

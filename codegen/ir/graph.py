@@ -33,7 +33,7 @@ class Graph:
 @dataclass(frozen=True, slots=True)
 class Model:
     """A graph with what the file says about itself. The passes may rename what an output is made of: `outputs` are the
-    names the file gives them."""
+    names the file gives them. source: the name of the file it was read from."""
 
     name: str
     graph: Graph
@@ -41,3 +41,4 @@ class Model:
     outputs: tuple[str, ...]
     producer: str = ""
     doc: str = ""
+    source: str = ""

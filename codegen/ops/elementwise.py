@@ -13,8 +13,9 @@ from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Unary, lift
 from ..ir.node import Node
 from ..ir.types import ScalarType, TensorType, Type
+from ..ir.value import Value
 from .attributes import Attributes
-from .base import Plain
+from .base import Plain, reshaped
 
 C = TypeVar("C")
 
@@ -314,15 +315,34 @@ class PReluConfig:
 
 
 class PRelu(Elementwise[PReluConfig]):
-    """A slope that broadcasts to x; before opset 7, one for each channel."""
+    """A slope that broadcasts to x; before opset 7, one for each channel. A layer where it is one number, or one for
+    each channel, and a constant."""
 
-    since, function = (1, 6, 7, 9, 16), "prelu"
+    since, static, function = (1, 6, 7, 9, 16), (1,), "prelu"
 
     @classmethod
     def read(cls, a: Attributes) -> PReluConfig:
         return PReluConfig(a.opset < 7)
 
+    def slopes(self) -> Value | None:
+        """The slope as a layer has it: a constant of shape (1,) or (channels,)."""
+        value, rank = self.value(1), self.tensor(0).rank
+        if value is None or not value.dtype.is_float or value.size == 0:
+            return None
+        if value.size == 1 and rank is not None and len(value.shape) <= rank:
+            return reshaped(value, (1,))
+        if self.config.per_channel:
+            return value if len(value.shape) == 1 else None
+        if rank is None or rank < 2 or len(value.shape) > rank:
+            return None
+        shape = (1,) * (rank - len(value.shape)) + value.shape
+        return reshaped(value, (value.size,)) if shape[1] == value.size else None
+
     def emit(self, e: Emitter) -> Emission:
+        slopes = self.slopes()
+        if slopes is not None:
+            count = default(slopes.size, 1)
+            return e.apply(e.layer("PRelu", weights={"weight": slopes}, num_parameters=count), e.x(0))
         if self.config.per_channel:
             return e.call("prelu", e.x(0), e.x(1))
         return e.call("where", Binary("<", e.x(0), lift(0)), Binary("*", e.x(0), e.operand(1)), e.x(0))

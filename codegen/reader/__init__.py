@@ -8,6 +8,7 @@ Calls of model-local functions, and of ONNX's function operators that have no cl
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from emberlet.errors import ModelError
@@ -44,4 +45,5 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto, name: str | 
     broken = broken_text(proto)
     if broken is not None:
         raise ModelError(f"{origin}: the text {broken[:40]!r} is not UTF-8")
-    return Reader(proto, folder).read(name or Path(origin).stem, origin)
+    model = Reader(proto, folder).read(name or Path(origin).stem, origin)
+    return replace(model, source=origin if folder is not None else f"{model.name}.onnx")

@@ -119,7 +119,7 @@ class Reader:
             graph_inputs.append(argument)
         declared = {v.name: v for v in (*proto.value_info, *proto.output)}
         nodes: list[Node[Any]] = []
-        scope.protos = ordered(proto.node, self.problems)
+        scope.protos = ordered(proto.node, scope.values, self.problems)
         self.nodes(scope.protos, scope, declared, nodes)
         outputs = []
         for info in proto.output:
@@ -149,7 +149,7 @@ class Reader:
             try:
                 self.node(proto, label, scope, declared, out, references or {})
             except MALFORMED as error:
-                operator = clean(domain_prefix(proto.domain) + proto.op_type)
+                operator = clean(domain_prefix(proto.domain) + proto.op_type, 80)
                 self.problems.append(f"node {quoted(label)} ({operator}): {explained(error)}")
                 for key in proto.output:
                     if key and key not in scope.values:
@@ -201,7 +201,9 @@ class Reader:
             if not key:
                 continue
             if key in scope.values:
-                raise Problem(f"{quoted(key)} is produced twice")
+                raise Problem(
+                    f"writes {quoted(key)}, which is written before it already; every value needs a name of its own"
+                )
             if key in declared and isinstance(argument.type, TensorType):
                 argument = replace(argument, type=self.values.declared(declared[key], argument.type))
             scope.values[key] = argument
@@ -239,7 +241,7 @@ class Reader:
         given = {a.name: self.resolved(a, references) for a in call.attribute}
         named = {**(defaults or {}), **{a.name: a for a in function.attribute_proto}}
         named.update({k: a for k, a in given.items() if a is not None})
-        body = ordered(function.node, self.problems)
+        body = ordered(function.node, inner.values, self.problems)
         before = len(self.problems)
         self.nodes([prefixed(n, label) for n in body], inner, {}, out, named)
         if len(self.problems) > before:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from onnx import NodeProto
 
 from ..ir.problem import quoted
 
 
-def ordered(nodes: Sequence[NodeProto], problems: list[str]) -> Sequence[NodeProto]:
-    """The nodes so that each comes after what it reads; the file's own order where that is one already."""
-    produced = {o: i for i, n in enumerate(nodes) for o in n.output if o}
+def ordered(nodes: Sequence[NodeProto], given: Container[str], problems: list[str]) -> Sequence[NodeProto]:
+    """The nodes so that each comes after what it reads; the file's own order where that is one already.
+
+    given: the names that stand for something before any node runs. A name that is written twice is not a cycle: its
+    readers see what is written first, and whoever reads the nodes reports the second.
+    """
+    produced: dict[str, int] = {}
+    for i, n in enumerate(nodes):
+        for o in n.output:
+            if o and o not in given:
+                produced.setdefault(o, i)
     needed = [sorted({produced[key] for key in reads(n) if key in produced}) for n in nodes]
     if all(j < i for i, js in enumerate(needed) for j in js):
         return nodes

@@ -34,8 +34,8 @@ def generate(folder: Path) -> tuple[Path, Path]:
     from emberlet.codegen import generate
 
     beside, inside = folder / "file", folder / "embedded"
-    generate(MODEL, beside)
-    generate(MODEL, inside, embed=True)
+    generate(MODEL, beside, force=True)
+    generate(MODEL, inside, embed=True, force=True)
     return beside, inside
 
 

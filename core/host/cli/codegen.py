@@ -17,6 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--passes", metavar="NAMES", help="the passes to run, separated by commas; 'none' for none (default: all)"
     )
     parser.add_argument("--explain", action="store_true", help="say what each pass did")
+    parser.add_argument("--force", action="store_true", help="write over a module that was edited")
     parser.add_argument("--comment", default="", metavar="TEXT", help="a comment for the top of the module")
 
 
@@ -35,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
             half=arguments.half,
             passes=passes,
             top_comment=arguments.comment,
+            force=arguments.force,
         )
     if arguments.explain:
         print("\n".join(made.notes) or "no pass changed anything")

@@ -1,0 +1,54 @@
+"""What may be written over: a generated module carries a digest of its own text, which tells whether it was edited."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+from emberlet.errors import EmberletError
+
+from .emit.module import HEADER
+
+DIGEST = "# digest: "
+TELLS = " (of the rest of this file: tells whether it was edited)"
+
+
+class OverwriteError(EmberletError, FileExistsError):
+    """A file that holds somebody's work is in the way."""
+
+
+def signed(source: str) -> str:
+    """A module's source with the digest below its header."""
+    lines = source.split("\n")
+    at = next(i for i, line in enumerate(lines) if line.startswith(HEADER))
+    return "\n".join([*lines[: at + 1], DIGEST + _digest(source) + TELLS, *lines[at + 1 :]])
+
+
+def check_overwrite(module: Path, source: str) -> None:
+    """Raise OverwriteError where `module` is a file that was edited, that was generated from another model than
+    `source` was, or that is nobody's generated module at all."""
+    if not module.is_file():
+        return
+    held = module.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+    digests = [line for line in held if line.startswith(DIGEST)]
+    if not digests:
+        raise OverwriteError(f"{module} is in the way and holds no digest of emberlet's; --force overwrites it")
+    rest = "\n".join(line for line in held if line != digests[0])
+    if digests[0] != DIGEST + _digest(rest) + TELLS:
+        raise OverwriteError(f"{module} was edited after it was generated; --force overwrites it, --name keeps both")
+    was, now = _origin(rest), _origin(source)
+    if was != now:
+        raise OverwriteError(
+            f"{module} was generated from {was}, this is {now}; --name gives the new one another name, "
+            "--force overwrites the old one"
+        )
+
+
+def _digest(source: str) -> str:
+    return sha256(source.encode()).hexdigest()[:16]
+
+
+def _origin(source: str) -> str:
+    """The name of the file that a module was generated from."""
+    header = next((line for line in source.split("\n") if line.startswith(HEADER)), HEADER + "an unknown file (")
+    return header.removeprefix(HEADER).rpartition(" (opset")[0]
