@@ -7,6 +7,7 @@ import json
 import keyword
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -157,7 +158,7 @@ def compare(graph: Graph, quantized: Graph, samples: Mapping[str, Array]) -> Agr
         expected.append(graph.run(sample, exact)[name].reshape(-1))
         inputs = {n: quantize(x, quantized.grids[n].scale, quantized.grids[n].zero) for n, x in sample.items()}
         found.append(dequantize(quantized.run(inputs, rounded)[name], grid.scale, grid.zero).reshape(-1))
-    a, b = np.stack(expected), np.stack(found)
+    a, b = np.stack(expected).astype(np.float64), np.stack(found).astype(np.float64)
     span = float(a.max() - a.min()) or 1.0
     off = np.abs(a - b) / span
     is_vector = sum(n > 1 for n in graph.shapes[name]) == 1
@@ -232,31 +233,48 @@ def write(built: BuildResult, options: Options, out: Path) -> list[Path]:
     """Write everything under `out` (made if missing): sources, and a folder for each instruction set. The paths.
 
     Files of an earlier build there that this one does not write are deleted: an old model is not taken for the new one.
-    Raises OSError.
+    Raises OSError; where the disk is full, everything in `out` is still as it was.
     """
     out.mkdir(parents=True, exist_ok=True)
     earlier = _written_before(out)
-    written: list[Path] = []
+    files = _files(built, options, out)
+    before = {path.parent for path in files if path.parent.exists()}
+    try:
+        # Every file lies on the disk before the first one takes its place.
+        with ExitStack() as drafts:
+            for path, data in files.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                draft = drafts.enter_context(atomic_write(path))
+                draft.write(data)
+                draft.flush()
+    except OSError:
+        for folder in {path.parent for path in files} - before:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+    for path in earlier - set(files):
+        path.unlink(missing_ok=True)
+        if path.parent != out and not any(path.parent.iterdir()):
+            path.parent.rmdir()
+    return list(files)
 
-    def put(path: Path, data: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path) as file:
-            file.write(data)
-        written.append(path)
 
+def _files(built: BuildResult, options: Options, out: Path) -> dict[Path, bytes]:
+    """What a build consists of, by the paths to write it to."""
+    put: dict[Path, bytes] = {}
     for file, text in built.sources.items():
-        put(out / file, text.encode())
+        put[out / file] = text.encode()
     for file, data in built.extra.items():
-        put(out / file, data)
+        put[out / file] = data
     plans: dict[str, dict[str, list[str]]] = {}
     for arch, files in built.deployed.items():
         folder = out / (arch or "bytecode")
         for file, data in files.items():
-            put(folder / file, data)
+            put[folder / file] = data
         urls = [[file, file] for file in files]
-        put(folder / "package.json", (json.dumps({"urls": urls, "version": "1.0"}, indent=1) + "\n").encode())
+        put[folder / "package.json"] = (json.dumps({"urls": urls, "version": "1.0"}, indent=1) + "\n").encode()
         if arch in built.images:
-            put(folder / f"{options.name}.romfs", built.images[arch])
+            put[folder / f"{options.name}.romfs"] = built.images[arch]
         plans[arch or "bytecode"] = {"files": list(files)}
     about = {
         "name": options.name,
@@ -264,14 +282,10 @@ def write(built: BuildResult, options: Options, out: Path) -> list[Path]:
         "targets": plans,
         "boards": {board.name: board.arch for board in options.boards},
         "partition": None if options.partition is None else vars(options.partition),
-        "written": [path.relative_to(out).as_posix() for path in written],
+        "written": [path.relative_to(out).as_posix() for path in put],
     }
-    put(out / "build.json", (json.dumps(about, indent=1) + "\n").encode())
-    for path in earlier - set(written):
-        path.unlink(missing_ok=True)
-        if path.parent != out and not any(path.parent.iterdir()):
-            path.parent.rmdir()
-    return written
+    put[out / "build.json"] = (json.dumps(about, indent=1) + "\n").encode()
+    return put
 
 
 def _written_before(out: Path) -> set[Path]:

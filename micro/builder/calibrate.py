@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from emberlet.errors import FormatError, ShapeError
+from emberlet.errors import FormatError, ShapeError, UnsupportedError
 
 from .graph import Graph, Grid
 from .kernels.layer import Array
@@ -99,13 +99,23 @@ def each(samples: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
 
 
 def tallies(graph: Graph, samples: Mapping[str, Array]) -> dict[str, Tally]:
-    """What the float32 graph's tensors hold over the samples, which follow each other where layers remember."""
+    """What the float32 graph's tensors hold over the samples, which follow each other where layers remember.
+
+    Raises UnsupportedError for a tensor that becomes NaN or infinite.
+    """
     seen = {name: Tally(values=[]) for name in graph.shapes}
     count = len(next(iter(samples.values())))
     rng = np.random.default_rng(0)
     states: dict[str, Any] = {}
-    for sample in each(samples):
-        for name, x in graph.run(sample, states).items():
+    for number, sample in enumerate(each(samples)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = graph.run(sample, states)
+        for name, x in values.items():
+            if not np.isfinite(x).all():
+                raise UnsupportedError(
+                    f"{graph.name}: tensor {name!r} becomes NaN or infinite in float32 on sample {number}: "
+                    "no range of bytes holds that; check the weights before it, or leave the sample out"
+                )
             tally = seen[name]
             tally.low, tally.high = min(tally.low, float(x.min())), max(tally.high, float(x.max()))
             flat, most = x.reshape(-1), max(16, MOST_KEPT // count)

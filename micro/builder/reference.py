@@ -96,11 +96,12 @@ def start_bounds(weights: Bytes, bias: Ints, zero: int) -> tuple[int, int]:
     """The least and the greatest value a kernel's accumulator starts from, before the products of bytes are added.
 
     Kernels add `x * w` of unsigned bytes, so the sum only grows from this start to its end: between the two it stays
-    within both bounds.
+    within both bounds. The least is also that of `-128 * sum(x) - lift`, which kernels compute before they add a
+    channel's word, `folded + lift`: lift is -folded.min(), or 0 where no folded bias is negative.
     """
     k = weights.reshape(len(weights), -1).shape[1]
     start = folded_bias(weights, bias, zero)
-    return int(start.min()) - ZERO * 255 * k, int(start.max())
+    return min(0, int(start.min())) - ZERO * 255 * k, int(start.max())
 
 
 def folded_bias(weights: Bytes, bias: Ints, zero: int) -> Ints:
@@ -109,12 +110,12 @@ def folded_bias(weights: Bytes, bias: Ints, zero: int) -> Ints:
     return bias + ZERO * w.shape[1] * zero - zero * w.sum(1)
 
 
-def check_word(what: str, *values: int) -> None:
+def check_word(what: str, *values: float) -> None:
     """Raises UnsupportedError where one of `values` does not fit the words of a small board."""
     worst = max(abs(v) for v in values)
-    if worst >= LIMIT:
+    if not worst < LIMIT:
         raise UnsupportedError(
-            f"{what}: a sum may reach {worst}, and kernels keep below {LIMIT} so that it fits 32-bit words; "
+            f"{what}: a sum may reach {worst:.0f}, and kernels keep below {LIMIT} so that it fits 32-bit words; "
             "split the layer into two with fewer inputs, or build it with --float"
         )
 
@@ -206,5 +207,5 @@ def quantize_weights(weights: npt.ArrayLike, least: npt.ArrayLike = 0.0) -> tupl
 def quantize_bias(bias: npt.ArrayLike, scale: npt.ArrayLike, what: str = "layer") -> Ints:
     """A bias in steps of its accumulator. Raises UnsupportedError where it does not fit a word."""
     b = np.rint(np.asarray(bias, np.float64) / np.asarray(scale, np.float64))
-    check_word(f"{what}: its bias", int(np.abs(b).max(initial=0)))
+    check_word(f"{what}: its bias", float(np.abs(b).max(initial=0)))
     return b.astype(np.int64)

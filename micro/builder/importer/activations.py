@@ -22,7 +22,7 @@ from ..graph import Grid
 from ..kernels.elementwise import BinaryFloat, MapFloat
 from ..kernels.layer import Array
 from ..kernels.softmax import SoftmaxFloat
-from .state import Importer, Order, StoredTensor, channels_last, dims_of, numpy_of
+from .state import Importer, Order, StoredTensor, channels_last, dims_of
 from .table import translates
 
 PLAIN: dict[type[Node[Any]], Chain] = {
@@ -126,10 +126,10 @@ def pairwise(t: Importer, node: a.Pairwise) -> None:
     operation = OPERATIONS[type(node)]
     first, second = node.value(0), node.value(1)
     if first is not None:
-        constant, held, reverse = numpy_of(first), t.of(node.inputs[1]), True
+        constant, held, reverse = t.array(node, 0, "an operand"), t.of(node.inputs[1]), True
         _with_constant(t, node, operation, held, constant, reverse)
     elif second is not None:
-        _with_constant(t, node, operation, t.of(node.inputs[0]), numpy_of(second), False)
+        _with_constant(t, node, operation, t.of(node.inputs[0]), t.array(node, 1, "an operand"), False)
     else:
         _with_tensor(t, node, operation, t.of(node.inputs[0]), t.of(node.inputs[1]))
 
@@ -222,7 +222,7 @@ def clip(t: Importer, node: a.Clip) -> None:
     given = [node.config.low, node.config.high]
     for i in (1, 2):
         if node.has(i):
-            given[i - 1] = float(t.array(node, i, "a bound").reshape(-1)[0])
+            given[i - 1] = float(t.array(node, i, "a bound", limits=True).reshape(-1)[0])
     low, high = (-inf if given[0] is None else given[0]), (inf if given[1] is None else given[1])
     apply_chain(t, node, (("clip", (low, high)),))
 
@@ -231,7 +231,7 @@ def clip(t: Importer, node: a.Clip) -> None:
 def bounded(t: Importer, node: Node[Any]) -> None:
     """The greater of a tensor and a number, or the lesser."""
     bounds = [node.value(k) for k in range(len(node.inputs))]
-    constants = [numpy_of(v) for v in bounds if v is not None]
+    constants = [t.array(node, k, "a bound", limits=True) for k, v in enumerate(bounds) if v is not None]
     if len(constants) != len(node.inputs) - 1 or any(c.size != 1 for c in constants):
         raise Problem("of tensors; of a tensor and numbers it is supported")
     numbers = [float(c.reshape(-1)[0]) for c in constants]
@@ -286,6 +286,8 @@ def grid_of(t: Importer, node: QuantizeLinear | DequantizeLinear) -> Grid:
     zero = t.array(node, 2, "a zero point") if node.has(2) else np.zeros(1, np.uint8)
     if scale.size != 1 or zero.size != 1:
         raise Problem("a scale for each channel of an activation; one for all is supported")
+    if scale.reshape(-1)[0] <= 0:
+        raise Problem(f"a scale of {scale.reshape(-1)[0]}, expected a positive one")
     if zero.dtype not in (np.int8, np.uint8):
         raise Problem(f"a zero point of dtype {zero.dtype}; int8 and uint8 are supported")
     return Grid(float(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]) + (128 if zero.dtype == np.int8 else 0))

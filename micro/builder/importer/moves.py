@@ -154,7 +154,7 @@ def pad(t: Importer, node: Pad) -> None:
     pads = node.config.pads if node.config.pads is not None else node.ints(1)
     if node.config.mode != "constant" or axes is None or pads is None:
         raise Problem(f"padding by {node.config.mode}; a constant, of sizes that are known, is supported")
-    value = float(t.array(node, 2, "the value").reshape(-1)[0]) if node.has(2) else node.config.value
+    value = float(t.array(node, 2, "the value", limits=True).reshape(-1)[0]) if node.has(2) else node.config.value
     if min(pads, default=0) < 0:
         raise Problem("negative padding is not supported")
     before = {axis % len(held.dims): pads[i] for i, axis in enumerate(axes)}

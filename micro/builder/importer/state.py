@@ -185,12 +185,22 @@ class Importer:
 
     # -- constants ----------------------------------------------------------------------------------------------------
 
-    def array(self, node: Node[Any], i: int, what: str) -> Array:
-        """Input i as an array. Raises Problem where it is not constant."""
+    def array(self, node: Node[Any], i: int, what: str, limits: bool = False) -> Array:
+        """Input i as an array of finite numbers, or infinite ones where they are `limits`.
+
+        Raises Problem where it is not constant, or holds NaN or what is beyond float32.
+        """
         value = node.value(i)
         if value is None:
             raise Problem(f"{what} must be constant")
-        return numpy_of(value)
+        x = numpy_of(value)
+        wrong = int(np.count_nonzero(np.isnan(x) if limits else ~np.isfinite(x)))
+        if wrong:
+            raise Problem(
+                f"{what}, tensor {node.inputs[i].name!r}, holds {wrong} values that are NaN or beyond float32; "
+                "export the model again with finite values"
+            )
+        return x
 
     def note_scales(self, node: Node[Any]) -> None:
         """Remember the scales that constant weights were quantized with."""
@@ -245,4 +255,7 @@ def numpy_of(value: Value) -> Array:
     if value.dtype.name not in _DTYPES:
         raise Problem(f"a constant of dtype {value.dtype} is not supported")
     x = np.frombuffer(bytes(value.raw()), value.dtype.name).reshape(value.shape)
-    return x.astype(np.float32) if value.dtype.is_float else x
+    if not value.dtype.is_float:
+        return x
+    with np.errstate(over="ignore"):
+        return x.astype(np.float32)

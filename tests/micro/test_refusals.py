@@ -1,0 +1,149 @@
+"""What a build refuses in words, and that one that fails leaves the folder as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from emberlet.errors import EmberletError, UnsupportedError
+from emberlet.micro.builder import build as building
+from emberlet.micro.builder.build import Options, build, write
+from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.kernels.dot import Dot
+from emberlet.micro.builder.kernels.window import Window
+from emberlet.micro.builder.reference import LIMIT, Requant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+NOT_FINITE = [np.nan, np.inf, -np.inf]
+SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
+    "Gemm": {"x": (1, 6), "w": (6, 4), "b": (4,)},
+    "MatMul": {"x": (1, 6), "w": (6, 4)},
+    "Conv": {"x": (1, 2, 5, 5), "w": (4, 2, 3, 3), "b": (4,)},
+    "ConvTranspose": {"x": (1, 2, 5, 5), "w": (2, 4, 3, 3), "b": (4,)},
+    "BatchNormalization": {"x": (1, 3, 4, 4), "gamma": (3,), "beta": (3,), "mean": (3,), "variance": (3,)},
+    "Add": {"x": (1, 6), "w": (6,)},
+    "Mul": {"x": (1, 6), "w": (6,)},
+    "PRelu": {"x": (1, 6), "slope": (1,)},
+    "LSTM": {"x": (3, 1, 4), "w": (1, 8, 4), "r": (1, 8, 2), "b": (1, 16)},
+}
+
+
+def _model(op: str, broken: str | None = None, value: float = 0.0, at: int = 0) -> bytes:
+    shapes = dict(SHAPES[op])
+    x = shapes.pop("x")
+    random = np.random.default_rng(1)
+    constants = {name: np.abs(random.normal(size=shape)).astype(np.float32) + 0.1 for name, shape in shapes.items()}
+    if broken is not None:
+        constants[broken].reshape(-1)[at % constants[broken].size] = value
+    attributes: dict[str, Any] = {"hidden_size": 2} if op == "LSTM" else {}
+    node = helper.make_node(op, list(SHAPES[op]), ["y"], name="layer", **attributes)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("op", SHAPES)
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_a_weight_that_is_not_finite_is_refused_by_its_name(op: str, data: st.DataObject) -> None:
+    build(read_graph(_model(op), "m"), Options("m"))  # sound without it
+    name = data.draw(st.sampled_from([name for name in SHAPES[op] if name != "x"]))
+    value, at = data.draw(st.sampled_from(NOT_FINITE)), data.draw(st.integers(0, 100))
+    with pytest.raises(EmberletError, match=f"tensor '{name}'.*NaN or beyond float32"):
+        read_graph(_model(op, name, value, at), "m")
+
+
+@pytest.mark.parametrize("op", ["Gemm", "Conv", "Add", "Mul"])
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_huge_numbers_build_or_are_refused(op: str, data: st.DataObject) -> None:
+    huge = st.sampled_from([1e20, 1e30, 1e38, 3e38, -3e38])
+    name = data.draw(st.sampled_from(list(SHAPES[op])))
+    value, at = data.draw(huge), data.draw(st.integers(0, 100))
+    samples = np.random.default_rng(2).normal(size=(6, *SHAPES[op]["x"][1:])).astype(np.float32)
+    if name == "x":
+        samples.reshape(-1)[at % samples.size] = value
+    graph = read_graph(_model(op, None if name == "x" else name, value, at), "m")
+    try:
+        built = build(graph, Options("m"), {"x": samples})
+    except EmberletError as error:
+        assert "NaN or infinite" in str(error) or "sum may reach" in str(error) or "finer" in str(error)
+    else:
+        assert built.agreement is not None
+        assert np.isfinite(built.agreement.rms)
+
+
+def _dense(k: int, zero: int, bias: int, weight: int) -> Dot:
+    weights = np.full((1, 1, 1, k), weight, np.uint8)
+    return Dot("dense", ("x",), "y", (k,), Window((1, 1)), 1, weights, np.array([bias]), zero, Requant((1,), 20, 0, 0))
+
+
+def test_the_widest_dense_layer_is_the_widest_whose_sums_fit() -> None:
+    # Kernels take 128 * 255 * K off, whatever the weights: 2**30 is passed between 32,896 and 32,897 inputs.
+    _dense(32_896, 0, 0, 128).constants()
+    with pytest.raises(UnsupportedError, match="a sum may reach 1073758080"):
+        _dense(32_897, 0, 0, 128).constants()
+    with pytest.raises(UnsupportedError, match="a sum may reach"):
+        _dense(32_897, 255, 5_000_000, 1).constants()  # a start above zero makes up for nothing
+
+
+@given(st.integers(32_000, 34_000), st.integers(0, 255), st.integers(-(1 << 26), 1 << 26), st.integers(1, 255))
+@settings(max_examples=200, deadline=None)
+def test_no_step_of_a_dense_layer_that_builds_reaches_the_limit(k: int, zero: int, bias: int, weight: int) -> None:
+    layer = _dense(k, zero, bias, weight)
+    try:
+        words = layer.constants()[1]
+    except UnsupportedError:
+        return
+    lift, start = words[0], words[2]
+    for x in (0, 255):
+        total = x * k
+        steps = [total << 7, -(total << 7) - lift, start - (total << 7) - lift]
+        assert all(abs(step) < LIMIT for step in steps), (x, steps)
+
+
+class _Full(io.BytesIO):
+    def write(self, data: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_full_disk_leaves_the_earlier_model(after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options("m")
+    write(build(read_graph(_model("Gemm"), "m"), options), options, tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    other = Options("other")
+    built = build(read_graph(_model("Conv"), "other"), other)
+    count = 0
+    whole = building.atomic_write
+
+    def narrow(path: Path) -> Any:
+        nonlocal count
+        count += 1
+        return whole(path) if count <= after else contextlib.nullcontext(_Full())
+
+    monkeypatch.setattr(building, "atomic_write", narrow)
+    with pytest.raises(OSError, match="No space left"):
+        write(built, other, tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert sorted(p for p in tmp_path.rglob("*") if p.is_dir()) == sorted({p.parent for p in before} - {tmp_path})
+
+
+def test_a_tensor_that_overflows_on_a_sample_is_named() -> None:
+    graph = read_graph(_model("Gemm", "w", 3e38), "m")
+    samples = np.full((3, 6), 2.0, np.float32)
+    with pytest.raises(UnsupportedError, match="tensor 'y' becomes NaN or infinite in float32 on sample 0"):
+        build(graph, Options("m"), {"x": samples})
