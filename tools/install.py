@@ -15,10 +15,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from . import components, fetch_micropython, mpy_cross
+from . import components, environments, fetch_micropython, mpy_cross
 from .components import Component
 from .layout import pyproject
 from .paths import BENCH_WEB, ROOT, VENV, WEB
@@ -26,6 +27,7 @@ from .steps import StepError, only_one_at_a_time, run, say, step
 
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "installed.sha256"
+MOVED_FROM = VENV / "root.txt"  # where the checkout was when the environment was filled
 # Where `npm ci` runs for a component's source.
 NPM_FOLDERS = {"npm": WEB, "npm-bench": BENCH_WEB}
 
@@ -37,6 +39,7 @@ def ensure_venv() -> Path:
         StepError: The environment could not be made or filled.
     """
     if _venv_is_current():
+        _follow_the_checkout()
         return VENV_PYTHON
     with only_one_at_a_time():
         if _venv_is_current():
@@ -44,8 +47,27 @@ def ensure_venv() -> Path:
         if not _works(VENV_PYTHON):
             step("making .venv", _make_venv)
         step("installing Python packages into .venv (about a minute the first time)", _fill_venv)
+        MOVED_FROM.write_text(str(ROOT), encoding="utf-8")
         STAMP.write_text(_fingerprint(), encoding="utf-8")
     return VENV_PYTHON
+
+
+def _follow_the_checkout() -> None:
+    """Write the checkout's new folder where the environment holds the old one: it moved, and nothing else changed."""
+    before, now = MOVED_FROM.read_text(encoding="utf-8") if MOVED_FROM.exists() else str(ROOT), str(ROOT)
+    if before == now:
+        return
+    packages = next((VENV / "lib").glob("python*/site-packages"), VENV / "Lib" / "site-packages")
+    for file in [*VENV_PYTHON.parent.iterdir(), *packages.glob("__editable__*"), VENV / "pyvenv.cfg"]:
+        if file.is_symlink() or not file.is_file():
+            continue
+        with suppress(UnicodeDecodeError):  # a compiled program holds no path of ours
+            text = file.read_text(encoding="utf-8")
+            if before in text:
+                file.write_text(text.replace(before, now), encoding="utf-8")
+    for cached in packages.glob("__pycache__/__editable__*"):
+        cached.unlink()
+    MOVED_FROM.write_text(now, encoding="utf-8")
 
 
 def ensure_group(group: str) -> None:
@@ -119,10 +141,12 @@ def _fingerprint() -> str:
     """What the environment's content depends on; not the list of packages, an editable install sees new ones anyway."""
     project = pyproject()
     relevant = [
-        project["project"],
+        {
+            key: project["project"].get(key)
+            for key in ("dependencies", "optional-dependencies", "scripts", "entry-points")
+        },
         project["dependency-groups"],
         project["tool"]["setuptools"]["package-dir"],
-        str(ROOT),
     ]
     return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()
 
@@ -150,7 +174,12 @@ def _make_venv() -> None:
 
 def _fill_venv() -> None:
     _pip_install("--upgrade", "pip>=25.1")  # the first to know dependency groups
-    _pip_install("--editable", ".[all]", "--group", "dev")
+    held = []
+    if os.environ.get("EMBERLET_OLDEST"):
+        file = VENV / "constraints.txt"
+        file.write_text("\n".join(environments.constraints()), encoding="utf-8")
+        held = ["--constraint", str(file)]
+    _pip_install("--editable", ".[all]", "--group", "dev", *held)
 
 
 def _pip_install(*args: str) -> None:

@@ -1,10 +1,12 @@
 """Where things lie in a checkout."""
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache"
-VENV = ROOT / ".venv"
+# `dev.py test --python` and `--oldest` name another one: tools/environments.py.
+VENV = Path(os.environ.get("EMBERLET_VENV") or ROOT / ".venv")
 WEB = ROOT / "web"
 BENCHES = ROOT / "benches"
 BENCH_WEB = BENCHES / "web"

@@ -1,0 +1,98 @@
+"""Environments beside `.venv`: for another interpreter, and for the oldest packages that pyproject.toml allows.
+
+    python3 dev.py test --python 3.13
+    python3 dev.py test --oldest
+
+Each lies in `.cache/environments` and is kept. `dev.py` starts itself again with EMBERLET_VENV naming it, and with
+EMBERLET_OLDEST where it holds the oldest packages.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from .layout import pyproject
+from .paths import CACHE
+from .steps import StepError
+
+FOLDER = CACHE / "environments"
+_VERSION = (
+    "import sys; print('{}.{}.{}{}'.format(*sys.version_info[:3], 't' * (not getattr(sys, '_is_gil_enabled', bool)())))"
+)
+
+
+def split(args: list[str]) -> tuple[str | None, bool, list[str]]:
+    """(what --python names, whether --oldest is there, the other arguments).
+
+    Raises:
+        StepError: --python without an interpreter.
+    """
+    rest = list(args)
+    oldest = "--oldest" in rest
+    if oldest:
+        rest.remove("--oldest")
+    named = None
+    for i, word in enumerate(rest):
+        if word == "--python" or word.startswith("--python="):
+            taken = rest[i + 1 : i + 2] if word == "--python" else [word.partition("=")[2]]
+            if not taken or not taken[0]:
+                raise StepError("--python wants an interpreter: 3.13, or its path")
+            named = taken[0]
+            del rest[i : i + (2 if word == "--python" else 1)]
+            break
+    return named, oldest, rest
+
+
+def interpreter(named: str | None) -> Path:
+    """The interpreter that `--python` names: a path, or a version as 3.13, looked for on PATH, by Windows' launcher and
+    among pyenv's.
+
+    Raises:
+        StepError: There is none, or it is older than 3.11.
+    """
+    if named is None:
+        return Path(sys.executable)
+    found = named if os.sep in named else shutil.which(named) or shutil.which(f"python{named}") or _of_pyenv(named)
+    if found is None and (launcher := shutil.which("py")):
+        asked = subprocess.run([launcher, f"-{named}", "-c", "import sys; print(sys.executable)"], capture_output=True)
+        found = asked.stdout.decode().strip() or None
+    if found is None or not Path(found).exists():
+        raise StepError(f"there is no Python {named!r} here: install it, or give its path")
+    if tuple(int(n) for n in re.findall(r"\d+", version(Path(found)))[:2]) < (3, 11):
+        raise StepError(f"{found} is Python {version(Path(found))}; emberlet needs 3.11 or newer")
+    return Path(found)
+
+
+def _of_pyenv(version: str) -> str | None:
+    root = Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"))
+    found = sorted(root.glob(f"versions/{version}*/bin/python"))
+    return str(found[-1]) if found else None
+
+
+def version(python: Path) -> str:
+    """The version of an interpreter, as 3.13.0; free-threaded builds end in t."""
+    asked = subprocess.run([python, "-c", _VERSION], capture_output=True, text=True, encoding="utf-8", check=False)
+    if asked.returncode:
+        raise StepError(f"{python} does not run: {asked.stderr.strip()}")
+    return asked.stdout.strip()
+
+
+def variables(python: Path, oldest: bool) -> dict[str, str]:
+    """What to set for a dev.py that is to work in the environment of this interpreter and set of packages."""
+    name = f"{version(python)}-{'oldest' if oldest else 'newest'}"
+    return {"EMBERLET_VENV": str(FOLDER / name), "EMBERLET_OLDEST": "1" if oldest else ""}
+
+
+def constraints() -> list[str]:
+    """What pip is held to with --oldest: the lower bound of every requirement of the extras, as `numpy==1.26.0`."""
+    extras = pyproject()["project"]["optional-dependencies"]
+    found = set()
+    for requirement in (line for lines in extras.values() for line in lines):
+        if bound := re.fullmatch(r"([\w.-]+)>=([\w.]+)", requirement):
+            found.add(f"{bound[1]}=={bound[2]}")
+    return sorted(found)
