@@ -22,7 +22,7 @@ from .steps import StepError
 
 FOLDER = CACHE / "environments"
 _VERSION = (
-    "import sys; print('{}.{}.{}{}'.format(*sys.version_info[:3], 't' * (not getattr(sys, '_is_gil_enabled', bool)())))"
+    "import sys; print('{}.{}.{}{}'.format(*sys.version_info[:3], 't' * (not getattr(sys, '_is_gil_enabled', lambda: True)())))"
 )
 
 

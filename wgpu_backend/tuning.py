@@ -15,26 +15,32 @@ from typing import Any
 
 from .lower.tiles import BLOCKS, COLUMNS, ROWS, Tile
 
+# system -> (environment variable, folder below the home) of caches; Linux and all others follow XDG
+_CACHES = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches")}
 VERSION = 1  # of the kernels: raise it when they change so that old measurements mislead
 
 
-def cache_path() -> Path:
-    """Where measurements are kept: tiles.json in $EMBERLET_CACHE, else in the platform's cache folder."""
-    given = os.environ.get("EMBERLET_CACHE")
-    if given:
+def cache_path() -> Path | None:
+    """Where measurements are kept: tiles.json in $EMBERLET_CACHE, else in the platform's cache folder.
+
+    None where there is no such folder, since the user has no home: measurements then last as long as the process.
+    """
+    if given := os.environ.get("EMBERLET_CACHE"):
         return Path(given) / "tiles.json"
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", str(Path.home() / "AppData" / "Local")))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")))
-    return base / "emberlet" / "tiles.json"
+    variable, below = _CACHES.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
+    base = os.environ.get(variable, "")
+    if not os.path.isabs(base):  # the XDG specification: a path that is not absolute is to be ignored
+        try:
+            base = str(Path.home() / below)
+        except RuntimeError:  # neither HOME nor an entry in the list of users
+            return None
+    return Path(base) / "emberlet" / "tiles.json"
 
 
 def clear() -> None:
     """Forget every measurement of every device."""
-    cache_path().unlink(missing_ok=True)
+    if path := cache_path():
+        path.unlink(missing_ok=True)
 
 
 def device_name(device: Any) -> str:
@@ -46,8 +52,11 @@ def device_name(device: Any) -> str:
 def _stored() -> dict[str, dict[str, list[int]]]:
     """Device name -> problem key -> the numbers of a Tile. A cache is measured again for the asking: a file that is
     damaged, or of another version, counts as none, as does any entry that is no tile; the next `save` replaces them."""
+    path = cache_path()
+    if path is None:
+        return {}
     try:
-        found = json.loads(cache_path().read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(found, dict) or found.get("version") != VERSION or not isinstance(found.get("devices"), dict):
@@ -80,6 +89,8 @@ def save(device: Any, tiles: dict[str, Tile]) -> None:
     devices.setdefault(device_name(device), {}).update({key: tile.numbers() for key, tile in tiles.items()})
     stored = {"version": VERSION, "devices": devices}
     path = cache_path()
+    if path is None:
+        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_suffix(f".{os.getpid()}.tmp")

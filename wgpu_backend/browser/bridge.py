@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 from pyodide.code import run_js
 from pyodide.ffi import can_run_sync
 from pyodide.ffi import run_sync as _run_sync
 
-bridge: Any = run_js(Path(__file__).with_name("bridge.js").read_text(encoding="utf-8"))
+bridge: Any = run_js(files(__package__).joinpath("bridge.js").read_text(encoding="utf-8"))
 
 
 def run_sync(promise: Any) -> Any:

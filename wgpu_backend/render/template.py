@@ -22,10 +22,16 @@ def read(name):
     """The text of a shader: a path to a .wgsl file, or the bare name of one in shaders/. Read once."""
     found = _texts.get(name)
     if found is None:
-        path = name if "/" in name or "\\" in name else folder() + name
+        own = not ("/" in name or "\\" in name)
+        path = folder() + name if own else name
+        # The importer reads what lies in an archive beside the code. MicroPython has none, and no archives.
+        loader = globals().get("__loader__") if own else None
         try:
-            with open(path, encoding="utf-8") as file:
-                found = _texts[name] = file.read()
+            if hasattr(loader, "get_data"):
+                found = _texts[name] = str(loader.get_data(path), "utf-8")
+            else:
+                with open(path, encoding="utf-8") as file:
+                    found = _texts[name] = file.read()
         except OSError as error:
             raise BackendError("the shader {} cannot be read: {}".format(path, error))
     return found

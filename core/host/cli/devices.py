@@ -45,7 +45,7 @@ def _tuning() -> Path | None:
     from emberlet.wgpu_backend.tuning import cache_path
 
     path = cache_path()
-    return path if path.exists() else None
+    return path if path and path.exists() else None
 
 
 def _forget_tuning() -> int:
@@ -53,7 +53,7 @@ def _forget_tuning() -> int:
 
     found = _tuning()
     tuning.clear()
-    print(f"deleted {found}" if found else f"nothing to forget: there is no {tuning.cache_path()}")
+    print(f"deleted {found}" if found else f"nothing to forget: there is no {tuning.cache_path() or 'home folder'}")
     return 0
 
 
