@@ -14,7 +14,6 @@ import json
 import math
 import os
 import platform
-import resource
 import runpy
 import subprocess
 import sys
@@ -91,7 +90,11 @@ def peak_memory() -> float:
         said = Path("/proc/self/status").read_text(encoding="utf-8")
         return int(said.split("VmHWM:")[1].split()[0]) / 1024
     except (OSError, IndexError):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        if sys.platform == "win32":
+            return math.nan
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
 def measure(name: str, seconds: float, rounds: int, environment: dict[str, str]) -> dict[str, dict[str, float]]:

@@ -21,9 +21,11 @@ from .paths import CACHE
 from .steps import StepError
 
 FOLDER = CACHE / "environments"
-_VERSION = (
-    "import sys; print('{}.{}.{}{}'.format(*sys.version_info[:3], 't' * (not getattr(sys, '_is_gil_enabled', lambda: True)())))"
-)
+_VERSION = """\
+import sys
+free_threaded = not getattr(sys, "_is_gil_enabled", lambda: True)()
+print("{}.{}.{}".format(*sys.version_info) + "t" * free_threaded)
+"""
 
 
 def split(args: list[str]) -> tuple[str | None, bool, list[str]]:

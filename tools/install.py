@@ -230,7 +230,8 @@ def _apt_install(*packages: str) -> None:
 
 
 def _npm_ci(folder: Path) -> None:
-    run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, tries=3)
+    npm = shutil.which("npm") or "npm"  # npm.cmd on Windows
+    run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, tries=3)
 
 
 def _fetch_from_debian(missing: list[Component]) -> None:

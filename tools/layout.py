@@ -6,6 +6,7 @@ runs on a device.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tomllib
 from collections.abc import Iterator
@@ -100,12 +101,23 @@ def _link_tree(base: Path, files: list[tuple[Path, Path]]) -> Path:
                 entry.unlink(missing_ok=True)
         elif entry.is_dir() and entry not in folders:
             shutil.rmtree(entry, ignore_errors=True)
+        elif entry.is_file():
+            entry.unlink(missing_ok=True)  # a copy, where links cannot be made: made again below
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
     for link, file in wanted.items():
         with suppress(FileExistsError):
-            link.symlink_to(file)
+            _link(link, file)
     return base
+
+
+def _link(link: Path, file: Path) -> None:
+    try:
+        link.symlink_to(file)
+    except OSError:
+        if os.name != "nt":
+            raise
+        shutil.copyfile(file, link)  # Windows gives links to administrators and developers alone
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,16 +79,29 @@ def run(
 @contextmanager
 def only_one_at_a_time() -> Iterator[None]:
     """Let one process of this checkout in, the others wait: two installations at once would spoil each other."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        yield
-        return
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "install.lock").open("w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(lock.fileno(), wait=False):
             say("  waiting for another dev.py to finish installing …")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            _locked(lock.fileno(), wait=True)
         yield
+
+
+def _locked(descriptor: int, *, wait: bool) -> bool:
+    """Whether this process now holds the lock on a file; closing the file gives it back."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            while True:  # LK_LOCK gives up after ten seconds
+                with suppress(OSError):
+                    msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+                    return True
+                if not wait:
+                    return False
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True

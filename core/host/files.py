@@ -6,8 +6,8 @@ import contextlib
 import io
 import mmap
 import os
+import secrets
 import stat
-import tempfile
 from collections.abc import Iterator
 
 
@@ -32,7 +32,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[io.BufferedWriter]:
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     try:
-        descriptor, scratch = tempfile.mkstemp(prefix="." + name + ".", suffix=".tmp", dir=folder)
+        descriptor, scratch = _scratch_file(folder, name)
     except OSError as error:
         error.filename = os.fspath(path)  # what was asked for, not the name that was to stand for it
         raise
@@ -41,7 +41,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[io.BufferedWriter]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(scratch, _mode(target))
+        with contextlib.suppress(FileNotFoundError):  # a new file has the permissions that the system gave it
+            os.chmod(scratch, stat.S_IMODE(os.stat(target).st_mode))
         os.replace(scratch, target)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -50,14 +51,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[io.BufferedWriter]:
     _sync_folder(folder)
 
 
-def _mode(target: str) -> int:
-    """The permissions a file at `target` has, or those a new one would get."""
-    try:
-        return stat.S_IMODE(os.stat(target).st_mode)
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+def _scratch_file(folder: str, name: str) -> tuple[int, str]:
+    """(descriptor, path) of a new file in `folder`, with the permissions that the process gives to new files.
+
+    `tempfile` would make it private, and what the umask is can be read only by changing it, for every thread.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    while True:
+        scratch = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
+        with contextlib.suppress(FileExistsError):
+            return os.open(scratch, flags, 0o666), scratch
 
 
 def _sync_folder(folder: str) -> None:
