@@ -36,7 +36,7 @@ ROOMS = {
     "host.stubs": f"{GROUND} names module model nn param",
     # The command line alone calls what is built on core.
     "host.cli": f"emberlet {GROUND} backend tensor functional burnpack model host codegen micro wgpu_backend",
-    "codegen": f"{GROUND} backend tensor functional host host.numpy_backend",
+    "codegen": f"{GROUND} backend tensor functional model host host.numpy_backend",
     "micro": f"{GROUND} burnpack host codegen",
     # `emberlet profile` takes a model as the other commands do.
     "wgpu_backend": f"{GROUND} backend tensor data functional burnpack host host.cli",
