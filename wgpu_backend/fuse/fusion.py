@@ -52,6 +52,13 @@ class Item:
         self.region = region
 
 
+class Stored(dict):
+    """id -> node of everything that gets a buffer. apart: whether kernels take the numbers of fills, slices and the like
+    (node.numbers) from a buffer, so that one kernel serves all of them."""
+
+    apart = False
+
+
 class _State:
     def __init__(self, kind, leaves, members, anchor=None, chain=()):
         self.kind = kind
@@ -94,7 +101,7 @@ class Fusion:
                 if node not in readers:
                     readers.append(node)
         self.states = {}
-        self.stored = {}
+        self.stored = Stored()
         self.regions = {}
         self.aliases = []
         self.inside = {}  # nodes of an epilogue that have several readers, all of them in it too

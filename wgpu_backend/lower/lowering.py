@@ -4,8 +4,10 @@
 everything else is inlined, movement operations by rewriting the indices. `loop` makes the kernel of one stored node.
 """
 
+from emberlet import dtypes
 from emberlet.backend.protocol import BOOLEAN_RESULT
 
+from ..record.node import Node, numbers, own_numbers
 from ..run import storage
 from . import index as ix
 from .kernel_ir import Builder, Loop, Reduction, coordinates
@@ -20,7 +22,7 @@ _EXACT_FLOAT_ONLY = ("neg", "abs")
 
 
 class Lowering:
-    """Builds the Values of one kernel. stored: ids of nodes that have, or will have, a buffer of their own."""
+    """Builds the Values of one kernel. stored: the Stored nodes, which have, or will have, a buffer of their own."""
 
     def __init__(self, stored, anchor=None, flat_reduction=False):
         self.build = Builder()
@@ -34,6 +36,7 @@ class Lowering:
         self._memo = {}
         self._root = None
         self._fixed = {}
+        self._numbers = None
 
     def slot(self, node):
         found = self._slots.get(id(node))
@@ -45,6 +48,23 @@ class Lowering:
 
     def load(self, node, flat):
         return self.build.load(self.slot(node), flat, storage.register(node.dtype))
+
+    def number(self, node, which, plain, type):
+        """Number `which` of a node's own (node.numbers) as a Value: the literal `plain`, or, where the kernel is to
+        serve other numbers too, an element of the buffer of its numbers."""
+        if not self.stored.apart:
+            return self.build.const(plain, type)
+        if self._numbers is None:
+            self._numbers = Node("numbers", (), [], dtypes.uint32, (0,))
+        known = self._numbers.arg
+        if (id(node), which) not in known:
+            known.append((id(node), which))
+            self._numbers.count = len(known)
+            self._numbers.shape = (len(known),)
+        word = self.load(self._numbers, ix.const(known.index((id(node), which))))
+        if type == "bool":
+            return self.build.make("ne", "bool", (word, self.build.const(0, "u32")))
+        return word if type == "u32" else self.build.make("bitcast", type, (word,))
 
     def fix(self, node, value):
         """From now on `node` is `value`, whatever the indices."""
@@ -249,7 +269,7 @@ def _bitcast(self, node, indices):
 
 
 def _full(self, node, indices):
-    return self.build.const(node.arg, storage.register(node.dtype))
+    return self.number(node, 0, node.arg, storage.register(node.dtype))
 
 
 def _arange(self, node, indices):
@@ -257,19 +277,19 @@ def _arange(self, node, indices):
     type = storage.register(node.dtype)
     make = self.build.make
     out = self.build.index(indices[0] if indices else ix.ZERO, type)
-    if step != 1:
-        out = make("mul", type, (out, self.build.const(step, type)))
-    if start != 0:
-        out = make("add", type, (out, self.build.const(start, type)))
+    apart = self.stored.apart and own_numbers(node)
+    if apart or step != 1:
+        out = make("mul", type, (out, self.number(node, 1, step, type)))
+    if apart or start != 0:
+        out = make("add", type, (out, self.number(node, 0, start, type)))
     return self.round(out, node.dtype)
 
 
 def _random(self, node, indices):
-    key, counter = node.arg
-    words = ["{}u".format((counter >> (32 * i)) & 0xFFFFFFFF) for i in range(4)]
-    words.extend(["{}u".format((key >> (32 * i)) & 0xFFFFFFFF) for i in range(2)])
+    words = numbers(node)
     at = self.build.index(ix.flatten(indices, node.shape), "u32")
-    return self.build.make("function", "u32", (at,), tuple(["philox_at"] + words))
+    words = [self.number(node, i, words[i], "u32") for i in range(len(words))]
+    return self.build.make("function", "u32", tuple([at] + words), ("philox_at",))
 
 
 # -- movement -----------------------------------------------------------------------------------------------------
@@ -295,13 +315,17 @@ def _expand(self, node, indices):
 def _slice(self, node, indices):
     (x,) = node.srcs
     starts, steps = node.arg
-    return self.value(
-        x,
-        [
-            ix.add(ix.mul(indices[i], steps[i]), ix.const(starts[i])).bounded(0, max(0, x.shape[i] - 1))
-            for i in range(len(indices))
-        ],
-    )
+    apart = own_numbers(node) if self.stored.apart else ()
+    inner = []
+    for i in range(len(indices)):
+        start = ix.const(starts[i])
+        if i in apart:
+            # The range is that of every slice of this length and step.
+            reach = (node.shape[i] - 1) * abs(steps[i])
+            low, high = (0, x.shape[i] - 1 - reach) if steps[i] > 0 else (reach, x.shape[i] - 1)
+            start = ix.of_value(self.number(node, i, starts[i], "u32"), low, high)
+        inner.append(ix.add(ix.mul(indices[i], steps[i]), start).bounded(0, max(0, x.shape[i] - 1)))
+    return self.value(x, inner)
 
 
 def _pad(self, node, indices):
@@ -314,7 +338,7 @@ def _pad(self, node, indices):
         if padding[i] != (0, 0):
             conditions.append((at, x.shape[i]))
         inner.append(at.bounded(0, max(0, x.shape[i] - 1)))
-    return self.build.guard(conditions, self.value(x, inner), self.build.const(fill, storage.register(x.dtype)))
+    return self.build.guard(conditions, self.value(x, inner), self.number(node, 0, fill, storage.register(x.dtype)))
 
 
 def _concat(self, node, indices):

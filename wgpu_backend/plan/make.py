@@ -14,12 +14,12 @@ from .data import Buffer, Plan, Step
 from .paging import paged, pages
 
 
-def make_plan(roots, options, packed=True):
+def make_plan(roots, options, packed=True, apart=False):
     """`plan_with`, fusing less until every kernel keeps to the device's number of bindings."""
     inputs = options.max_bindings - 2
     while True:
         try:
-            return plan_with(roots, options, inputs, packed)
+            return plan_with(roots, options, inputs, packed, apart)
         except TooManyBindings as error:
             inputs -= 1
             if inputs < 2:
@@ -30,13 +30,16 @@ class TooManyBindings(Exception):
     """A kernel would bind more buffers than the device allows."""
 
 
-def plan_with(roots, options, max_inputs, packed=True):
+def plan_with(roots, options, max_inputs, packed=True, apart=False):
     """(Plan, external nodes): the plan that computes `roots`, and the nodes whose buffers its externals are.
 
     options: kernels.Options; max_inputs: the most tensors a kernel is to read; packed: whether narrow results may be
-    packed (fusion.py): afterwards the `word` of each root says how it is stored.
+    packed (fusion.py): afterwards the `word` of each root says how it is stored; apart: whether numbers in the graph
+    (fills, starts of slices, …) are kept out of the kernels, for graphs that come again with others: they are then
+    externals of their own ("numbers" nodes). A plan that is kept for its model is faster with them inside.
     """
     fusion = Fusion(roots, max_inputs, packed)
+    fusion.stored.apart = apart
     plan = Plan()
     number = {}
     externals = []

@@ -6,7 +6,7 @@ from emberlet.shapes import size
 from ..run import storage
 from .bounds import interval
 
-LEAVES = ("data", "buffer", "input", "host")
+LEAVES = ("data", "buffer", "input", "host", "numbers")
 CONSTANTS = ("full", "arange", "random")
 MOVEMENT = ("reshape", "permute", "expand", "slice", "pad", "concat")
 ELEMENTWISE = ("unary", "binary", "where", "cast", "bitcast")
@@ -19,7 +19,8 @@ class Node:
     """What a wgpu tensor's `data` is.
 
     op and arg: "data" words as bytes, not uploaded yet; "buffer" realized; "input" a placeholder while a plan is
-    traced (arg its name); "host" a tensor that does not live on the GPU (arg the host backend's Tensor); otherwise an
+    traced (arg its name); "host" a tensor that does not live on the GPU (arg the host backend's Tensor); "numbers" what
+    a kernel takes of other nodes' arguments (arg [(id of the node, which of its `numbers`)]); otherwise an
     operation over `srcs`, whose `arg` are its parameters (backend.py records them, lowering.py reads them).
     buffer: the Allocation holding the elements, row-major; None until realized. word: their type there, "f32", "i32",
     "u32", "f16" for float16 where the device has it, or "i8" and "u8" for narrow data, four to a word (storage.py).
@@ -129,8 +130,37 @@ def live_nodes(order, roots):
     return out
 
 
+def numbers(node):
+    """The words, as unsigned integers, of what a kernel of this node takes from a buffer where it serves other numbers
+    too: a fill, the start and step of an arange, a random stream's key, the starts of a slice. () where it has none."""
+    op = node.op
+    if op == "full":
+        return (storage.word_of(node.arg, node.dtype),)
+    if op == "pad":
+        return (storage.word_of(node.arg[1], node.dtype),)
+    if op == "arange":
+        return tuple([storage.word_of(n, node.dtype) for n in node.arg])
+    if op == "slice":
+        return node.arg[0]
+    if op == "random":
+        key, counter = node.arg
+        whole = counter & ((1 << 128) - 1) | (key & ((1 << 64) - 1)) << 128
+        return tuple([(whole >> (32 * i)) & 0xFFFFFFFF for i in range(6)])
+    return ()
+
+
+def own_numbers(node):
+    """Which of a node's `numbers` are apart from its kernel, and in no signature."""
+    if node.op == "slice":
+        return [i for i in range(len(node.shape)) if node.shape[i] != node.srcs[0].shape[i]]
+    if node.op == "arange" and node.arg == (0, 1):
+        return []  # plain positions, which simplify
+    return range(len(numbers(node)))
+
+
 def signature(order, roots):
-    """A key that two graphs share when one plan serves both: their structure, without the values of leaves."""
+    """A key that two graphs share when one plan serves both: their structure, without the values of leaves and without
+    the numbers that kernels are given (`numbers`)."""
     number = {}
     out = []
     for i in range(len(order)):
@@ -139,12 +169,24 @@ def signature(order, roots):
         if node.op in LEAVES:
             out.append((node.dtype.name, node.word, node.shape))
         else:
-            # Numbers by their text: 0, 0.0, -0.0 and False are equal, and NaN is not equal to itself.
-            arg = repr(node.arg) if node.op in ("full", "pad", "arange", "random") else node.arg
             srcs = tuple([number[id(s)] for s in node.srcs])
-            out.append((node.op, arg, node.dtype.name, node.shape, srcs))
+            out.append((node.op, _structure(node), node.dtype.name, node.shape, srcs))
     out.append(tuple([number[id(r)] for r in roots]))
     return tuple(out)
+
+
+def _structure(node):
+    """What of a node's argument decides about its kernel."""
+    if node.op in ("full", "random"):
+        return None
+    if node.op == "arange":
+        return node.arg == (0, 1)
+    if node.op == "pad":
+        return node.arg[0]
+    if node.op == "slice":
+        apart = own_numbers(node)
+        return (node.arg[1], tuple([None if i in apart else node.arg[0][i] for i in range(len(node.shape))]))
+    return node.arg
 
 
 class ValueNeeded(BackendError):

@@ -17,6 +17,7 @@ from .node import (
     depends_on_input,
     is_leaf,
     live_nodes,
+    numbers,
     refuse_values,
     signature,
     topological,
@@ -310,23 +311,37 @@ class Recording(Backend):
 
             roots.extend(live_nodes(order, roots))
             plan, externals, words = self._plan(order, roots)
-            outputs = run_once(self.device, plan, [self.upload(n) for n in externals])
+            outputs = run_once(self.device, plan, externals)
             for i in range(len(roots)):
                 roots[i].word = words[i]
                 roots[i].become_buffer(outputs[i])
 
     def _plan(self, order, roots):
-        """(plan, external nodes, words of the roots) for roots, with all they depend on in `order`; the same graph over
-        other values gets the same plan."""
+        """(plan, Allocations of its externals, words of the roots) for roots, with all they depend on in `order`; the
+        same graph over other values and numbers gets the same plan."""
         key = signature(order, roots)
         found = self._plans.get(key)
         if found is None:
-            plan, externals = make_plan(roots, self.options)
+            plan, externals = make_plan(roots, self.options, apart=True)
             if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
-            found = self._plans[key] = (plan, [order.index(n) for n in externals], [r.word for r in roots])
-        plan, places, words = found
-        return plan, [order[i] for i in places], words
+            place = {}
+            for i in range(len(order)):
+                place[id(order[i])] = i
+            # Where each external comes from: its place in `order`, or those of the nodes whose numbers it holds.
+            given = []
+            for n in externals:
+                given.append([(place[k], i) for k, i in n.arg] if n.op == "numbers" else place[id(n)])
+            found = self._plans[key] = (plan, given, [r.word for r in roots])
+        plan, given, words = found
+        return plan, [self._numbers(order, g) if isinstance(g, list) else self.upload(order[g]) for g in given], words
+
+    def _numbers(self, order, places):
+        """The Allocation of a kernel's numbers: those of the nodes of `order` at (place, which)."""
+        words = [numbers(order[at])[which] for at, which in places]
+        allocation = self.device.allocate(4 * len(words))
+        self.device.write(allocation, storage.unsigned(words))
+        return allocation
 
     def upload(self, node):
         """The Allocation of a leaf, its data uploaded first where it still lies on the host."""

@@ -178,6 +178,18 @@ def _pack_code(values, code):
     return bytes(array("i" if code == "i" else "I", values))
 
 
+def unsigned(words):
+    """Bytes of unsigned integers as words."""
+    return struct.pack("<{}I".format(len(words)), *words)
+
+
+def word_of(value, dtype):
+    """The word, as an unsigned integer, that holds a Python number of dtype."""
+    if dtype.is_bool:
+        return 1 if value else 0
+    return f32_bits(float(value)) if dtype.is_float else int(value) & 0xFFFFFFFF
+
+
 def f32_bits(v):
     """The bits of a Python float as a float32, infinite where it is beyond."""
     return struct.unpack("<I", struct.pack("<f", _to_f32(v)))[0]

@@ -1,0 +1,69 @@
+"""Python numbers, indices and offsets are data of eager kernels: other values run on the pipelines that there are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from emberlet import asarray, dtypes
+from emberlet import functional as F
+
+EAGER = {
+    "x * k": lambda x, k: x * (k + 0.5),
+    "k - x": lambda x, k: (k - 3) - x,
+    "x > k": lambda x, k: x > k,
+    "clip": lambda x, k: F.clip(x, -k, k),
+    "where": lambda x, k: F.where(x > 0, x, float(k)),
+    "x[i]": lambda x, k: x[k % 16],
+    "x[:, i]": lambda x, k: x[:, k % 24],
+    "x[i:i+5]": lambda x, k: x[k % 11 : k % 11 + 5],
+    "x[i:i+5:-1]": lambda x, k: x[k % 11 + 5 : k % 11 : -1],
+    "pad": lambda x, k: F.pad(x, [(1, 2), (0, 3)], k),
+    "full": lambda x, k: F.full((7,), k, device=x.backend),
+    "arange": lambda x, k: F.arange(k + 1, k + 9, device=x.backend) * 2,
+    "uniform": lambda x, k: F.uniform((5,), backend=x.backend) * 0 + k,
+}
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_a_hundred_numbers_take_the_pipelines_of_one(gpu, name):
+    work = EAGER[name]
+    values = np.random.default_rng(1).integers(-9, 9, (16, 24)).astype("float32")
+    x, same = asarray(values, device=gpu), asarray(values, device="numpy")
+    np.asarray(work(x, 1))
+    before = len(gpu.device.pipelines)
+    for k in range(2, 102):
+        np.testing.assert_array_equal(np.asarray(work(x, k)), np.asarray(work(same, k)), err_msg=f"k = {k}")
+    assert len(gpu.device.pipelines) == before
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int8", "bool", "int64"])
+def test_numbers_of_every_kind_arrive(gpu, twin, make, dtype):
+    dtype = dtypes.dtype(dtype)
+    x = make((5, 6), dtype)
+
+    def graph(k, x):
+        fill = True if dtype.is_bool else 3
+        y = k.pad(x, ((1, 1), (0, 2)), fill)
+        z = k.slice(y, (2, 1), (4, 5), (1, 1))
+        return y, z, k.where(k.full((1,), True, dtypes.bool), z, k.full((), fill, dtype))
+
+    twin.check(graph, x)
+
+
+def test_special_numbers_arrive_unchanged(gpu):
+    x = asarray(np.array([1.0, 0.0, np.inf, np.nan], "float32"), device=gpu)
+    for k in (0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 1.1754943508222875e-38, 3.4028234663852886e38):
+        with np.errstate(all="ignore"):
+            want = np.array([1.0, 0.0, np.inf, np.nan], "float32") * np.float32(k)
+        np.testing.assert_array_equal(np.asarray(x * k), want)
+        full = np.asarray(F.full((2,), k, device=gpu, dtype=dtypes.float32))
+        assert full.view("uint32").tolist() == np.full((2,), k, "float32").view("uint32").tolist()
+
+
+def test_compiled_plans_keep_their_numbers_inside(gpu, make):
+    from emberlet.wgpu_backend.compiled import compile
+
+    x = asarray(np.ones((4, 6), "float32"), device=gpu)
+    plan = compile(lambda x: x[1:3] * 2.5 + 1, x, backend=gpu).plan()
+    assert len(plan.externals) == 1
+    assert "2.5" in plan.kernels[0][1]
