@@ -322,7 +322,12 @@ class Recording(Backend):
         key = signature(order, roots)
         found = self._plans.get(key)
         if found is None:
-            plan, externals = make_plan(roots, self.options, apart=True)
+            try:
+                plan, externals = make_plan(roots, self.options, apart=True)
+            except UnsupportedError:
+                # Their numbers take a binding, which tensors of many pages may not leave: these serve this graph only.
+                plan, externals = make_plan(roots, self.options)
+                return plan, [self.upload(n) for n in externals], [r.word for r in roots]
             if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
             place = {}
