@@ -53,7 +53,7 @@ class Item:
 
 
 class Stored(dict):
-    """id -> node of everything that gets a buffer. apart: whether kernels take the numbers of fills, slices and the like
+    """id -> node of everything that gets a buffer. apart: whether kernels take the numbers of fills, slices and so on
     (node.numbers) from a buffer, so that one kernel serves all of them."""
 
     apart = False
