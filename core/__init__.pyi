@@ -13,6 +13,8 @@ from .display import check_closeness as check_closeness, print_options as print_
 from .display import set_print_options as set_print_options
 from .dtypes import DType as DType
 from .errors import *
+from .functional import QuantScheme as QuantScheme
+from .functional import Quantized as Quantized
 from .functional import abs as abs
 from .functional import acos as acos
 from .functional import acosh as acosh

@@ -94,7 +94,8 @@ FAMILIES = {
             "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d"
         ),
     ),
-    "quantized.quantization": ("quantize dequantize", "quantize_linear dequantize_linear dynamic_quantize_linear"),
+    "quantized.quantization": ("", "quantize_linear dequantize_linear dynamic_quantize_linear"),
+    "quantized.tensors": ("quantize dequantize", "QuantScheme Quantized"),
     "recurrent.quantized_lstm": ("", "dynamic_quantize_lstm"),
     "randomness.draws": (
         "random_like",

@@ -8,16 +8,24 @@ class EmberletError(Exception):
     """Base of every error emberlet raises on purpose."""
 
 
-class ShapeError(EmberletError):
-    """Shapes that do not fit together, or an axis that does not exist."""
+# MicroPython cannot inherit from two built-in exceptions.
+_Value, _Index = (ValueError, IndexError) if hasattr(memoryview, "cast") else (object, object)
+
+
+class ShapeError(EmberletError, _Value):  # type: ignore[misc, valid-type]
+    """Shapes that do not fit together. A ValueError too (not on MicroPython)."""
+
+
+class AxisError(ShapeError, _Index):  # type: ignore[misc, valid-type]
+    """An axis that does not exist. A ValueError and an IndexError too (not on MicroPython)."""
+
+
+class IndexingError(EmberletError, _Index):  # type: ignore[misc, valid-type]
+    """An index outside its axis, or one that is not understood. An IndexError too (not on MicroPython)."""
 
 
 class DTypeError(EmberletError):
     """A dtype an operation is not defined for, or two that do not mix."""
-
-
-class IndexingError(EmberletError):
-    """An index outside its axis, or an index expression that is not understood."""
 
 
 class BackendError(EmberletError):

@@ -6,7 +6,7 @@ Each entry is the class of the error, without "Error", a colon, and the words, w
 from .. import errors
 
 _SAYS = {
-    "axis": "Shape:axis {} is outside [{}, {})",
+    "axis": "Axis:axis {} is outside [{}, {})",
     "axis twice": "Shape:axis {} is given twice",
     "broadcast": "Shape:shapes {} do not broadcast together",
     "ragged depth": "Shape:nested lists of different depth: found {} where a number belongs",

@@ -10,6 +10,8 @@ from ..backend import Backend
 from ..data import TensorData
 from ..dtypes import DType
 from ..tensor import Tensor
+from .quantized.tensors import QuantScheme as QuantScheme
+from .quantized.tensors import Quantized as Quantized
 
 def abs(x: Any) -> Tensor: ...
 def acos(x: Any) -> Tensor: ...

@@ -78,9 +78,9 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
     if plain:
         dtype = dtype or default_dtype(obj)
         if dtype.is_integer:
-            from .promotion import check_range
+            from .promotion import whole_numbers
 
-            check_range(obj, dtype)
+            obj = whole_numbers((obj,), dtype)[0]
         return target.full((), obj, dtype)
     if isinstance(obj, (list, tuple)):
         flat, shape = nested(obj)
@@ -95,4 +95,4 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
         return target.from_list(flat, dtype, shape)
     from .creation.objects import from_object
 
-    return from_object(obj, dtype, target, copy)
+    return from_object(obj, dtype, backend, copy)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from ..errors import refuse
+
 
 def _late(file: str, name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **options: Any) -> Any:
@@ -21,7 +23,15 @@ def attach(tensor: Any) -> None:
     tensor.__dlpack_device__ = _late("dlpack", "dlpack_device")
     tensor.__buffer__ = _late("interop", "to_buffer")
     tensor.__array_interface__ = property(_late("interop", "array_interface"))
+    tensor.__array_namespace__ = _namespace
     tensor.__dir__ = _names
+
+
+def _namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """The module emberlet. Raises ValueError for a version of the array API that it does not speak."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        refuse("array API", api_version)
+    return import_module("emberlet")
 
 
 def _names(self: Any) -> list[str]:

@@ -103,9 +103,13 @@ def _definition(name: str, method: bool) -> str:
     return f"{indent}{keyword} {name}{_signature(function, method)} -> {_plain(_result(name))}: ..."
 
 
+# Classes among the functions, and where they are
+_CLASSES = {"QuantScheme": ".quantized.tensors", "Quantized": ".quantized.tensors"}
+
+
 def _functions() -> list[str]:
     found = [n for methods, functions in all_families().values() for n in (methods + " " + functions).split()]
-    return sorted(n for n in found if not n.startswith("_"))
+    return sorted(n for n in found if not n.startswith("_") and n not in _CLASSES)
 
 
 def functional() -> str:
@@ -115,7 +119,9 @@ def functional() -> str:
         HEAD.format("Types of emberlet.functional")
         + "import builtins\nfrom collections.abc import Sequence\nfrom typing import Any\n\n"
         + "from ..backend import Backend\nfrom ..data import TensorData\nfrom ..dtypes import DType\n"
-        + "from ..tensor import Tensor\n\n"
+        + "from ..tensor import Tensor\n"
+        + "".join(f"from {home} import {n} as {n}\n" for n, home in _CLASSES.items())
+        + "\n"
         + "\n".join(lines)
         + "\n"
     )
@@ -176,7 +182,7 @@ def package() -> str:
         + "from .display import check_closeness as check_closeness, print_options as print_options\n"
         + "from .display import set_print_options as set_print_options\nfrom .dtypes import DType as DType\n"
         + "from .errors import *\n"
-        + "".join(f"from .functional import {n} as {n}\n" for n in names)
+        + "".join(f"from .functional import {n} as {n}\n" for n in (*_CLASSES, *names))
         + "from .module import Module as Module\nfrom .param import Param as Param\n"
         + "from .param.identity import ParamId as ParamId\nfrom .tensor import Tensor as Tensor\n\n"
         + "__version__: str\n__array_api_version__: str\n"

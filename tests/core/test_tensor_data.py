@@ -55,7 +55,7 @@ def test_print_shows_elements_and_facts(backend):
     text = str(emberlet.full((2, 3), 0.123456789))
     assert text == (
         "Tensor {\n  data:\n[[0.12345679, 0.12345679, 0.12345679],\n [0.12345679, 0.12345679, 0.12345679]],\n"
-        f"  shape:  [2, 3],\n  device:  '{backend!r}',\n  backend:  \"{backend.name}\",\n"
+        f"  shape:  [2, 3],\n  device:  '{backend!r}',\n"
         '  kind:  "Float",\n  dtype:  "float32",\n}'
     )
 
@@ -81,7 +81,7 @@ def test_print_options(backend):
     x = emberlet.arange(2000)
     assert "[0, 1, 2, ..., 1997, 1998, 1999]" in str(x)
     with emberlet.print_options(threshold=5, edge_items=1, precision=1):
-        assert "[[0.0, ..., 4.0],\n ...,\n [20.0, ..., 24.0]]" in str(emberlet.arange(25.0).reshape((5, 5)))
+        assert "[[0.0, ..., 4.0],\n ...\n [20.0, ..., 24.0]]" in str(emberlet.arange(25.0).reshape((5, 5)))
     emberlet.set_print_options(edge_items=2)
     assert "[0, 1, ..., 1998, 1999]" in str(x)
     emberlet.set_print_options()

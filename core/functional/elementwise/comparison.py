@@ -154,9 +154,13 @@ def where(condition, x1, x2):
 
 
 def mask_where(x, mask, value):
-    """`value` (tensor) where mask holds, else x, in x's dtype."""
+    """`value` (tensor) where mask holds, else x, in x's dtype. Raises ShapeError unless the three broadcast."""
+    x = tensor(x)
     mask = tensor(mask, x.backend)
-    return x.backend.where(astype(mask, dtypes.bool), like(value, x), x)
+    value = like(value, x)
+    same_backend(x, mask)
+    broadcast(x.shape, mask.shape, value.shape)
+    return x.backend.where(astype(mask, dtypes.bool), value, x)
 
 
 def mask_fill(x, mask, value):

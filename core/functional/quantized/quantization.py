@@ -11,7 +11,7 @@ from ...shapes import axis_of
 from ..movement.rearranging import broadcast_to, narrow, reshape
 from ..operands import astype, floating, is_scalar, tensor
 
-_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535), "int4": (-8, 7),
+RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535), "int4": (-8, 7),
            "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3), "int32": (-(2**31), 2**31 - 1)}  # fmt: skip
 
 
@@ -62,9 +62,9 @@ def quantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=No
 def to_levels(x, zero, dtype):
     """Floats x rounded half to even, plus zero (of x's dtype, or None), cut to the range of an integer dtype."""
     k = x.backend
-    if dtype.name not in _RANGES:
-        raise DTypeError("cannot quantise to {}; choose one of {}".format(dtype, ", ".join(sorted(_RANGES))))
-    low, high = _RANGES[dtype.name]
+    if dtype.name not in RANGES:
+        raise DTypeError("cannot quantise to {}; choose one of {}".format(dtype, ", ".join(sorted(RANGES))))
+    low, high = RANGES[dtype.name]
     fast = operation(k, "to_levels")
     if fast and dtype.bits <= 16:
         return fast(x, zero, low, high, dtype)
@@ -116,63 +116,3 @@ def dynamic_quantize_linear(x):
     point = k.binary("minimum", k.binary("maximum", point, zero), k.full((), 255, x.dtype))
     point = k.cast(point, dtypes.uint8)
     return quantize_linear(x, safe, point), scale, point
-
-
-class QuantScheme:
-    """How `quantize` chooses: dtype of the result, and "symmetric" (zero point 0) or "affine" over the whole tensor."""
-
-    def __init__(self, dtype="int8", mode="symmetric"):
-        self.dtype = dtypes.dtype(dtype)
-        self.mode = mode
-
-
-class Quantized:
-    """A quantised tensor: `values` (integers), `scale` and `zero_point`; `dequantize()` gives the reals back."""
-
-    def __init__(self, values, scale, zero_point):
-        self.values = values
-        self.scale = scale
-        self.zero_point = zero_point
-        self.shape = values.shape
-        self.dtype = values.dtype
-        self.backend = values.backend
-
-    def dequantize(self):
-        return dequantize_linear(self.values, self.scale, self.zero_point)
-
-    def __repr__(self):
-        return "Quantized(shape={}, dtype={}, backend={!r})".format(self.shape, self.dtype, self.backend)
-
-
-def quantize(x, scheme=None, qparams=None):
-    """x as a `Quantized` tensor; qparams (scale, zero_point) where they are known, else from x's range."""
-    x = floating(x)
-    scheme = scheme or QuantScheme()
-    k = x.backend
-    low, high = _RANGES[scheme.dtype.name]
-    if qparams is not None:
-        scale, zero_point = qparams
-    else:
-        axes = tuple(range(x.ndim))
-        zero = k.full((), 0, x.dtype)
-        top = k.binary("maximum", k.reduce("max", x, axes, False), zero)
-        bottom = k.binary("minimum", k.reduce("min", x, axes, False), zero)
-        if scheme.mode == "symmetric":
-            reach = k.binary("maximum", top, k.unary("neg", bottom))
-            scale = k.binary("div", reach, k.full((), high, x.dtype))
-        else:
-            scale = k.binary("div", k.binary("sub", top, bottom), k.full((), high - low, x.dtype))
-        scale = k.where(k.binary("eq", scale, zero), k.full((), 1, x.dtype), scale)
-        zero_point = 0
-        if scheme.mode != "symmetric":
-            zero_point = k.cast(
-                k.binary("sub", k.full((), low, x.dtype), k.unary("round", k.binary("div", bottom, scale))),
-                scheme.dtype,
-            )
-    zero_point = k.full((), zero_point, scheme.dtype) if is_scalar(zero_point) else tensor(zero_point, k)
-    return Quantized(quantize_linear(x, scale, zero_point, dtype=scheme.dtype), tensor(scale, k), zero_point)
-
-
-def dequantize(x, scale=None, zero_point=None):
-    """The real numbers behind a `Quantized`, or behind integers with their scale and zero point."""
-    return x.dequantize() if isinstance(x, Quantized) else dequantize_linear(x, scale, zero_point)

@@ -1,7 +1,7 @@
 """Classification losses as ONNX has them: any number of axes, weights of classes, an index that does not count."""
 
 from ... import dtypes
-from ...errors import ShapeError
+from ...errors import IndexingError, ShapeError
 from ..movement.rearranging import expand_dims, reshape
 from ..operands import astype, integers, like
 from ..promotion import widened
@@ -11,7 +11,8 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
     """-x at the target class, times the class's weight: x (n, classes, …) log-probabilities, target (n, …) integers.
 
     weight (classes,); targets equal to ignore_index give 0 and do not count. reduction: "mean" (by weights), "sum" or
-    "none" (the shape of target). Raises ShapeError where x and target do not fit (ONNX NegativeLogLikelihoodLoss).
+    "none" (the shape of target). Raises ShapeError where x, target and weight do not fit, IndexingError for a target
+    that is no class; a GPU, which nobody waits for, gives NaN for it (ONNX NegativeLogLikelihoodLoss).
     """
     x, dtype = widened(x)
     target = integers(target, "nll_loss: target")
@@ -23,8 +24,24 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
         counts = k.binary("ne", target, k.full((), ignore_index, target.dtype))
         target = k.where(counts, target, k.full((), 0, target.dtype))
     index = astype(target, dtypes.int64)
+    classes = x.shape[1]
+    known = None
+    if getattr(k, "checks_indices", True):
+        _check_targets(index, classes)
+    elif index.size:
+        # Looking would wait for the GPU: a target that is no class gives NaN, and so does a sum that holds it.
+        known = k.binary("logical_and", k.binary("ge", index, k.full((), 0, index.dtype)),
+                         k.binary("lt", index, k.full((), classes, index.dtype)))  # fmt: skip
+        index = k.where(known, index, k.full((), 0, index.dtype))
     loss = k.unary("neg", reshape(k.gather(x, expand_dims(index, 1), 1), target.shape))
-    share = None if weight is None else k.take(like(weight, x), index, 0)
+    if known is not None:
+        loss = k.where(known, loss, k.full((), float("nan"), loss.dtype))
+    share = None
+    if weight is not None:
+        weight = like(weight, x)
+        if weight.shape != (classes,):
+            raise ShapeError("nll_loss: weights {} are not one for each of {} classes".format(weight.shape, classes))
+        share = k.take(weight, index, 0)
     if counts is not None:
         zero = k.full((), 0, x.dtype)
         share = k.where(counts, k.full(target.shape, 1, x.dtype) if share is None else share, zero)
@@ -41,6 +58,19 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
         raise ValueError("reduction is 'mean', 'sum' or 'none', found {!r}".format(reduction))
     count = k.full((), loss.size, x.dtype) if share is None else k.reduce("sum", share, axes, False)
     return astype(k.binary("div", total, count), dtype)
+
+
+def _check_targets(index, classes):
+    if not index.size:
+        return
+    axes = tuple(range(index.ndim))
+    low = index.backend.reduce("min", index, axes, False).item()
+    high = index.backend.reduce("max", index, axes, False).item()
+    if low < 0 or high >= classes:
+        raise IndexingError(
+            "nll_loss: target {} is none of {} classes, 0 to {}; give the value that does not count as "
+            "ignore_index".format(low if low < 0 else high, classes, classes - 1)
+        )
 
 
 def cross_entropy(x, target, weight=None, ignore_index=None, reduction="mean"):

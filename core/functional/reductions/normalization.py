@@ -2,16 +2,22 @@
 
 from ...backend import operation
 from ...errors import ShapeError
-from ...shapes import axis_of
+from ...shapes import axis_of, broadcast
 from ..operands import astype, like
 from ..promotion import widened
 
 
-def _channels(value, x):
-    """A 1-D tensor per channel, shaped to broadcast along axis 1 of x."""
+def _per_channel(value, x):
+    """A value per channel of x in x's dtype. Raises ShapeError where there are more or fewer."""
     value = like(value, x)
     if value.shape != x.shape[1:2]:
         raise ShapeError("expected one value per channel of {}, found shape {}".format(x.shape, value.shape))
+    return value
+
+
+def _channels(value, x):
+    """A value per channel, shaped to broadcast along axis 1 of x."""
+    value = _per_channel(value, x)
     return value.backend.reshape(value, value.shape + (1,) * (x.ndim - 2))
 
 
@@ -19,6 +25,9 @@ def batch_norm(x, mean, var, weight=None, bias=None, epsilon=1e-5):
     """(x - mean) / sqrt(var + epsilon) * weight + bias per channel (axis 1), with the given running statistics."""
     x, dtype = widened(x)
     k = x.backend
+    if x.ndim < 2:
+        raise ShapeError("batch_norm wants an input of (n, channels, …), found shape {}".format(x.shape))
+    mean, var, weight, bias = [None if v is None else _per_channel(v, x) for v in (mean, var, weight, bias)]
     fast = operation(k, "batch_norm")
     if fast:
         return astype(fast(x, mean, var, weight, bias, epsilon), dtype)
@@ -44,6 +53,16 @@ def _standardised(x, axes, epsilon):
     return k.binary("div", centred, k.unary("sqrt", k.binary("add", var, k.full((), epsilon, x.dtype))))
 
 
+def _fitting(value, x):
+    """A weight or bias in x's dtype. Raises ShapeError unless it broadcasts to x."""
+    if value is None:
+        return None
+    value = like(value, x)
+    if value.shape != x.shape and broadcast(value.shape, x.shape) != x.shape:
+        raise ShapeError("a weight or bias of shape {} does not fit an input of {}".format(value.shape, x.shape))
+    return value
+
+
 def _affine(x, weight, bias):
     k = x.backend
     if weight is not None:
@@ -57,7 +76,7 @@ def layer_norm(x, weight=None, bias=None, epsilon=1e-5, axis=-1):
     """Zero mean and unit variance over the axes from `axis` to the last, then * weight + bias (of their shape)."""
     x, dtype = widened(x)
     axis = axis_of(axis, x.ndim)
-    weight, bias = (None if v is None else like(v, x) for v in (weight, bias))
+    weight, bias = _fitting(weight, x), _fitting(bias, x)
     fast = operation(x.backend, "layer_norm")
     if fast:
         return astype(fast(x, weight, bias, epsilon, axis), dtype)
@@ -68,7 +87,7 @@ def rms_norm(x, weight=None, epsilon=1e-5, axis=-1):
     """x over the root of its mean square over the axes from `axis` to the last, then * weight."""
     x, dtype = widened(x)
     axis = axis_of(axis, x.ndim)
-    weight = None if weight is None else like(weight, x)
+    weight = _fitting(weight, x)
     k = x.backend
     fast = operation(k, "rms_norm")
     if fast:

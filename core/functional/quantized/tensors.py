@@ -1,0 +1,123 @@
+"""Quantized tensors, which say of themselves how to become real numbers again, and how to choose their scale.
+
+As in Burn, no operation computes with the integers: a `Quantized` is dequantized for it.
+"""
+
+from ... import dtypes
+from ...errors import DTypeError, UnsupportedError
+from ..operands import floating, is_scalar, tensor
+from .quantization import RANGES, dequantize_linear, quantize_linear
+
+
+class QuantScheme:
+    """How `quantize` chooses: dtype of the result, and "symmetric" (zero point 0) or "affine" over the whole tensor.
+
+    Raises DTypeError for a dtype that is no integer of at most 16 bits, UnsupportedError for another mode.
+    """
+
+    def __init__(self, dtype="int8", mode="symmetric"):
+        self.dtype = dtypes.dtype(dtype)
+        self.mode = mode
+        if self.dtype.name not in RANGES or self.dtype.bits > 16:
+            choices = ", ".join(sorted([n for n in RANGES if n != "int32"]))
+            raise DTypeError("cannot quantize to {}; choose one of {}".format(self.dtype, choices))
+        if mode not in ("symmetric", "affine"):
+            raise UnsupportedError("a scheme's mode is 'symmetric' or 'affine', found {!r}".format(mode))
+
+    @staticmethod
+    def named(scheme):
+        """A scheme from one, from its mode ("affine"), from its dtype ("uint8"), or the default from None."""
+        if scheme is None or isinstance(scheme, QuantScheme):
+            return scheme or QuantScheme()
+        if isinstance(scheme, str) and scheme not in dtypes.BY_NAME:
+            return QuantScheme("int8", scheme)
+        return QuantScheme(scheme)
+
+    def __repr__(self):
+        return "QuantScheme({!r}, {!r})".format(self.dtype.name, self.mode)
+
+
+class Quantized:
+    """A quantized tensor: `values` (integers), `scale` and `zero_point`.
+
+    `dequantize()` gives the real numbers; operators, functions and methods take it as those.
+    """
+
+    def __init__(self, values, scale, zero_point):
+        self.values = values
+        self.scale = scale
+        self.zero_point = zero_point
+        self.shape = values.shape
+        self.dtype = values.dtype
+        self.backend = values.backend
+
+    def dequantize(self):
+        """The real numbers: (values - zero_point) * scale."""
+        return dequantize_linear(self.values, self.scale, self.zero_point)
+
+    def __repr__(self):
+        return "Quantized(shape={}, dtype={}, backend={!r})".format(self.shape, self.dtype, self.backend)
+
+    def __hash__(self):
+        return id(self)
+
+    def __array__(self, *args, **options):
+        return self.dequantize().__array__(*args, **options)
+
+    def __getattr__(self, name):
+        # Attributes of its own are missing only while a copy is being made.
+        if name[:2] == "__" or name in ("values", "scale", "zero_point", "shape", "dtype", "backend"):
+            raise AttributeError(name)
+        return getattr(self.dequantize(), name)
+
+
+def _dequantizing(name):
+    def method(self, *others):
+        others = [v.dequantize() if isinstance(v, Quantized) else v for v in others]
+        return getattr(self.dequantize(), name)(*others)
+
+    return method
+
+
+for _name in (
+    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul eq ne lt le gt ge "
+    "neg pos abs bool int float len getitem iter"
+).split():
+    setattr(Quantized, "__" + _name + "__", _dequantizing("__" + _name + "__"))
+
+
+def quantize(x, scheme=None, qparams=None):
+    """x as a `Quantized` tensor; qparams (scale, zero_point) where they are known, else from x's range.
+
+    scheme: a `QuantScheme`, or its mode or dtype alone ("affine", "uint8"); symmetric int8 unless given.
+    """
+    x = floating(x)
+    scheme = QuantScheme.named(scheme)
+    k = x.backend
+    low, high = RANGES[scheme.dtype.name]
+    if qparams is not None:
+        scale, zero_point = qparams
+    else:
+        axes = tuple(range(x.ndim))
+        zero = k.full((), 0, x.dtype)
+        top = k.binary("maximum", k.reduce("max", x, axes, False), zero)
+        bottom = k.binary("minimum", k.reduce("min", x, axes, False), zero)
+        if scheme.mode == "symmetric":
+            reach = k.binary("maximum", top, k.unary("neg", bottom))
+            scale = k.binary("div", reach, k.full((), high, x.dtype))
+        else:
+            scale = k.binary("div", k.binary("sub", top, bottom), k.full((), high - low, x.dtype))
+        scale = k.where(k.binary("eq", scale, zero), k.full((), 1, x.dtype), scale)
+        zero_point = 0
+        if scheme.mode != "symmetric":
+            zero_point = k.cast(
+                k.binary("sub", k.full((), low, x.dtype), k.unary("round", k.binary("div", bottom, scale))),
+                scheme.dtype,
+            )
+    zero_point = k.full((), zero_point, scheme.dtype) if is_scalar(zero_point) else tensor(zero_point, k)
+    return Quantized(quantize_linear(x, scale, zero_point, dtype=scheme.dtype), tensor(scale, k), zero_point)
+
+
+def dequantize(x, scale=None, zero_point=None):
+    """The real numbers behind a `Quantized`, or behind integers with their scale and zero point."""
+    return x.dequantize() if isinstance(x, Quantized) else dequantize_linear(x, scale, zero_point)
