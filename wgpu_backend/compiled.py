@@ -3,7 +3,7 @@
 from emberlet.errors import BackendError
 from emberlet.tensor import Tensor
 
-from .device import lock
+from .device import lock, must_await
 from .plan.make import make_plan
 from .plan.weight_order import reorder_weights
 from .record.host_evaluation import evaluate
@@ -43,7 +43,8 @@ class Compiled:
         self._programs = {}
         self._laid_out = {}
         self._tune = tune
-        self._used = []
+        self._uses = 0
+        self._last = None
         self._lock = lock()
         if examples:
             self._find([self._tensor(x) for x in examples])
@@ -71,12 +72,22 @@ class Compiled:
                     return None
                 self._programs[key] = found
             if found is not None:
-                if key in self._used:
-                    self._used.remove(key)
-                self._used.append(key)
-                if len(self._used) > MAX_SHAPES:
-                    self._programs.pop(self._used.pop(0)).program.release()
+                self._uses += 1
+                found.used = self._uses
+                self._last = found
+                if len(self._programs) > MAX_SHAPES:
+                    self._forget_one()
             return found
+
+    def _forget_one(self):
+        oldest = None
+        for key in self._programs:
+            if oldest is None or self._programs[key].used < self._programs[oldest].used:
+                oldest = key
+        planned = self._programs.pop(oldest)
+        if must_await():
+            planned.program.release()
+        # Elsewhere its memory comes back when the last call that runs it, perhaps in another thread, lets go of it.
 
     def __call__(self, *arguments):
         """The model's results, their values on the host already."""
@@ -87,7 +98,7 @@ class Compiled:
         return planned.finish(planned.program.run(planned.words(arguments)))
 
     async def call_async(self, *arguments):
-        """`__call__`, awaited: the only way where the GPU can only be awaited. One call at a time."""
+        """`__call__`, awaited: the only way where the GPU can only be awaited. Calls may overlap."""
         arguments = [self._tensor(x) for x in arguments]
         planned = self._find(arguments)
         if planned is None:
@@ -105,7 +116,7 @@ class Compiled:
             self._find([self._tensor(x) for x in examples])
         if self.cut is not None:
             raise self.cut
-        return self._programs[self._used[-1]]
+        return self._last
 
     def plan(self, *examples):
         """The Plan for the shapes of `examples`, or of the last call. Raises ValueNeeded where the model is cut."""
@@ -129,6 +140,7 @@ class Planned:
 
     def __init__(self, model, arguments, backend, memo, tune=False):
         self.backend = backend
+        self.used = 0
         traced = trace(model, arguments, backend)
         _compute(constants(traced.roots), backend)
         reorder_weights(traced.roots, lambda nodes: _compute(nodes, backend), memo)

@@ -17,6 +17,8 @@ import sys
 
 from emberlet.errors import BackendError
 
+from .run.kept import Pipelines
+
 STORAGE = 0x0080
 COPY_SRC = 0x0004
 COPY_DST = 0x0008
@@ -27,6 +29,7 @@ COPIED = COPY_SRC | COPY_DST
 
 _POOL_BYTES = 256 << 20
 _DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
+_PIPELINE_TEXT = 1 << 20  # of WGSL; compiled it takes some 150 times as much on lavapipe, measured
 _FINALIZERS = sys.implementation.name != "micropython"  # which never calls __del__
 
 
@@ -39,11 +42,18 @@ class Allocation:
     __slots__ = ("_failures", "_parts", "device", "gpu", "nbytes")
 
     def __init__(self, device, gpu, nbytes, parts=None):
-        self.device = device
+        # Nothing is called here: an interrupt, which comes with calls, finds all of this done or none.
         self.gpu = gpu
         self.nbytes = nbytes
         self._parts = parts
         self._failures = device.failures
+        if gpu is not None:
+            device.live_bytes += nbytes
+            if _FINALIZERS:
+                # The garbage collector may finalize an Allocation together with its buffer unless the buffer is also
+                # held from here; a finalized buffer must not get into the pool.
+                device.lent[gpu] = nbytes
+        self.device = device
 
     @property
     def pages(self):
@@ -51,14 +61,16 @@ class Allocation:
 
     def free(self):
         """Give the memory back to the pool now."""
-        if self.gpu is not None:
-            self.device.recycle(self.gpu, self.nbytes, self._failures == self.device.failures)
-            self.gpu = None
+        gpu = self.gpu
+        self.gpu = None
+        if gpu is not None:
+            self.device.recycle(gpu, self.nbytes, self._failures == self.device.failures)
         for part in self._parts or ():
             part.free()
 
     def __del__(self):
-        self.free()
+        if hasattr(self, "device"):  # else it was interrupted before it was made
+            self.free()
 
 
 def size_class(nbytes):
@@ -101,10 +113,59 @@ class Device:
         self.lent = {}
         self.free_bytes = 0
         self.live_bytes = 0
-        self.pipelines = {}
+        self.pipelines = Pipelines(_PIPELINE_TEXT)
         self.created_buffers = 0
         self.failures = 0
         self.lost = False
+        self._lock = lock()
+        self._calls = 0
+        self._ending = False
+        self._forked = False
+        if _every is not None:
+            _every.add(self)
+
+    # -- its end --------------------------------------------------------------------------------------------------
+
+    def enter(self):
+        """A call that submits begins; `leave` is to follow. Raises BackendError where the device is lost.
+
+        wgpu ends the process where something is submitted to a device that is gone: whoever submits enters, and
+        `destroy` waits for those who did.
+        """
+        with self._lock:
+            if self.lost:
+                raise BackendError(
+                    "the GPU device was lost or destroyed; what was on it is gone. Load the model again: the next "
+                    "operation opens a new device"
+                )
+            self._calls += 1
+
+    def leave(self):
+        with self._lock:
+            self._calls -= 1
+            self._end()
+
+    def destroy(self):
+        """Give the device and all its memory back, as soon as the calls under way have ended. Later ones raise
+        BackendError. `raw.destroy()`, which waits for nobody, ends the process where another thread is submitting."""
+        with self._lock:
+            if not self.lost:
+                self.lost = True
+                self._ending = True
+            self._end()
+
+    def _end(self):
+        if self._ending and self._calls <= 0:
+            self._ending = False
+            self.free = {}
+            self.free_bytes = 0
+            self.pipelines.clear()
+            self.raw.destroy()
+
+    def forked(self):
+        """This process was forked from the one that opened the device: it can be neither used nor given back here."""
+        self._forked = True
+        self.raw = self.queue = _OfAnotherProcess()
 
     def measured_tiles(self):
         """What tuning.py found for this device before; nothing on a port without it."""
@@ -118,11 +179,12 @@ class Device:
         """The BackendError for something the device refused; notes where it is lost."""
         # A browser tells late that a buffer could not be had: none made before is used again.
         self.failures += 1
-        for size in self.free:
-            for gpu in self.free[size]:
-                gpu.destroy()
+        free = self.free
         self.free = {}
         self.free_bytes = 0
+        for pooled in list(free.values()):
+            for gpu in pooled:
+                gpu.destroy()
         text = str(error)
         if "is lost" in text or "was lost" in text or "Device lost" in text:
             self.lost = True
@@ -154,16 +216,15 @@ class Device:
             except Exception as error:
                 raise self.failure("allocating {} bytes on the GPU".format(size), error)
             self.created_buffers += 1
-        self.live_bytes += size
-        if _FINALIZERS:
-            # The garbage collector may finalize an Allocation together with its buffer unless the buffer is also
-            # held from here; a finalized buffer must not get into the pool.
-            self.lent[id(gpu)] = gpu
         return Allocation(self, gpu, size)
 
     def recycle(self, gpu, nbytes, sound=True):
-        self.lent.pop(id(gpu), None)
+        if self._forked:
+            return  # it stays in `lent`: giving it back would call a driver that is not there
         self.live_bytes -= nbytes
+        self.lent.pop(gpu, None)
+        if self.lost:
+            return  # with the device all its memory goes
         if sound and self.free_bytes + nbytes <= _POOL_BYTES:
             self.free.setdefault(nbytes, []).append(gpu)
             self.free_bytes += nbytes
@@ -187,6 +248,7 @@ class Device:
 
     def read(self, allocation, nbytes):
         """The first nbytes of an allocation, a multiple of 4."""
+        self.enter()
         try:
             if allocation.gpu is not None:
                 return self.queue.read_buffer(allocation.gpu, 0, nbytes)
@@ -197,6 +259,8 @@ class Device:
             return b"".join(parts)
         except Exception as error:
             raise self.failure("reading back", error)
+        finally:
+            self.leave()
 
     async def read_async(self, allocation, nbytes):
         """`read`, awaited."""
@@ -221,17 +285,18 @@ class Device:
                 )
             except Exception as error:
                 raise self._refused(name, source, error)
-            found = self.pipelines[source] = (pipeline, pipeline.get_bind_group_layout(0))
+            found = self._keep(source, pipeline)
         return found
 
     def pipelines_of(self, kernels):
         """`pipeline` for each (name, source); a browser compiles them side by side, and says here what is wrong."""
         if sys.platform != "emscripten":
             return [self.pipeline(name, source) for name, source in kernels]
+        found, started = self._start(kernels)
         faulty = None
-        for name, source, promise in self._start(kernels):
+        for name, source, promise in started:
             try:
-                self._keep(source, promise.sync_wait())
+                found[source] = self._keep(source, promise.sync_wait())
             except Exception as error:
                 faulty = faulty or (name, source, error)
         if faulty:
@@ -240,14 +305,15 @@ class Device:
             except Exception as error:
                 faulty = faulty[:2] + (error,)
             raise self._refused(*faulty)
-        return [self.pipelines[source] for _, source in kernels]
+        return [found[source] for _, source in kernels]
 
     async def pipelines_async(self, kernels):
         """`pipelines_of`, awaited."""
+        found, started = self._start(kernels)
         faulty = None
-        for name, source, promise in self._start(kernels):
+        for name, source, promise in started:
             try:
-                self._keep(source, await promise)
+                found[source] = self._keep(source, await promise)
             except Exception as error:
                 faulty = faulty or (name, source, error)
         if faulty:
@@ -258,13 +324,18 @@ class Device:
             except Exception as error:
                 faulty = faulty[:2] + (error,)
             raise self._refused(*faulty)
-        return [self.pipelines[source] for _, source in kernels]
+        return [found[source] for _, source in kernels]
 
     def _start(self, kernels):
-        """(name, source, promise of the pipeline) for each kernel that is not compiled yet."""
+        """(pipelines by source, of those that are compiled already; (name, source, promise) of each of the others)."""
+        found = {}
         started = {}
         for name, source in kernels:
-            if source not in self.pipelines and source not in started:
+            if source not in found and source not in started:
+                compiled = self.pipelines.get(source)
+                if compiled is not None:
+                    found[source] = compiled
+                    continue
                 try:
                     module = self.raw.create_shader_module(label=name, code=source)
                     promise = self.raw.create_compute_pipeline_async(
@@ -273,13 +344,17 @@ class Device:
                 except Exception as error:
                     raise self._refused(name, source, error)
                 started[source] = (name, source, promise)
-        return list(started.values())
+        return found, list(started.values())
 
     def _refused(self, name, source, error):
-        return self.failure("compiling kernel {}".format(name), _Faulty(error, source))
+        # Not a class of its own: MicroPython's exceptions have no __init__ to call.
+        told = Exception("{}\n{}".format(error, _numbered(source)))
+        return self.failure("compiling kernel {}".format(name), told)
 
     def _keep(self, source, pipeline):
-        self.pipelines[source] = (pipeline, pipeline.get_bind_group_layout(0))
+        found = (pipeline, pipeline.get_bind_group_layout(0))
+        self.pipelines.put(source, found)
+        return found
 
     def bind(self, layout, allocations, pages):
         """A bind group over the first pages[i] pages of each of the allocations, in binding order."""
@@ -291,11 +366,17 @@ class Device:
         return self.raw.create_bind_group(layout=layout, entries=entries)
 
 
-class _Faulty(Exception):
-    """What a compiler said of a shader, with the shader's text, its lines numbered."""
+class _OfAnotherProcess:
+    """Stands for what a process has no right to: the GPU library of the one it was forked from."""
 
-    def __init__(self, error, source):
-        Exception.__init__(self, "{}\n{}".format(error, _numbered(source)))
+    def __getattr__(self, name):
+        raise BackendError(_FORKED)
+
+
+_FORKED = (
+    "the GPU was opened before this process was forked, and a fork cannot use it. Start processes by 'spawn' "
+    "(multiprocessing.set_start_method), or use the GPU only after the fork"
+)
 
 
 def _numbered(source):
@@ -315,36 +396,81 @@ def lock():
     """A reentrant lock, or what stands in for one on a port without threads."""
     try:
         from threading import RLock
-
-        return RLock()
     except ImportError:
         return _NoLock()
+    made = RLock()
+    if _locks is not None:
+        _locks.add(made)
+    return made
 
+
+try:
+    from weakref import WeakSet
+
+    _every = WeakSet()  # Devices, and locks, which a fork may find taken by a thread that it does not have
+    _locks = WeakSet()
+except ImportError:  # MicroPython
+    _every = None
+    _locks = None
 
 _devices = {}
+_opening = lock()
+_forked = False
+
+
+def _after_fork():
+    global _forked
+    for taken in list(_locks):
+        taken._at_fork_reinit()
+    for device in list(_every):
+        _forked = True
+        device.forked()
+
+
+if _every is not None:
+    import os
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_after_fork)
 
 
 def open_device(index=0):
-    """The Device number `index`, opened once. Raises BackendError where there is no such adapter."""
-    found = _devices.get(index)
-    if found is None or found.lost:
-        found = _devices[index] = Device(_open(index))
-    return found
+    """The Device number `index`, opened once. Raises BackendError where there is no such adapter, and in a process
+    that was forked from one that had opened a device."""
+    with _opening:
+        return _opened(index) or _keep_device(index, Device(_open(index)))
 
 
 async def open_device_async(index=0):
     """`open_device`, awaited. MicroPython in a browser must do so before anything is computed on the GPU."""
     if not must_await():
         return open_device(index)
-    found = _devices.get(index)
-    if found is None or found.lost:
+    found = _opened(index)
+    if found is None:
         from .micropython.device import gpu
 
         if index:
             raise BackendError("there is no GPU adapter {}; a browser shows one".format(index))
         adapter = await gpu.request_adapter_async("high-performance")
-        found = _devices[index] = Device(await adapter.request_device_async(_features(adapter)))
+        found = _keep_device(index, Device(await adapter.request_device_async(_features(adapter))))
     return found
+
+
+def _opened(index):
+    if _forked:
+        raise BackendError(_FORKED)
+    found = _devices.get(index)
+    return None if found is None or found.lost else found
+
+
+def _keep_device(index, device):
+    """`device`, or the one that another task opened while this one was waiting for its own."""
+    first = _opened(index)
+    if first is not None:
+        device.destroy()
+        return first
+    _devices[index] = device
+    return device
 
 
 def must_await():

@@ -39,6 +39,13 @@ class Plan:
         self.externals = []
         self.outputs = []
 
+    def text_bytes(self):
+        """About what the plan itself takes in memory."""
+        total = 1024 + 256 * (len(self.steps) + len(self.buffers))
+        for _, source in self.kernels:
+            total += len(source)
+        return total
+
     def summary(self):
         """Dispatches, distinct kernels, bytes of temporaries."""
         temporary = 0

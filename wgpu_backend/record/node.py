@@ -49,14 +49,17 @@ class Node:
         """Bytes of the elements in a buffer, a multiple of 4."""
         return storage.nbytes(self.word, self.count)
 
-    def become_buffer(self, buffer):
-        """The node is realized: it forgets how it was computed, so that what it came from can be freed."""
+    def become_buffer(self, buffer, word=None):
+        """The node is realized: it forgets how it was computed, so that what it came from can be freed. word: how its
+        elements are stored, where that is no longer what it was."""
         if self.dtype.bits == 64:
             interval(self)
+        # Nothing is called from here on, so that an interrupt finds the node in one state or in the other.
+        self.word = word or self.word
+        self.buffer = buffer
         self.op = "buffer"
         self.srcs = ()
         self.arg = None
-        self.buffer = buffer
 
     def __repr__(self):
         return "Node({}, {}, {})".format(self.op, self.dtype, self.shape)

@@ -9,6 +9,7 @@ from ..device import can_wait, lock
 from ..kernels.table import Options
 from ..plan.make import make_plan
 from ..run import storage
+from ..run.kept import Kept
 from .bounds import UNKNOWN, interval, sources, within
 from .host_evaluation import evaluate
 from .node import (
@@ -31,7 +32,7 @@ except ImportError:  # MicroPython
 
 MAX_INPUTS = 7  # of a kernel of one's own: WebGPU grants 8 storage buffers, and one is the result
 LOOK = 1 << 16  # elements up to which the extremes of a tensor are found on the host
-MAX_PLANS = 256  # plans kept for graphs that were realized before
+_PLAN_TEXT = 4 << 20  # bytes of WGSL and the like in plans kept for graphs that were realized before
 
 
 def _tells(argument):
@@ -62,7 +63,7 @@ class Recording(Backend):
         self.planning = planning
         self._options = None
         self._lock = lock()
-        self._plans = {}
+        self._plans = Kept(_PLAN_TEXT)
 
     @property
     def device(self):
@@ -313,8 +314,7 @@ class Recording(Backend):
             plan, externals, words = self._plan(order, roots)
             outputs = run_once(self.device, plan, externals)
             for i in range(len(roots)):
-                roots[i].word = words[i]
-                roots[i].become_buffer(outputs[i])
+                roots[i].become_buffer(outputs[i], words[i])
 
     def _plan(self, order, roots):
         """(plan, Allocations of its externals, words of the roots) for roots, with all they depend on in `order`; the
@@ -328,8 +328,6 @@ class Recording(Backend):
                 # Their numbers take a binding, which tensors of many pages may not leave: these serve this graph only.
                 plan, externals = make_plan(roots, self.options)
                 return plan, [self.upload(n) for n in externals], [r.word for r in roots]
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
             place = {}
             for i in range(len(order)):
                 place[id(order[i])] = i
@@ -337,7 +335,8 @@ class Recording(Backend):
             given = []
             for n in externals:
                 given.append([(place[k], i) for k, i in n.arg] if n.op == "numbers" else place[id(n)])
-            found = self._plans[key] = (plan, given, [r.word for r in roots])
+            found = (plan, given, [r.word for r in roots])
+            self._plans.put(key, found, plan.text_bytes())
         plan, given, words = found
         return plan, [self._numbers(order, g) if isinstance(g, list) else self.upload(order[g]) for g in given], words
 

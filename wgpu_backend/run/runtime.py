@@ -4,7 +4,11 @@
 many calls. This file and device.py are all that a saved plan needs, under CPython, Pyodide and MicroPython alike.
 """
 
+from emberlet.errors import BackendError
+
 from ..device import COPIED, READABLE, lock, must_await
+
+_SPARE = 2  # staging buffers that a Program keeps: calls that overlap take one each
 
 
 def run_once(device, plan, externals):
@@ -15,6 +19,7 @@ def run_once(device, plan, externals):
     for i in range(len(plan.buffers)):
         if i not in allocations:
             allocations[i] = device.allocate(plan.buffers[i].nbytes)
+    device.enter()
     try:
         encoder = device.raw.create_command_encoder()
         run = encoder.begin_compute_pass()
@@ -28,6 +33,8 @@ def run_once(device, plan, externals):
         device.queue.submit([encoder.finish()])
     except Exception as error:
         raise device.failure("running {}".format(named(plan)), error)
+    finally:
+        device.leave()
     return [allocations[b] for b in plan.outputs]
 
 
@@ -41,19 +48,23 @@ def named(plan):
 class Program:
     """A plan made ready on a device.
 
-    constants: per number of a constant buffer its Allocation. inputs and results, lists of (buffer number, nbytes),
-    say which buffers `run` fills and reads.
+    constants: per number of a constant buffer its Allocation; owned: whether `release` frees them too. inputs and
+    results, lists of (buffer number, nbytes), say which buffers `run` fills and reads.
     """
 
-    def __init__(self, device, plan, constants, inputs, results):
+    def __init__(self, device, plan, constants, inputs, results, owned=False):
         self.device = device
         self.plan = plan
         self.inputs = inputs
         self.results = results
         self.allocations = []
+        self._own = []
         for i in range(len(plan.buffers)):
             found = constants.get(i)
-            self.allocations.append(device.allocate(plan.buffers[i].nbytes) if found is None else found)
+            if found is None or owned:
+                found = found or device.allocate(plan.buffers[i].nbytes)
+                self._own.append(found)
+            self.allocations.append(found)
         self.steps = None
         self.copies = []
         at = 0
@@ -65,7 +76,12 @@ class Program:
                     self.copies.append((page.gpu, at, size))
                 at += size
                 left -= size
-        self._staged = device.raw.create_buffer(size=max(4, at), usage=COPIED if must_await() else READABLE)
+        self._staged_bytes = max(4, at)
+        self._staging = []  # none of them mapped, none in use
+        self._given = [False] * len(inputs)
+        self._held = []
+        self._running = 0
+        self._released = False
         self._lock = lock()
 
     def prepare(self):
@@ -85,13 +101,36 @@ class Program:
             group = self.device.bind(layout, [self.allocations[b] for b in step.buffers], step.pages)
             x, y, z = step.groups
             steps.append((pipeline, group, x, y, z))
-        self.steps = steps
+        with self._lock:
+            if self.steps is None:  # else another call was first
+                for i in range(len(pipelines)):
+                    source = self.plan.kernels[i][1]
+                    self._held.append(source)
+                    self.device.pipelines.hold(source, pipelines[i])
+                self.steps = steps
 
     def _submit(self, data):
+        """Upload and run; returns the buffer that the results come back through. No other call's upload comes between:
+        what is submitted runs in order, so that calls may overlap from here on."""
+        with self._lock:
+            return self._submitted(data)
+
+    def _submitted(self, data):
         device = self.device
         for i in range(len(self.inputs)):
             if data[i] is not None:
+                self._given[i] = False
                 device.write(self.allocations[self.inputs[i][0]], data[i])
+                self._given[i] = True
+            elif not self._given[i]:
+                raise BackendError(
+                    "input {} was left as it is, and the call before did not give it or did not end".format(i)
+                )
+        if self._staging:
+            staged = self._staging.pop()
+        else:
+            usage = COPIED if must_await() else READABLE
+            staged = device.raw.create_buffer(size=self._staged_bytes, usage=usage)
         encoder = device.raw.create_command_encoder()
         run = encoder.begin_compute_pass()
         bind, dispatch = run.set_bind_group, run.dispatch_workgroups
@@ -104,8 +143,9 @@ class Program:
             dispatch(x, y, z)
         run.end()
         for gpu, at, size in self.copies:
-            encoder.copy_buffer_to_buffer(gpu, 0, self._staged, at, size)
+            encoder.copy_buffer_to_buffer(gpu, 0, staged, at, size)
         device.queue.submit([encoder.finish()])
+        return staged
 
     def _split(self, whole):
         out = []
@@ -115,39 +155,102 @@ class Program:
             at += nbytes
         return out
 
-    def run(self, data):
-        """Bytes of the results, given those of the inputs (None leaves an input as it is): one submission."""
+    def _begin(self):
+        self.device.enter()
         with self._lock:
-            try:
-                self.prepare()
-                self._submit(data)
-                staged = self._staged
-                staged.map_sync("READ")
-                whole = staged.read_mapped()
-                staged.unmap()
-            except Exception as error:
-                raise self.device.failure("running {}".format(named(self.plan)), error)
+            self._running += 1
+
+    def _end(self, staged):
+        """The call that was given `staged` has ended, in whatever way; a staging buffer that it left mapped would end
+        the process at the next submission."""
+        with self._lock:
+            self._running -= 1
+            if staged is not None:
+                staged.destroy()
+            if self._released and self._running <= 0:
+                self._free()
+        self.device.leave()
+
+    def _put_back(self, staged):
+        with self._lock:
+            if len(self._staging) < _SPARE and not self._released:
+                self._staging.append(staged)
+            else:
+                staged.destroy()
+
+    def run(self, data):
+        """Bytes of the results, given those of the inputs (None leaves an input as it is): one submission.
+
+        Calls of several threads may overlap, and any may be interrupted: the others and later ones are not disturbed.
+        Raises BackendError where the device refuses, or where an input that was never given is left as it is.
+        """
+        self._begin()
+        staged = None
+        try:
+            self._usable()
+            self.prepare()
+            staged = self._submit(data)
+            staged.map_sync("READ")
+            whole = staged.read_mapped()
+            staged.unmap()
+            self._put_back(staged)
+            staged = None
+        except Exception as error:
+            raise self.device.failure("running {}".format(named(self.plan)), error)
+        finally:
+            self._end(staged)
         return self._split(whole)
 
     async def run_async(self, data):
-        """`run`, awaited. One call at a time."""
+        """`run`, awaited. Calls may overlap; they are run in the order in which they were begun."""
+        self._begin()
+        staged = None
         try:
+            self._usable()
             await self.prepare_async()
-            self._submit(data)
-            staged = self._staged
+            staged = self._submit(data)
             if must_await():
-                return self._split(await self.device.queue.read_buffer_async(staged))
-            await staged.map_async("READ")
-            whole = staged.read_mapped()
-            staged.unmap()
-            return self._split(whole)
+                whole = await self.device.queue.read_buffer_async(staged)
+            else:
+                await staged.map_async("READ")
+                whole = staged.read_mapped()
+                staged.unmap()
+            self._put_back(staged)
+            staged = None
         except Exception as error:
             raise self.device.failure("running {}".format(named(self.plan)), error)
+        finally:
+            self._end(staged)
+        return self._split(whole)
+
+    def _usable(self):
+        if self._released:
+            raise BackendError("this program was released; load or compile the model again")
 
     def release(self):
-        """Give the memory back now; a Program is not to be run afterwards."""
-        for i in range(len(self.allocations)):
-            if self.plan.buffers[i].kind != "external":
-                self.allocations[i].free()
+        """Give the memory back, once the calls under way have ended; later ones raise BackendError."""
+        with self._lock:
+            self._released = True
+            if self._running <= 0:
+                self._free()
+
+    def _free(self):
+        for allocation in self._own:
+            allocation.free()
+        self._own = []
+        self.allocations = []
         self.steps = None
-        self._staged.destroy()
+        for staged in self._staging:
+            staged.destroy()
+        self._staging = []
+        self._let_go()
+
+    def _let_go(self):
+        held = self._held
+        self._held = []
+        for source in held:
+            self.device.pipelines.release(source)
+
+    def __del__(self):
+        if hasattr(self, "_held"):
+            self._let_go()
