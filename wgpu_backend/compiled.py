@@ -45,6 +45,7 @@ class Compiled:
         self._tune = tune
         self._uses = 0
         self._last = None
+        self._owner = object()
         self._lock = lock()
         if examples:
             self._find([self._tensor(x) for x in examples])
@@ -66,7 +67,7 @@ class Compiled:
             found = self._programs.get(key)
             if found is None and self.cut is None:
                 try:
-                    found = Planned(self.model, arguments, self.backend, self._laid_out, self._tune)
+                    found = Planned(self.model, arguments, self.backend, self._laid_out, self._tune, self._owner)
                 except ValueNeeded as error:
                     self.cut = error
                     return None
@@ -88,6 +89,11 @@ class Compiled:
         if must_await():
             planned.program.release()
         # Elsewhere its memory comes back when the last call that runs it, perhaps in another thread, lets go of it.
+
+    def __del__(self):
+        for planned in list(getattr(self, "_programs", {}).values()):
+            planned.program.owner = None
+            planned.program.device.pipelines.forget(self._owner)
 
     def __call__(self, *arguments):
         """The model's results, their values on the host already."""
@@ -138,7 +144,7 @@ def _compute(nodes, backend):
 class Planned:
     """A plan with its program, and how to get Tensors in and out. plan: the Plan; program: the Program."""
 
-    def __init__(self, model, arguments, backend, memo, tune=False):
+    def __init__(self, model, arguments, backend, memo, tune=False, owner=None):
         self.backend = backend
         self.used = 0
         traced = trace(model, arguments, backend)
@@ -163,7 +169,7 @@ class Planned:
         self.arguments = [n for n in traced.inputs if n.arg in given]
         inputs = [(given[n.arg], n.nbytes) for n in self.arguments]
         results = [(self.plan.outputs[i], computed[i].nbytes) for i in range(len(computed))]
-        self.program = Program(backend.device, self.plan, kept, inputs, results)
+        self.program = Program(backend.device, self.plan, kept, inputs, results, owner=owner)
 
     def words(self, arguments):
         """The inputs' elements as bytes of words."""

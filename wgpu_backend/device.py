@@ -29,7 +29,7 @@ COPIED = COPY_SRC | COPY_DST
 
 _POOL_BYTES = 256 << 20
 _DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
-_PIPELINE_TEXT = 1 << 20  # of WGSL; compiled it takes some 150 times as much on lavapipe, measured
+_PIPELINE_TEXT = 512 << 10  # bytes of WGSL; compiled it takes some 250 times as much on lavapipe, measured
 _FINALIZERS = sys.implementation.name != "micropython"  # which never calls __del__
 
 

@@ -24,8 +24,9 @@ class Kept:
 
     def put(self, key, value, nbytes):
         self._clock += 1
+        old = self._entries.get(key)
         self._entries[key] = [value, nbytes, self._clock]
-        self._nbytes += nbytes
+        self._nbytes += nbytes - (old[1] if old else 0)
         if self._nbytes > self.limit:
             self._trim(key)
 
@@ -36,6 +37,9 @@ class Kept:
             return None
         self._nbytes -= found[1]
         return found[0]
+
+    def items(self):
+        return [(key, entry[0]) for key, entry in list(self._entries.items())]
 
     def clear(self):
         self._entries = {}
@@ -58,23 +62,24 @@ class Kept:
 class Pipelines:
     """A device's compiled kernels by their WGSL: (pipeline, layout of its bind group).
 
-    Those of Programs are kept as long as one of these lives; the others, up to `limit` bytes of WGSL.
+    Those of living Programs are kept; others, up to `limit` bytes of WGSL, as long as the owner they were made for,
+    who may be nobody.
     """
 
     def __init__(self, limit):
-        self._loose = Kept(limit)
+        self._loose = Kept(limit)  # source -> (found, owner)
         self._held = {}  # source -> [found, number of Programs]
 
     def __len__(self):
         return len(self._loose) + len(self._held)
 
     def get(self, source):
-        found = self._held.get(source)
-        return found[0] if found is not None else self._loose.get(source)
+        found = self._held.get(source) or self._loose.get(source)
+        return None if found is None else found[0]
 
-    def put(self, source, found):
+    def put(self, source, found, owner=None):
         if source not in self._held:
-            self._loose.put(source, found, len(source))
+            self._loose.put(source, (found, owner), len(source))
 
     def hold(self, source, found):
         """Keep it until `release`."""
@@ -85,12 +90,21 @@ class Pipelines:
         else:
             held[1] += 1
 
-    def release(self, source):
+    def release(self, source, owner):
+        """A Program that holds it is gone; where it was the last, keep it for the owner, if there is one."""
         held = self._held.get(source)
         if held is not None:
             held[1] -= 1
             if not held[1]:
                 self._held.pop(source, None)
+                if owner is not None:
+                    self.put(source, held[0], owner)
+
+    def forget(self, owner):
+        """The owner is gone."""
+        for source, value in self._loose.items():
+            if value[1] is owner:
+                self._loose.pop(source)
 
     def clear(self):
         self._loose.clear()

@@ -49,12 +49,14 @@ class Program:
     """A plan made ready on a device.
 
     constants: per number of a constant buffer its Allocation; owned: whether `release` frees them too. inputs and
-    results, lists of (buffer number, nbytes), say which buffers `run` fills and reads.
+    results, lists of (buffer number, nbytes), say which buffers `run` fills and reads. owner: who may want the same
+    kernels compiled again (Pipelines).
     """
 
-    def __init__(self, device, plan, constants, inputs, results, owned=False):
+    def __init__(self, device, plan, constants, inputs, results, owned=False, owner=None):
         self.device = device
         self.plan = plan
+        self.owner = owner
         self.inputs = inputs
         self.results = results
         self.allocations = []
@@ -249,7 +251,7 @@ class Program:
         held = self._held
         self._held = []
         for source in held:
-            self.device.pipelines.release(source)
+            self.device.pipelines.release(source, self.owner)
 
     def __del__(self):
         if hasattr(self, "_held"):
