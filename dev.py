@@ -5,6 +5,7 @@
     python3 dev.py test [PYTEST ARGS]  check, then the tests; --python 3.13 and --oldest: elsewhere, on other packages
     python3 dev.py check [--fix]       lint, format and types, in seconds
     python3 dev.py fuzz [KIND ...]     differential fuzzing, for as long as it is told
+    python3 dev.py soak [SCENARIO ...]  harm at random moments: interrupts, threads, lost devices, kills
     python3 dev.py bench [NAME ...]    a benchmark; without a name, which there are
     python3 dev.py web [OPTIONS]       build and serve the page
     python3 dev.py site MODEL.onnx     a folder that runs a model of yours on a page of yours
@@ -85,6 +86,14 @@ def fuzz(args: list[str]) -> int:
     return int(engine.main(args))
 
 
+def soak(args: list[str]) -> int:
+    """Do harm at random moments and see that nothing breaks; `--minutes N`, `--seed S`."""
+    _need("gpu-driver")
+    sys.path.insert(0, str(ROOT / "tests"))
+    engine = importlib.import_module("soak.engine")
+    return int(engine.main(args))
+
+
 def bench(args: list[str]) -> int:
     """A benchmark by name; its results go to benches/results/."""
     found = {file.stem: file for file in sorted(BENCHES.glob("*.py")) if not file.name.startswith("_")}
@@ -112,7 +121,9 @@ def site(args: list[str]) -> int:
     return _main_of(WEB / "build_site.py", args)
 
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {c.__name__: c for c in (demo, test, check, fuzz, bench, web, site)}
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    c.__name__: c for c in (demo, test, check, fuzz, soak, bench, web, site)
+}
 
 
 def _need(*names: str) -> None:

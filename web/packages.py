@@ -35,7 +35,7 @@ _PLAN_RUNTIME = {
     "emberlet.wgpu_backend": "__init__ device plan_file",
     "emberlet.wgpu_backend.micropython": "__init__ bridge device",
     "emberlet.wgpu_backend.plan": "__init__ data",
-    "emberlet.wgpu_backend.run": "__init__ runtime storage",
+    "emberlet.wgpu_backend.run": "__init__ kept runtime storage",
 }
 _SOURCES = (".py", ".wgsl", ".js")
 

@@ -120,7 +120,7 @@ class Device:
         self._lock = lock()
         self._calls = 0
         self._ending = False
-        self._forked = False
+        self._forked = None
         if _every is not None:
             _every.add(self)
 
@@ -132,6 +132,8 @@ class Device:
         wgpu ends the process where something is submitted to a device that is gone: whoever submits enters, and
         `destroy` waits for those who did.
         """
+        if self._forked:
+            raise BackendError(_FORKED)
         with self._lock:
             if self.lost:
                 raise BackendError(
@@ -164,8 +166,14 @@ class Device:
 
     def forked(self):
         """This process was forked from the one that opened the device: it can be neither used nor given back here."""
-        self._forked = True
+        self._forked = (
+            self.raw,
+            self.queue,
+            self.free,
+        )
         self.raw = self.queue = _OfAnotherProcess()
+        self.free = {}
+        self.free_bytes = 0
 
     def measured_tiles(self):
         """What tuning.py found for this device before; nothing on a port without it."""
@@ -183,8 +191,8 @@ class Device:
         self.free = {}
         self.free_bytes = 0
         for pooled in list(free.values()):
-            for gpu in pooled:
-                gpu.destroy()
+            while pooled:  # taken out first: no other thread is given what is destroyed
+                pooled.pop().destroy()
         text = str(error)
         if "is lost" in text or "was lost" in text or "Device lost" in text:
             self.lost = True
@@ -192,7 +200,7 @@ class Device:
                 "the GPU device was lost while {}; what was on it is gone. Load the model again: the next "
                 "operation opens a new device ({})".format(what, text.strip().replace("\n", " "))
             )
-        if isinstance(error, BackendError):
+        if isinstance(error, (BackendError, MemoryError)):
             return error
         return BackendError("{} failed: {}".format(what, text))
 

@@ -93,6 +93,7 @@ class SavedPlan:
             allocations,
             [(p.buffer, p.given) for p in self.inputs],
             [(p.buffer, p.count * 4) for p in self.outputs],
+            owned=True,
         )
 
     def _bad(self, message):
@@ -159,8 +160,13 @@ class SavedPlan:
         return self._results(self.program.run(self._words(inputs)))
 
     async def run_async(self, *inputs):
-        """`run`, awaited: the only way under MicroPython. One call at a time."""
+        """`run`, awaited: the only way under MicroPython. Calls may overlap, and run in order."""
         return self._results(await self.program.run_async(self._words(inputs)))
+
+    def release(self):
+        """Give the plan's memory on the GPU back, once the calls under way have ended; later ones raise BackendError.
+        Where there is no garbage collector for it, under MicroPython, nothing else does."""
+        self.program.release()
 
 
 def _steps(content, device):

@@ -111,13 +111,15 @@ class Program:
                     self.device.pipelines.hold(source, pipelines[i])
                 self.steps = steps
 
-    def _submit(self, data):
-        """Upload and run; returns the buffer that the results come back through. No other call's upload comes between:
-        what is submitted runs in order, so that calls may overlap from here on."""
-        with self._lock:
-            return self._submitted(data)
+    def _submit(self, data, taken):
+        """Upload and run. `taken` is given the buffer that the results come back through.
 
-    def _submitted(self, data):
+        No other call's upload comes between: what is submitted runs in order, so that calls may overlap from here on.
+        """
+        with self._lock:
+            self._submit_now(data, taken)
+
+    def _submit_now(self, data, taken):
         device = self.device
         for i in range(len(self.inputs)):
             if data[i] is not None:
@@ -129,10 +131,11 @@ class Program:
                     "input {} was left as it is, and the call before did not give it or did not end".format(i)
                 )
         if self._staging:
-            staged = self._staging.pop()
+            taken.append(self._staging.pop())
         else:
             usage = COPIED if must_await() else READABLE
-            staged = device.raw.create_buffer(size=self._staged_bytes, usage=usage)
+            taken.append(device.raw.create_buffer(size=self._staged_bytes, usage=usage))
+        staged = taken[0]
         encoder = device.raw.create_command_encoder()
         run = encoder.begin_compute_pass()
         bind, dispatch = run.set_bind_group, run.dispatch_workgroups
@@ -147,7 +150,6 @@ class Program:
         for gpu, at, size in self.copies:
             encoder.copy_buffer_to_buffer(gpu, 0, staged, at, size)
         device.queue.submit([encoder.finish()])
-        return staged
 
     def _split(self, whole):
         out = []
@@ -162,23 +164,21 @@ class Program:
         with self._lock:
             self._running += 1
 
-    def _end(self, staged):
-        """The call that was given `staged` has ended, in whatever way; a staging buffer that it left mapped would end
-        the process at the next submission."""
+    def _end(self, taken):
+        """A call has ended, in whatever way. A staging buffer that it still has may be mapped, and would end the
+        process if it were submitted again."""
         with self._lock:
             self._running -= 1
-            if staged is not None:
-                staged.destroy()
+            while taken:
+                taken.pop().destroy()
             if self._released and self._running <= 0:
                 self._free()
         self.device.leave()
 
-    def _put_back(self, staged):
+    def _put_back(self, taken):
         with self._lock:
             if len(self._staging) < _SPARE and not self._released:
-                self._staging.append(staged)
-            else:
-                staged.destroy()
+                self._staging.append(taken.pop())
 
     def run(self, data):
         """Bytes of the results, given those of the inputs (None leaves an input as it is): one submission.
@@ -187,42 +187,42 @@ class Program:
         Raises BackendError where the device refuses, or where an input that was never given is left as it is.
         """
         self._begin()
-        staged = None
+        taken = []
         try:
             self._usable()
             self.prepare()
-            staged = self._submit(data)
+            self._submit(data, taken)
+            staged = taken[0]
             staged.map_sync("READ")
             whole = staged.read_mapped()
             staged.unmap()
-            self._put_back(staged)
-            staged = None
+            self._put_back(taken)
         except Exception as error:
             raise self.device.failure("running {}".format(named(self.plan)), error)
         finally:
-            self._end(staged)
+            self._end(taken)
         return self._split(whole)
 
     async def run_async(self, data):
         """`run`, awaited. Calls may overlap; they are run in the order in which they were begun."""
         self._begin()
-        staged = None
+        taken = []
         try:
             self._usable()
             await self.prepare_async()
-            staged = self._submit(data)
+            self._submit(data, taken)
+            staged = taken[0]
             if must_await():
                 whole = await self.device.queue.read_buffer_async(staged)
             else:
                 await staged.map_async("READ")
                 whole = staged.read_mapped()
                 staged.unmap()
-            self._put_back(staged)
-            staged = None
+            self._put_back(taken)
         except Exception as error:
             raise self.device.failure("running {}".format(named(self.plan)), error)
         finally:
-            self._end(staged)
+            self._end(taken)
         return self._split(whole)
 
     def _usable(self):

@@ -1,0 +1,47 @@
+"""What a scenario is given and gives back."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class Told:
+    """tried: how often harm was done, in `unit`s; checked: results compared since; failures: what went wrong, a line
+    each; facts: what else was measured, by its name."""
+
+    unit: str
+    tried: int = 0
+    checked: int = 0
+    failures: list[str] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Clock:
+    """Seconds that are left."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        return self._end - time.monotonic()
+
+    def __bool__(self) -> bool:
+        return self.left > 0
+
+
+def resident() -> float:
+    """Megabytes of memory that this process holds now; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+    except OSError:
+        return 0.0
