@@ -41,7 +41,7 @@ class Clock:
 def resident() -> float:
     """Megabytes of memory that this process holds now; 0 where the system does not tell."""
     try:
-        with open("/proc/self/statm") as file:
+        with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
     except OSError:
         return 0.0
