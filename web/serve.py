@@ -8,19 +8,45 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
+from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import BoundedSemaphore, Thread
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 WEB = Path(__file__).resolve().parent
 
+MOST_CONNECTIONS = 64
+"""Connections served at a time; a browser opens six to a host."""
+
+PAGE_POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        # WebAssembly, and the JavaScript that Pyodide's run_js and emberlet's bridges hand over as text.
+        "script-src 'self' 'wasm-unsafe-eval' 'unsafe-eval'",
+        "img-src 'self' data: blob:",
+        "object-src 'none'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+"""The Content-Security-Policy of emberlet's page: everything comes from this server, no script is inline."""
+
 
 class Handler(SimpleHTTPRequestHandler):
-    """Files of `root`, and of other folders under the URL prefixes of `mounts` ("/tests/": folder)."""
+    """Files of `root`, and of other folders under the URL prefixes of `mounts` ("/tests/": folder).
+
+    policy: the Content-Security-Policy of the files of `root`, None for none. A link that leads out of its folder is
+    not found; a request for another host than this machine is refused, so that no page elsewhere reaches the files by
+    a name that it lets point here (DNS rebinding).
+    """
 
     protocol_version = "HTTP/1.1"
+    timeout = 60  # seconds that a connection may stay silent
     extensions_map = {  # noqa: RUF012  (so the base class has it)
         **SimpleHTTPRequestHandler.extensions_map,
         # Browsers refuse a module with another type, and compile Wasm while it arrives only with this one.
@@ -31,9 +57,17 @@ class Handler(SimpleHTTPRequestHandler):
     }
 
     def __init__(
-        self, *args: object, root: Path, mounts: Mapping[str, Path], verbose: bool = False, **kwargs: object
+        self,
+        *args: object,
+        root: Path,
+        mounts: Mapping[str, Path],
+        policy: str | None = None,
+        verbose: bool = False,
+        **kwargs: object,
     ) -> None:
+        self.root = root.resolve()
         self.mounts = mounts
+        self.policy = policy
         self.verbose = verbose
         super().__init__(*args, directory=str(root), **kwargs)  # type: ignore[arg-type]
 
@@ -41,13 +75,31 @@ class Handler(SimpleHTTPRequestHandler):
         clean = unquote(urlsplit(path).path)
         for prefix, folder in self.mounts.items():
             if clean.startswith(prefix):
-                target = (folder / clean[len(prefix) :]).resolve()
-                inside = target == folder.resolve() or folder.resolve() in target.parents
-                return str(target) if inside else str(folder / "outside")  # a name that is not there: 404
-        return super().translate_path(path)
+                return _inside(folder.resolve(), str(folder / clean[len(prefix) :]))
+        return _inside(self.root, super().translate_path(path))
+
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        if _names_this_machine(self.headers.get("Host", "")):
+            return True
+        self.close_connection = True
+        self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "this server answers to localhost only")
+        return False
+
+    def list_directory(self, path: Any) -> None:
+        """A folder without an index.html is not listed."""
+        self.send_error(HTTPStatus.NOT_FOUND, "File not found")
 
     def end_headers(self) -> None:
         self.send_header("Cache-Control", "no-cache")  # ask again, so that an edited file shows at once
+        self.send_header("X-Content-Type-Options", "nosniff")
+        # Together they give the page a process of its own (crossOriginIsolated).
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        if self.policy is not None and not self.path.startswith(tuple(self.mounts)):
+            self.send_header("Content-Security-Policy", self.policy)
         super().end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
@@ -55,25 +107,72 @@ class Handler(SimpleHTTPRequestHandler):
             super().log_message(format, *args)
 
 
+def _inside(root: Path, path: str) -> str:
+    """`path`, or a name that is not there where it leads out of `root` by links or dots."""
+    target = Path(path).resolve()
+    return path if target == root or root in target.parents else str(root / "outside")
+
+
+def _names_this_machine(host: str) -> bool:
+    """Whether a Host header names this machine, with any port."""
+    name, _, port = host.rpartition(":")
+    if not port.isdigit():
+        name = host
+    return name.lower() in ("localhost", "127.0.0.1", "[::1]")
+
+
 class Server(ThreadingHTTPServer):
+    """Serves at most MOST_CONNECTIONS at a time; those beyond are closed at once with 503."""
+
     daemon_threads = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.free = BoundedSemaphore(MOST_CONNECTIONS)
+        super().__init__(*args, **kwargs)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self.free.acquire(blocking=False):
+            with suppress(OSError):
+                request.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self.free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.free.release()
 
     @property
     def url(self) -> str:
         return f"http://localhost:{self.server_port}/"
 
 
-def make_server(root: Path, port: int = 0, mounts: Mapping[str, Path] | None = None, verbose: bool = False) -> Server:
+def make_server(
+    root: Path,
+    port: int = 0,
+    mounts: Mapping[str, Path] | None = None,
+    policy: str | None = None,
+    verbose: bool = False,
+) -> Server:
     """A server bound to localhost (port 0: any free one), not yet serving.
 
     Raises OSError when the port is taken.
     """
-    return Server(("localhost", port), partial(Handler, root=root, mounts=mounts or {}, verbose=verbose))
+    handler = partial(Handler, root=root, mounts=mounts or {}, policy=policy, verbose=verbose)
+    return Server(("localhost", port), handler)
 
 
-def start_server(root: Path, port: int = 0, mounts: Mapping[str, Path] | None = None) -> Server:
+def start_server(
+    root: Path, port: int = 0, mounts: Mapping[str, Path] | None = None, policy: str | None = None
+) -> Server:
     """The same, serving in a thread that ends with the process; `shutdown()` ends it earlier."""
-    server = make_server(root, port, mounts)
+    server = make_server(root, port, mounts, policy)
     Thread(target=server.serve_forever, daemon=True).start()
     return server
 
@@ -93,7 +192,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"cannot build the page: {error}", file=sys.stderr)
             return 1
     try:
-        server = make_server(WEB / "dist", options.port, verbose=options.verbose)
+        server = make_server(WEB / "dist", options.port, policy=PAGE_POLICY, verbose=options.verbose)
     except OSError as error:
         print(f"cannot listen on port {options.port} ({error.strerror}); try --port 0", file=sys.stderr)
         return 1

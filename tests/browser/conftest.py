@@ -14,7 +14,7 @@ from tools.paths import WEB
 
 sys.path.append(str(WEB))
 import build_page
-from serve import Server, start_server
+from serve import PAGE_POLICY, Server, start_server
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support" / "browser"
 
@@ -52,7 +52,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def site(built: Path) -> Iterator[Server]:
     """A server of the page."""
-    server = start_server(built)
+    server = start_server(built, policy=PAGE_POLICY)
     yield server
     server.shutdown()
 

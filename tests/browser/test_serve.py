@@ -1,0 +1,98 @@
+"""The local server: what it answers, and to whom. No browser is needed."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.paths import WEB
+
+sys.path.append(str(WEB))
+import serve
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[serve.Server]:
+    root, mounted = tmp_path / "root", tmp_path / "mounted"
+    for folder in (root, root / "inner", mounted, tmp_path / "elsewhere"):
+        folder.mkdir()
+        (folder / "a.txt").write_text(folder.name)
+    for folder in (root, mounted):
+        (folder / "out.txt").symlink_to(tmp_path / "elsewhere" / "a.txt")
+        (folder / "away").symlink_to(tmp_path / "elsewhere")
+    (root / "within.txt").symlink_to(root / "inner" / "a.txt")
+    started = serve.start_server(root, mounts={"/m/": mounted}, policy=serve.PAGE_POLICY)
+    yield started
+    started.shutdown()
+    started.server_close()
+
+
+def _get(server: serve.Server, path: str, host: str | None = None) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection("localhost", server.server_port, timeout=10)
+    connection.putrequest("GET", path, skip_host=host is not None)
+    if host:
+        connection.putheader("Host", host)
+    connection.endheaders()
+    answer = connection.getresponse()
+    answer.body = answer.read()  # type: ignore[attr-defined]
+    connection.close()
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/a.txt", 200),
+        ("/within.txt", 200),
+        ("/m/a.txt", 200),
+        ("/out.txt", 404),
+        ("/away/a.txt", 404),
+        ("/away/", 404),
+        ("/m/out.txt", 404),
+        ("/m/../elsewhere/a.txt", 404),
+        ("/%2e%2e/elsewhere/a.txt", 404),
+        ("/m/%2e%2e/elsewhere/a.txt", 404),
+        ("/inner/", 404),
+    ],
+)
+def test_only_what_lies_below_the_roots_is_served(server: serve.Server, path: str, status: int) -> None:
+    assert _get(server, path).status == status
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:80", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]:8000"])
+def test_this_machine_by_any_name_is_answered(server: serve.Server, host: str) -> None:
+    assert _get(server, "/a.txt", host).status == 200
+
+
+@pytest.mark.parametrize("host", ["", "evil.example", "evil.example:8000", "localhost.evil.example", "10.0.0.1", "::1"])
+def test_a_request_for_another_host_is_refused(server: serve.Server, host: str) -> None:
+    assert _get(server, "/a.txt", host).status == 421
+
+
+def test_headers_isolate_the_page(server: serve.Server) -> None:
+    for path in ("/a.txt", "/nothing"):
+        headers = _get(server, path).headers
+        assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+        assert headers["Cross-Origin-Embedder-Policy"] == "require-corp"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert "default-src 'self'" in headers["Content-Security-Policy"]
+    assert "Content-Security-Policy" not in _get(server, "/m/a.txt").headers
+
+
+def test_connections_are_bounded(server: serve.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    idle = [socket.create_connection(("localhost", server.server_port), 10) for _ in range(serve.MOST_CONNECTIONS)]
+    try:
+        assert _get(server, "/a.txt").status == 503
+    finally:
+        for connection in idle:
+            connection.close()
+    for _ in range(100):
+        if _get(server, "/a.txt").status == 200:
+            break
+    else:
+        pytest.fail("closed connections are not given back")
