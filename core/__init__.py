@@ -29,6 +29,10 @@ _HOMES = {
 _MODULES = ("functional", "nn", "dtypes", "errors", "shapes", "names", "lookup")
 
 
+def __dir__():
+    return _module("host.public").names()
+
+
 def _module(name):
     return __import__("emberlet." + name, None, None, ("*",))
 

@@ -104,12 +104,14 @@ def format_elements(x, precision=None, indent=0, lower=False):
     return rows(0)
 
 
+#: function; Python repr -> str
 def format_tensor(x):
     """`repr(x)`: the elements, dtype and backend, on as many lines as the elements take."""
     head = "Tensor("
     return head + format_elements(x, None, len(head)) + ", dtype={}, backend={!r})".format(x.dtype, x.device)
 
 
+#: function; Burn Display; precision: int -> str
 def describe_tensor(x, precision=None):
     """`print(x)`: the elements, and what else there is to know about x, a line each, as Burn prints them."""
     data = format_elements(x, precision, lower=x.dtype.is_bool)
@@ -119,6 +121,7 @@ def describe_tensor(x, precision=None):
     return "\n".join(lines)
 
 
+#: function; Python format; spec: str -> str
 def format_with(x, spec):
     """f"{x:.2f}" or f"{x:.2}": `describe_tensor` with that many digits; one element formats as a number does."""
     if not spec:

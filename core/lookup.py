@@ -8,8 +8,8 @@ EVERYDAY = {
     "arrays": ("", "asarray"),
     "convolution": ("", "conv"),
     "dense": ("", "linear"),
-    "python_values": ("item into_scalar tolist", ""),
     "max_pooling": ("", "max_pool"),
+    "python_values": ("item tolist", ""),
     "rectifiers": ("relu", ""),
     "reshaping": ("reshape flatten", ""),
 }

@@ -1,149 +1,119 @@
-"""Which functional family holds which function: the table that makes every look-up lazy.
+"""Which family holds which function: the long table of look-ups (written by emberlet.host.stubs).
 
-`emberlet.exp`, `emberlet.functional.exp` and `Tensor.exp` are the same function. Adding one: write it in its family's
-file below core/functional/ and add its name here (a test compares the two). No family bears the name of a function.
-The families that small networks need are listed in lookup.py instead, which spares a device this table.
+Written from the declarations in core/functional. The families that small networks need are in lookup.py instead.
 """
 
+# fmt: off
 # family -> (functions that are also Tensor methods, functions that are not)
 FAMILIES = {
+    "creation.conversion": (
+        "to_data into_data into_scalar to_data_async item_async astype cast bitcast float int bool "
+        "to_full_precision from_full_precision detach require_grad set_require_grad is_require_grad",
+        "",
+    ),
+    "creation.fills": (
+        "full_like zeros_like ones_like empty_like tril triu",
+        "from_dlpack full zeros ones empty arange linspace eye meshgrid tril_mask triu_mask diag_mask "
+        "cartesian_grid",
+    ),
+    "creation.inspection": ("", "finfo iinfo isdtype can_cast result_type"),
+    "creation.transfer": ("to to_device", "move"),
+    "display": ("", "format_tensor describe_tensor format_with"),
     "elementwise.activations": (
-        (
-            "relu6 leaky_relu prelu sigmoid hard_sigmoid silu swish hard_swish gelu softplus softsign log_sigmoid "
-            "mish elu selu celu thresholded_relu shrink hardtanh softmax softmin quiet_softmax log_softmax "
-            "hardmax glu"
-        ),
+        "relu6 leaky_relu prelu sigmoid hard_sigmoid silu swish hard_swish gelu softplus softsign log_sigmoid mish "
+        "elu selu celu thresholded_relu shrink hardtanh softmax softmin quiet_softmax log_softmax hardmax glu",
         "swiglu",
     ),
+    "elementwise.activations_by_name": ("", "activation"),
     "elementwise.arithmetic": (
-        (
-            "add subtract multiply divide trunc_divide floor_divide remainder fmod pow atan2 maximum minimum "
-            "negative positive abs sign square reciprocal clip clamp_min clamp_max hypot logaddexp copysign "
-            "signbit nextafter"
-        ),
+        "add subtract multiply divide trunc_divide floor_divide remainder fmod pow atan2 maximum minimum negative "
+        "positive abs sign square reciprocal clip clamp_min clamp_max hypot logaddexp copysign signbit nextafter",
+        "",
+    ),
+    "elementwise.comparison": (
+        "equal not_equal less less_equal greater greater_equal isnan isinf isfinite contains_nan logical_and "
+        "logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift "
+        "bitwise_right_shift bitwise_invert mask_where mask_fill is_close all_close",
+        "_and _or _xor _invert where",
+    ),
+    "elementwise.rounding": ("floor ceil trunc round", ""),
+    "elementwise.transcendental": (
+        "sqrt rsqrt exp exp2 expm1 log log1p log2 log10 erf erfc sin cos tan asin acos atan sinh cosh tanh asinh "
+        "acosh atanh",
         "",
     ),
     "indexing.boxes": ("", "non_max_suppression"),
-    "elementwise.comparison": (
-        (
-            "equal not_equal less less_equal greater greater_equal isnan isinf isfinite contains_nan logical_and "
-            "logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift "
-            "bitwise_right_shift bitwise_invert mask_where mask_fill is_close all_close"
-        ),
-        "where _and _or _xor _invert",
-    ),
-    "creation.conversion": (
-        (
-            "to_data into_data to_data_async item_async astype cast bitcast float int bool to_full_precision "
-            "from_full_precision detach require_grad set_require_grad is_require_grad"
-        ),
-        "",
-    ),
-    "windows.convolution_by_rank": ("", "conv1d conv2d conv3d"),
-    "creation.fills": (
-        "full_like zeros_like ones_like empty_like tril triu",
-        ("full zeros ones empty arange eye linspace meshgrid from_dlpack tril_mask triu_mask diag_mask cartesian_grid"),
-    ),
-    "linear_algebra.determinants": ("", "det"),
-    "display": ("", "format_tensor describe_tensor format_with"),
-    "transformer.dot_product_attention": ("", "attention attention_outputs flex_attention"),
-    "randomness.dropout": ("", "dropout_with_mask multinomial"),
-    "linear_algebra.einsum": ("", "einsum"),
     "indexing.encoding": ("one_hot", "embedding cumsum eye_like compress reverse_sequence"),
-    "quantized.packed_weights": ("", "unpack_bits dequantize_nbits matmul_nbits gather_block_quantized"),
+    "indexing.index_tuples": ("", "gather_nd scatter_nd tensor_scatter"),
     "indexing.selection": (
-        (
-            "getitem assigned slice slice_assign take select take_along_axis gather scatter select_assign nonzero "
-            "argwhere"
-        ),
+        "getitem assigned slice slice_assign take select take_along_axis gather scatter select_assign nonzero "
+        "argwhere",
         "setitem",
     ),
-    "indexing.index_tuples": ("", "gather_nd scatter_nd tensor_scatter"),
-    "creation.inspection": ("", "finfo iinfo isdtype can_cast result_type"),
-    "quantized.integer_products": (
-        "",
-        (
-            "matmul_integer conv_integer qlinear_matmul qlinear_conv qlinear requantize qgemm "
-            "matmul_integer_to_float dynamic_quantize_matmul"
-        ),
-    ),
-    "windows.interpolation": ("", "resize interpolate"),
-    "movement.joining": ("unstack split chunk", "concat cat stack"),
+    "linear_algebra.determinants": ("", "det"),
+    "linear_algebra.einsum": ("", "einsum"),
     "linear_algebra.products": ("matmul tensordot vecdot dot outer", "gemm"),
-    "reductions.losses": ("", "nll_loss cross_entropy"),
+    "movement.joining": ("unstack split chunk", "concat cat stack"),
     "movement.rearranging": (
-        (
-            "permute_dims permute transpose matrix_transpose swap_dims moveaxis movedim squeeze expand_dims "
-            "unsqueeze broadcast_to expand narrow flip roll tile repeat repeat_dim pad depth_to_space "
-            "space_to_depth"
-        ),
+        "permute_dims permute transpose matrix_transpose swap_dims moveaxis movedim squeeze expand_dims unsqueeze "
+        "broadcast_to expand narrow flip roll tile repeat repeat_dim pad depth_to_space space_to_depth",
         "broadcast_arrays broadcast_shapes",
     ),
-    "reductions.normalization": (
-        "",
-        ("batch_norm layer_norm rms_norm group_norm instance_norm local_response_norm lp_normalize mean_variance_norm"),
-    ),
-    "onnx_ml.optimizers": ("", "adagrad adam momentum"),
-    "transformer.fused_attention": ("", "self_attention multi_head_attention group_query_attention"),
-    "windows.patches": ("", "im2col col2im unfold fold max_unpool center_crop_pad"),
-    "windows.pooling": (
-        "",
-        (
-            "avg_pool lp_pool max_pool_with_indices global_avg_pool global_max_pool adaptive_avg_pool "
-            "adaptive_max_pool max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d "
-            "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d"
-        ),
-    ),
-    "quantized.quantization": ("", "quantize_linear dequantize_linear dynamic_quantize_linear"),
-    "quantized.tensors": ("quantize dequantize", "QuantScheme Quantized"),
-    "recurrent.quantized_lstm": ("", "dynamic_quantize_lstm"),
-    "randomness.draws": (
-        "random_like",
-        ("manual_seed random_bits uniform normal bernoulli randint permutation random"),
-    ),
-    "recurrent.layers": ("", "rnn gru lstm"),
-    "elementwise.activations_by_name": ("", "activation"),
-    "transformer.linear_attention": ("", "linear_attention causal_conv"),
-    "reductions.over_axes": (
-        (
-            "sum prod max min any all count_nonzero mean var_mean var std argmax argmin logsumexp norm "
-            "cumulative_sum cumulative_prod cummax cummin diff max_with_indices min_with_indices"
-        ),
-        "vector_norm",
-    ),
-    "transformer.rotary": ("", "rotary_embedding"),
-    "elementwise.rounding": ("floor ceil trunc round", ""),
-    "windows.sampling": ("", "grid_sample affine_grid roi_align max_roi_pool deform_conv"),
-    "onnx_ml.classifier_outputs": ("", "softmax_zero probit one_hot_encode zip_map dict_vectorize map_to_tensor"),
     "movement.sequences": ("", "sequence_insert sequence_erase split_to_sequence decode_image"),
-    "reductions.sets": (
-        "",
-        ("unique_all unique_counts unique_inverse unique_values unique unique_rows isin"),
-    ),
-    "windows.signal": ("", "hann_window hamming_window blackman_window dft stft mel_weight_matrix"),
-    "reductions.sorting": (
-        ("sort argsort sort_with_indices topk topk_with_indices sort_descending argsort_descending"),
-        "searchsorted lexsort_rows",
-    ),
+    "onnx_ml.classifier_outputs": ("", "softmax_zero probit one_hot_encode zip_map dict_vectorize map_to_tensor"),
+    "onnx_ml.optimizers": ("", "adagrad adam momentum"),
     "onnx_ml.svm": ("", "svm_kernel one_against_one pairwise_coupling"),
     "onnx_ml.text": (
         "",
-        ("string_concat string_split string_normalizer regex_full_match tfidf label_encode as_strings as_numbers"),
-    ),
-    "elementwise.transcendental": (
-        (
-            "sqrt rsqrt exp exp2 expm1 log log1p log2 log10 erf erfc sin cos tan asin acos atan sinh cosh tanh "
-            "asinh acosh atanh"
-        ),
-        "",
-    ),
-    "creation.transfer": ("to to_device", "move"),
-    "windows.transposed_convolution": (
-        "",
-        ("conv_transpose conv_transpose1d conv_transpose2d conv_transpose3d dilate"),
+        "string_concat string_split string_normalizer regex_full_match tfidf label_encode as_strings as_numbers",
     ),
     "onnx_ml.trees": ("", "tree_ensemble"),
+    "quantized.integer_products": (
+        "",
+        "matmul_integer requantize qlinear_matmul matmul_integer_to_float dynamic_quantize_matmul qgemm "
+        "conv_integer qlinear_conv qlinear",
+    ),
+    "quantized.packed_weights": ("", "unpack_bits dequantize_nbits matmul_nbits gather_block_quantized"),
+    "quantized.quantization": ("", "quantize_linear dequantize_linear dynamic_quantize_linear"),
+    "quantized.tensors": ("quantize dequantize", "QuantScheme Quantized"),
+    "randomness.draws": ("random_like", "manual_seed random_bits uniform normal bernoulli randint permutation random"),
+    "randomness.dropout": ("", "dropout_with_mask multinomial"),
+    "recurrent.layers": ("", "rnn gru lstm"),
+    "recurrent.quantized_lstm": ("", "dynamic_quantize_lstm"),
+    "reductions.losses": ("", "nll_loss cross_entropy"),
+    "reductions.normalization": (
+        "",
+        "batch_norm layer_norm rms_norm group_norm instance_norm local_response_norm lp_normalize "
+        "mean_variance_norm",
+    ),
+    "reductions.over_axes": (
+        "sum prod max min any all count_nonzero mean var_mean var std argmax argmin logsumexp norm cumulative_sum "
+        "cumulative_prod cummax cummin diff max_with_indices min_with_indices",
+        "vector_norm",
+    ),
+    "reductions.sets": ("", "unique_rows unique_all unique_counts unique_inverse unique_values unique isin"),
+    "reductions.sorting": (
+        "sort argsort sort_with_indices topk_with_indices topk sort_descending argsort_descending",
+        "searchsorted lexsort_rows",
+    ),
+    "transformer.dot_product_attention": ("", "attention attention_outputs flex_attention"),
+    "transformer.fused_attention": ("", "self_attention multi_head_attention group_query_attention"),
+    "transformer.linear_attention": ("", "linear_attention causal_conv"),
+    "transformer.rotary": ("", "rotary_embedding"),
+    "windows.convolution_by_rank": ("", "conv1d conv2d conv3d"),
+    "windows.interpolation": ("", "resize interpolate"),
+    "windows.patches": ("", "im2col unfold col2im fold max_unpool center_crop_pad"),
+    "windows.pooling": (
+        "",
+        "avg_pool lp_pool max_pool_with_indices global_avg_pool global_max_pool adaptive_avg_pool adaptive_max_pool "
+        "max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d "
+        "adaptive_max_pool1d adaptive_max_pool2d",
+    ),
+    "windows.sampling": ("", "grid_sample affine_grid roi_align max_roi_pool deform_conv"),
+    "windows.signal": ("", "hann_window hamming_window blackman_window dft stft mel_weight_matrix"),
+    "windows.transposed_convolution": ("", "conv_transpose dilate conv_transpose1d conv_transpose2d conv_transpose3d"),
 }
+# fmt: on
 
 
 def all_families():
@@ -161,3 +131,8 @@ def all_names():
     for methods, functions in all_families().values():
         names += methods.split() + functions.split()
     return sorted([n for n in names if not n.startswith("_")])
+
+
+def method_names():
+    """Every name that is a Tensor method too, sorted."""
+    return sorted([n for methods, _ in all_families().values() for n in methods.split()])

@@ -1,4 +1,4 @@
-"""The checks that need no test run: the list of packages, generated stubs, ruff's lint and format, the type checker."""
+"""The checks that need no test run: the list of packages, generated files, ruff's lint and format, the type checker."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def check(*, fix: bool = False) -> bool:
     ruff_format = [] if fix else ["--check"]
     results = [
         check_packages(fix=fix),
+        check_generated(fix=fix),
         _tool("stubs", [sys.executable, "-m", "emberlet.host.module_stubs", *ruff_fix]),
         _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", *ruff_fix, "."]),
         # A preview rule that stands alone: with it, ruff's other rules would be those of its next release.
@@ -51,6 +52,17 @@ def check_packages(*, fix: bool = False) -> bool:
     unknown, gone = sorted(set(found) - set(listed)), sorted(set(listed) - set(found))
     say(f"packages: pyproject.toml lacks {unknown} and names {gone}, which are gone; run `python3 dev.py check --fix`")
     return False
+
+
+def check_generated(*, fix: bool = False) -> bool:
+    """Whether the tables, stubs and documents are those that the declarations of the functional layer give."""
+    module = "emberlet.host.stubs"
+    done = subprocess.run(
+        [sys.executable, "-m", module, *([] if fix else ["--check"])], cwd=ROOT, capture_output=True, text=True
+    )
+    if said := (done.stdout + done.stderr).strip():
+        say(f"generated from the declarations in core/functional:\n{said}")
+    return done.returncode == 0
 
 
 def _mypy() -> bool:

@@ -28,12 +28,18 @@ class Backend:
 
 _factories = {}
 _instances = {}
+_own_classes = []  # as they come with emberlet: an operation of theirs never calls what it overrides
 _default = None
 
 
 def operation(backend, name):
-    """The backend's own method for a composite or an added operation, or None."""
-    return getattr(backend, name, None)
+    """The backend's own method for a composite or an added operation. None: there is none, or it is what calls."""
+    own = getattr(backend, name, None)
+    if own is None or type(backend) in _own_classes:
+        return own
+    from .registry import not_within
+
+    return not_within(backend, name, own)
 
 
 # name -> (module, class) of the backends that come with emberlet
@@ -58,6 +64,7 @@ def _make(name, index):
         from .registry import missing
 
         missing(name, error)
+    _own_classes.append(found)
     return found(index)
 
 

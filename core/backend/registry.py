@@ -9,6 +9,9 @@ from ..errors import BackendError, refuse
 from . import get_backend, names
 
 _backend = sys.modules["emberlet.backend"]
+_running = set()  # (thread, backend, name) of the overrides that run
+
+_extended = []  # classes that `extend` gave an operation
 
 
 def missing(name, error):
@@ -18,6 +21,36 @@ def missing(name, error):
 
         raise BackendError("{} ({})".format(sentence("backend {!r}".format(name), [name]), error))
     refuse("backend library", name, "its module", error)
+
+
+def not_within(backend, name, own):
+    """`own`, an override of `name`, for one call; None while it runs in this thread, which ends the recursion where it
+    calls what it overrides."""
+    key = (_thread(), id(backend), name)
+    if key in _running:
+        return None
+
+    def call(*args, **kwargs):
+        _running.add(key)
+        try:
+            return own(*args, **kwargs)
+        finally:
+            _running.discard(key)
+
+    return call
+
+
+def _thread():
+    try:
+        from _thread import get_ident
+    except ImportError:  # MicroPython without threads
+        return 0
+    return get_ident()
+
+
+def has_additions():
+    """Whether a backend was registered or extended from outside."""
+    return bool(_backend._factories or _extended)
 
 
 def register(name, factory):
@@ -35,6 +68,9 @@ def extend(backend_class, name=None):
 
     def add(function):
         setattr(backend_class, name or function.__name__, function)
+        _extended.append(backend_class)
+        if backend_class in _backend._own_classes:
+            _backend._own_classes.remove(backend_class)
         return function
 
     return add

@@ -9,6 +9,8 @@ The few that small networks need lie beside this file: on a microcontroller ever
 def __getattr__(name):
     from ..lookup import function
 
+    if name == "__all__":
+        return __dir__()
     found = function(name)
     if found is None:
         raise AttributeError("module 'emberlet.functional' has no function " + repr(name))

@@ -56,6 +56,7 @@ def _list_dtype(values):
     return values.dtype if isinstance(values, Tensor) else None
 
 
+#: function; array API; Burn from_floats, from_ints; obj: Any
 def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
     """A tensor from a number, nested lists, a tensor, a TensorData, or anything NumPy, DLPack or the buffer protocol
     can describe. Without `dtype`, Python ints become int64, floats float32, bools bool; arrays keep theirs.

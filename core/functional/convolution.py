@@ -32,6 +32,7 @@ def padding_pairs(padding, n, kernel=None, dilation=None):
     return tuple([(p, p) if isinstance(p, int) else tuple(p) for p in padding])
 
 
+#: function; ONNX Conv
 def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlation: x (n, c, *spatial), weight (m, c // groups, *kernel), bias (m,) -> (n, m, *out).
 

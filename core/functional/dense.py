@@ -6,6 +6,7 @@ from .operands import floating, like
 from .reshaping import reshape
 
 
+#: function; PyTorch linear
 def linear(x, weight, bias=None):
     """x (…, d_input) @ weight (d_input, d_output) + bias (d_output,): weights lie as Burn stores them."""
     x = floating(x)

@@ -34,6 +34,7 @@ def windows(x, kernel_size, stride, padding, dilation, ceil_mode):
     return kernel, stride, padding, dilation, tuple(grown)
 
 
+#: function; ONNX MaxPool
 def max_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """The largest element of each window; padding never wins."""
     x = numeric(x, "max_pool")

@@ -3,6 +3,7 @@
 from ..errors import refuse
 
 
+#: method; PyTorch item -> bool | int | float | str
 def item(x):
     """The one element of x as a Python number, bool or str. Raises ShapeError where x has more or fewer."""
     if x.size != 1:
@@ -10,9 +11,7 @@ def item(x):
     return x.backend.to_list(x)[0]
 
 
-into_scalar = item
-
-
+#: method; PyTorch tolist -> Any
 def tolist(x):
     """The elements as nested lists (a plain number for a tensor without axes)."""
     flat = x.backend.to_list(x)

@@ -4,6 +4,7 @@ from ..backend import operation
 from .operands import numeric
 
 
+#: method; ONNX Relu; Burn relu
 def relu(x):
     """max(x, 0)."""
     x = numeric(x, "relu")

@@ -5,6 +5,7 @@ from ..shapes import axis_of, size
 from .operands import alias, tensor
 
 
+#: method; array API; Burn reshape
 def reshape(x, shape, *, copy=None):
     """x in row-major order under another shape; one size may be -1. Raises ShapeError where the sizes differ."""
     x = tensor(x)
@@ -26,6 +27,7 @@ def reshape(x, shape, *, copy=None):
     return alias(x) if shape == x.shape else x.backend.reshape(x, shape)
 
 
+#: method; ONNX Flatten; PyTorch flatten; Burn flatten
 def flatten(x, start_dim=0, end_dim=-1):
     """Axes start_dim to end_dim (inclusive) merged into one."""
     x = tensor(x)

@@ -1,0 +1,6 @@
+"""What only CPython does: files, NumPy, the command line, generated stubs."""
+
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036  (whoever comes with an older one is told so)
+    raise ImportError("emberlet needs Python 3.11 or newer, this is {}.{}".format(*sys.version_info[:2]))

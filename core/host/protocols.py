@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import Any
 
 from ..errors import refuse
+from ..names import method_names
+from .public import Method
 
 
 def _late(file: str, name: str) -> Callable[..., Any]:
@@ -24,7 +26,8 @@ def attach(tensor: Any) -> None:
     tensor.__buffer__ = _late("interop", "to_buffer")
     tensor.__array_interface__ = property(_late("interop", "array_interface"))
     tensor.__array_namespace__ = _namespace
-    tensor.__dir__ = _names
+    for name in method_names():
+        setattr(tensor, name, Method(name))
 
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:
@@ -32,11 +35,3 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
         refuse("array API", api_version)
     return import_module("emberlet")
-
-
-def _names(self: Any) -> list[str]:
-    """What completion offers: attributes, and every method that is looked up by name."""
-    from ..names import all_families
-
-    methods = [name for group, _ in all_families().values() for name in group.split()]
-    return sorted({*object.__dir__(self), *methods})

@@ -1,141 +1,193 @@
-"""Type stubs for editors and type checkers: what `emberlet`, `emberlet.functional` and `Tensor` find by name at run
-time, written out. `python -m emberlet.host.stubs` rewrites core/__init__.pyi, core/functional/__init__.pyi and
-core/tensor.pyi; a test compares them with what it would write.
+"""What is generated from the declarations of the functional layer (declarations.py): the tables of names, the stubs of
+types and docs/functions.md. `python3 dev.py check --fix` writes them, and `check` fails where one is out of date.
 """
 
 from __future__ import annotations
 
-import inspect
+import ast
 import re
 import sys
-from importlib import import_module
+import textwrap
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 from .. import dtypes
-from ..names import all_families
+from .declarations import CORE, Declaration, DeclarationError, Parameter, read
 
-CORE = Path(__file__).resolve().parents[1]
 HEAD = '"""{} (written by emberlet.host.stubs)."""\n# fmt: off\n# ruff: noqa\n\n'
-
-# Parameters and results whose name says their type; everything else is Any.
-_TYPES = {
-    "axis": "int | tuple[int, ...] | None", "keepdims": "bool", "dtype": "DType | str | None",
-    "device": "Backend | str | None", "backend": "Backend | str | None", "copy": "bool | None",
-    "epsilon": "float", "bias": "Any", "seed": "int | None",
-}  # fmt: skip
-# Functions that do not return one tensor.
-_RESULTS = {
-    "item": "Any", "into_scalar": "Any", "tolist": "Any", "to_data": "TensorData", "into_data": "TensorData",
-    "is_require_grad": "bool", "broadcast_shapes": "tuple[int, ...]", "can_cast": "bool", "isdtype": "bool",
-    "result_type": "DType", "finfo": "Any", "iinfo": "Any", "manual_seed": "None", "setitem": "None",
-    "item_async": "Any", "to_data_async": "TensorData", "format_tensor": "str", "describe_tensor": "str",
-    "format_with": "str",
-}  # fmt: skip
-_SEQUENCES = ("unstack", "split", "chunk", "meshgrid", "broadcast_arrays", "nonzero", "var_mean", "lstm", "gru", "rnn")
-_SEQUENCE_ENDS = ("_with_indices",)
+DOCS = CORE.parent / "docs" / "functions.md"
 
 
-def _result(name: str) -> str:
-    if name in _RESULTS:
-        return _RESULTS[name]
-    if name in _SEQUENCES or name.endswith(_SEQUENCE_ENDS):
-        return "Sequence[Tensor]"
-    home = _home(name)
-    annotated = inspect.signature(home).return_annotation if callable(home) else inspect.Signature.empty
-    if isinstance(annotated, str):
-        return annotated
-    return "Tensor" if _returns_one_tensor(home) else "Any"
+@cache
+def declared() -> tuple[Declaration, ...]:
+    """Every declaration, public ones by name, then the operators'."""
+    return tuple(sorted(read(), key=lambda d: (d.kind == "operator", d.name)))
 
 
-def _returns_one_tensor(function: Any) -> bool:
-    """Whether the docstring's family is one of plain tensor functions."""
-    module = getattr(function, "__module__", "")
-    return module.rsplit(".", 1)[-1] in _PLAIN
+def _public() -> list[Declaration]:
+    return [d for d in declared() if d.kind != "operator"]
 
 
-_PLAIN = {
-    "activations", "arithmetic", "arrays", "comparison", "convolution", "convolution_by_rank", "fills",
-    "dense", "encoding", "selection", "index_tuples", "interpolation", "joining", "products", "rearranging",
-    "normalization", "pooling", "max_pooling", "rectifiers", "over_axes", "reshaping", "rounding", "sorting",
-    "transcendental", "transfer", "transposed_convolution", "conversion", "einsum", "draws",
-}  # fmt: skip
+# -- the tables of names ---------------------------------------------------------------------------------------------
 
 
-def _home(name: str) -> Any:
-    for family, groups in all_families().items():
-        if name in " ".join(groups).split():
-            module = "emberlet.display" if family == "display" else f"emberlet.functional.{family}"
-            return getattr(import_module(module), name)
-    raise KeyError(name)
+def _table(families: list[str]) -> str:
+    lines = []
+    for family in families:
+        here = sorted((d for d in declared() if d.family == family), key=lambda d: d.node.lineno)
+        methods = " ".join(d.name for d in here if d.kind == "method")
+        functions = " ".join(d.name for d in here if d.kind != "method")
+        entry = f'    "{family}": ("{methods}", "{functions}"),'
+        if len(entry) > 120:
+            entry = f'    "{family}": (\n{_words(methods)},\n{_words(functions)},\n    ),'
+        lines.append(entry)
+    return "{\n" + "\n".join(lines) + "\n}\n"
+
+
+def _words(words: str) -> str:
+    parts = [f'"{line} "' for line in textwrap.wrap(words, 106)] or ['""']
+    parts[-1] = parts[-1].replace(' "', '"')
+    return textwrap.indent("\n".join(parts), " " * 8)
+
+
+def _families(everyday: bool) -> list[str]:
+    # What devices load lies beside functional/__init__.py, everything else in packages.
+    return sorted({d.family for d in declared() if ("." not in d.family and d.family != "display") == everyday})
+
+
+_NAMES_HEAD = '''"""Which family holds which function: the long table of look-ups (written by emberlet.host.stubs).
+
+Written from the declarations in core/functional. The families that small networks need are in lookup.py instead.
+"""
+
+# fmt: off
+# family -> (functions that are also Tensor methods, functions that are not)
+FAMILIES = '''
+
+
+def names() -> str:
+    """The text of core/names.py."""
+    return _NAMES_HEAD + _table(_families(everyday=False)) + "# fmt: on\n" + _NAMES_TAIL
+
+
+_NAMES_TAIL = '''
+
+def all_families():
+    """FAMILIES with those of lookup.py."""
+    from .lookup import EVERYDAY
+
+    out = dict(FAMILIES)
+    out.update(EVERYDAY)
+    return out
+
+
+def all_names():
+    """Every public functional name, sorted."""
+    names = []
+    for methods, functions in all_families().values():
+        names += methods.split() + functions.split()
+    return sorted([n for n in names if not n.startswith("_")])
+
+
+def method_names():
+    """Every name that is a Tensor method too, sorted."""
+    return sorted([n for methods, _ in all_families().values() for n in methods.split()])
+'''
+
+
+def lookup() -> str:
+    """The text of core/lookup.py with the short table of the families that lie beside functional/__init__.py."""
+    text = (CORE / "lookup.py").read_text(encoding="utf-8")
+    return re.sub(r"(?s)(?<=EVERYDAY = )\{.*?\n\}\n", lambda _: _table(_families(everyday=True)), text, count=1)
+
+
+# -- the type stubs --------------------------------------------------------------------------------------------------
 
 
 def _plain(text: str) -> str:
     """A type with builtins spelled out: `bool`, `int` and `float` are functions of this library too."""
-    return re.sub(r"\b(bool|int|float|str|tuple)\b", r"builtins.\1", text)
+    text = re.sub(r"\b(TensorLike|FloatInfo|IntInfo|Unique\w+Result)\b", r"_\1", text)
+    return re.sub(r"\b(bool|int|float|str|tuple|list|dict|slice)\b", r"builtins.\1", text)
 
 
-def _parameter(p: inspect.Parameter) -> str:
-    star = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
-    text = f"{star}{p.name}: {_plain(_TYPES.get(p.name, 'Any'))}"
-    return text + (" = ..." if p.default is not p.empty else "")
+def _parameter(d: Declaration, p: Parameter) -> str:
+    if p.kind == "mark":
+        return "*"
+    star = p.kind if p.kind in ("*", "**") else ""
+    default = ""
+    if p.default is not None:
+        default = f" = {ast.unparse(p.default)}" if isinstance(p.default, ast.Constant) else " = ..."
+    return f"{star}{p.name}: {_plain(d.type_of(p))}{default}"
 
 
-def _signature(function: Any, method: bool) -> str:
-    parts: list[str] = []
-    keyword_only = False
-    for n, p in enumerate(inspect.signature(function).parameters.values()):
-        if p.kind is p.KEYWORD_ONLY and not keyword_only:
-            keyword_only = True
-            if not any(part.startswith("*") for part in parts):
-                parts.append("*")
-        parts.append("self" if method and n == 0 else _parameter(p))
-        keyword_only = keyword_only or p.kind is p.VAR_POSITIONAL
-    return "(" + ", ".join(parts) + ")"
-
-
-def _definition(name: str, method: bool) -> str:
-    function = _home(name)
-    keyword = "async def" if inspect.iscoroutinefunction(function) else "def"
+def _definition(d: Declaration, method: bool) -> str:
+    keyword = "async def" if isinstance(d.node, ast.AsyncFunctionDef) else "def"
     indent = "    " if method else ""
-    if inspect.isclass(function):
-        return f"{indent}{name}: Any"
-    return f"{indent}{keyword} {name}{_signature(function, method)} -> {_plain(_result(name))}: ..."
+    parameters = d.parameters()
+    parts = ["self"] * method + [_parameter(d, p) for p in parameters[method:]]
+    return f"{indent}{keyword} {d.name}({', '.join(parts)}) -> {_plain(d.result)}: ..."
 
 
-# Classes among the functions, and where they are
-_CLASSES = {"QuantScheme": ".quantized.tensors", "Quantized": ".quantized.tensors"}
+_RESULTS = """
+class _FloatInfo:
+    bits: builtins.int
+    eps: builtins.float
+    max: builtins.float
+    min: builtins.float
+    smallest_normal: builtins.float
+    dtype: DType
 
+class _IntInfo:
+    bits: builtins.int
+    max: builtins.int
+    min: builtins.int
+    dtype: DType
 
-def _functions() -> list[str]:
-    found = [n for methods, functions in all_families().values() for n in (methods + " " + functions).split()]
-    return sorted(n for n in found if not n.startswith("_") and n not in _CLASSES)
+class _UniqueAllResult(builtins.tuple[Tensor, Tensor, Tensor, Tensor]):
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+class _UniqueCountsResult(builtins.tuple[Tensor, Tensor]):
+    values: Tensor
+    counts: Tensor
+
+class _UniqueInverseResult(builtins.tuple[Tensor, Tensor]):
+    values: Tensor
+    inverse_indices: Tensor
+
+"""
 
 
 def functional() -> str:
     """The text of core/functional/__init__.pyi."""
-    lines = [_definition(n, False) for n in _functions()]
     return (
         HEAD.format("Types of emberlet.functional")
-        + "import builtins\nfrom collections.abc import Sequence\nfrom typing import Any\n\n"
+        + "import builtins\nfrom collections.abc import Callable, Mapping, Sequence\nfrom typing import Any\n\n"
         + "from ..backend import Backend\nfrom ..data import TensorData\nfrom ..dtypes import DType\n"
-        + "from ..tensor import Tensor\n"
-        + "".join(f"from {home} import {n} as {n}\n" for n, home in _CLASSES.items())
-        + "\n"
-        + "\n".join(lines)
+        + "from ..tensor import Tensor, _TensorLike\n"
+        + "".join(f"from .{d.family} import {d.name} as {d.name}\n" for d in _public() if d.kind == "class")
+        + _RESULTS
+        + "\n".join(_definition(d, False) for d in _public() if d.kind != "class")
         + "\n"
     )
 
 
 def tensor() -> str:
     """The text of core/tensor.pyi."""
-    methods = sorted(n for group, _ in all_families().values() for n in group.split() if n not in dir(object))
-    lines = ["    " + _plain(line) for line in _TENSOR.splitlines()]
-    lines += [_definition(n, True) for n in methods]
+    lines = ["    " + _plain(line) if line else "" for line in _TENSOR.splitlines()]
+    lines += [_definition(d, True) for d in _public() if d.kind == "method" and d.name not in dir(object)]
     return (
         HEAD.format("Types of Tensor")
-        + "import builtins\nfrom collections.abc import Iterator, Sequence\nfrom typing import Any\n\n"
-        + "from .backend import Backend\nfrom .data import TensorData\nfrom .dtypes import DType\n\n"
+        + "import builtins\nfrom collections.abc import Callable, Iterator, Sequence\n"
+        + "from typing import Any, Protocol, TypeAlias\n\n"
+        + "from .backend import Backend\nfrom .data import TensorData\nfrom .dtypes import DType\n"
+        + "from .functional.quantized.tensors import Quantized, QuantScheme\n\n"
+        + "class _Array(Protocol):\n    @property\n    def __array__(self) -> Any: ...\n\n"
+        + "# What a function takes where it wants a tensor.\n"
+        + "_TensorLike: TypeAlias = Tensor | builtins.bool | builtins.int | builtins.float | Sequence[Any] | _Array\n\n"
         + "class Tensor:\n"
         + "\n".join(lines)
         + "\n"
@@ -151,12 +203,13 @@ _TENSOR = "\n".join(
         "def from_data(data: Any, dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> Tensor: ...",
         *[f"@property\ndef {n}(self) -> {t}: ..." for n, t in
           (("ndim", "int"), ("size", "int"), ("nbytes", "int"), ("device", "str"), ("T", "Tensor"), ("mT", "Tensor"))],
-        *[f"def __{n}__(self, other: Any) -> Tensor: ...\ndef __r{n}__(self, other: Any) -> Tensor: ..."
+        *[f"def __{n}__(self, other: TensorLike) -> Tensor: ...\ndef __r{n}__(self, other: TensorLike) -> Tensor: ..."
           for n in _OPERATORS],
-        *[f"def __{n}__(self, other: Any) -> Tensor: ..." for n in ("lt", "le", "gt", "ge")],
+        *[f"def __{n}__(self, other: TensorLike) -> Tensor: ..." for n in ("lt", "le", "gt", "ge")],
         *[f"def __{n}__(self, other: Any) -> Tensor: ...  # type: ignore[override]" for n in ("eq", "ne")],
         *[f"def __{n}__(self) -> Tensor: ..." for n in ("neg", "pos", "abs", "invert")],
-        "def __getitem__(self, key: Any) -> Tensor: ...", "def __setitem__(self, key: Any, value: Any) -> None: ...",
+        "def __getitem__(self, key: Any) -> Tensor: ...",
+        "def __setitem__(self, key: Any, value: TensorLike) -> None: ...",
         "def __iter__(self) -> Iterator[Tensor]: ...", "def __len__(self) -> int: ...",
         "def __bool__(self) -> bool: ...",
         "def __int__(self) -> int: ...", "def __float__(self) -> float: ...", "def __index__(self) -> int: ...",
@@ -170,7 +223,7 @@ _TENSOR = "\n".join(
 
 def package() -> str:
     """The text of core/__init__.pyi."""
-    names = [n for n in _functions() if n not in dtypes.BY_NAME and n not in ("float", "int")]
+    names = [d.name for d in _public() if d.name not in dtypes.BY_NAME and d.name not in ("float", "int")]
     types = [d.name for d in dtypes.ALL]
     return (
         HEAD.format("Types of emberlet")
@@ -182,7 +235,7 @@ def package() -> str:
         + "from .display import check_closeness as check_closeness, print_options as print_options\n"
         + "from .display import set_print_options as set_print_options\nfrom .dtypes import DType as DType\n"
         + "from .errors import *\n"
-        + "".join(f"from .functional import {n} as {n}\n" for n in (*_CLASSES, *names))
+        + "".join(f"from .functional import {n} as {n}\n" for n in names)
         + "from .module import Module as Module\nfrom .param import Param as Param\n"
         + "from .param.identity import ParamId as ParamId\nfrom .tensor import Tensor as Tensor\n\n"
         + "__version__: str\n__array_api_version__: str\n"
@@ -219,21 +272,67 @@ def backend() -> str:
     )
 
 
-FILES = {
-    "backend/__init__.pyi": backend,
-    "__init__.pyi": package,
-    "functional/__init__.pyi": functional,
-    "tensor.pyi": tensor,
+# -- the document ----------------------------------------------------------------------------------------------------
+
+_DOCS = """# Functions
+
+Every function of `emberlet.functional`, which is also found in `emberlet` itself. *Method*: `x.name(…)` is the same.
+*Overridable*: a backend with a method of that name and signature computes it ([protocol](../core/backend/protocol.py));
+what is not marked reaches the backend as one of its primitives. This page is written by `python3 dev.py check --fix`.
+
+| function | method | follows | overridable | what it gives |
+|---|---|---|---|---|
+"""
+
+
+def document() -> str:
+    """The text of docs/functions.md."""
+    rows = []
+    for d in _public():
+        said = d.summary.replace("|", "\\|")
+        marks = ["✓" if d.kind == "method" else "", "✓" if d.overridable else ""]
+        rows.append(f"| `{d.name}` | {marks[0]} | {'; '.join(d.standards)} | {marks[1]} | {said} |")
+    return _DOCS + "\n".join(rows) + "\n"
+
+
+# -- writing them ----------------------------------------------------------------------------------------------------
+
+FILES: dict[Path, Callable[[], str]] = {
+    CORE / "names.py": names,
+    CORE / "lookup.py": lookup,
+    CORE / "__init__.pyi": package,
+    CORE / "backend" / "__init__.pyi": backend,
+    CORE / "functional" / "__init__.pyi": functional,
+    CORE / "tensor.pyi": tensor,
+    DOCS: document,
 }
 
 
-def main() -> int:
-    """Write the three files."""
-    for name, text in FILES.items():
-        (CORE / name).write_text(text(), encoding="utf-8")
-        print(CORE / name)
-    return 0
+def outdated(*, fix: bool = False) -> list[Path]:
+    """The generated files that differ from what the declarations give; with `fix`, they are written."""
+    declared.cache_clear()
+    found = []
+    for file, text in FILES.items():
+        wanted = text()
+        if not file.exists() or file.read_text(encoding="utf-8") != wanted:
+            found.append(file)
+            if fix:
+                file.write_text(wanted, encoding="utf-8")
+    return found
+
+
+def main(args: Sequence[str] = ()) -> int:
+    """Write what is out of date; with `--check`, only say so (exit status 1)."""
+    check = "--check" in args
+    try:
+        found = outdated(fix=not check)
+    except DeclarationError as error:
+        print(error)
+        return 1
+    for file in found:
+        print(f"{file.relative_to(CORE.parent)} {'is out of date' if check else 'is written anew'}")
+    return int(check and bool(found))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

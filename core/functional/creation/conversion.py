@@ -4,6 +4,7 @@ from ... import dtypes
 from ..operands import alias, tensor
 
 
+#: method; Burn to_data -> TensorData
 def to_data(x):
     """The elements as a `TensorData` (bytes, shape, dtype), which belongs to no backend."""
     from ...data import TensorData
@@ -13,21 +14,35 @@ def to_data(x):
     return TensorData(x.backend.to_bytes(x), x.shape, x.dtype)
 
 
-into_data = to_data
+#: method; Burn into_data -> TensorData
+def into_data(x):
+    """`to_data` by Burn's other name."""
+    return to_data(x)
 
 
+#: method; Burn into_scalar -> bool | int | float | str
+def into_scalar(x):
+    """`item` by Burn's name."""
+    from ..python_values import item
+
+    return item(x)
+
+
+#: method; Burn into_data_async -> TensorData
 async def to_data_async(x):
     """`to_data`, awaited: a backend whose memory can only be read asynchronously overrides it."""
     fast = getattr(x.backend, "to_data_async", None)
     return await fast(x) if fast else to_data(x)
 
 
+#: method; Burn into_scalar_async; x: Tensor -> bool | int | float | str
 async def item_async(x):
     """`item`, awaited."""
     data = await to_data_async(x)
     return data.to_vec()[0]
 
 
+#: method; array API
 def astype(x, dtype, *, copy=True, device=None):
     """x in another dtype. Float to integer truncates and saturates, integer to integer wraps, anything to bool is != 0.
 
@@ -46,6 +61,7 @@ def astype(x, dtype, *, copy=True, device=None):
     return x
 
 
+#: method; ONNX Cast
 def cast(x, dtype, saturate=True, round_mode="up"):
     """`astype`; `saturate` False lets floats beyond the range of an 8-bit float become inf or NaN (ONNX Cast).
 
@@ -65,6 +81,7 @@ def cast(x, dtype, saturate=True, round_mode="up"):
     return x.backend.cast(x, dtype, saturate)
 
 
+#: method; ONNX BitCast
 def bitcast(x, dtype):
     """The same bits read as another dtype of the same width. Raises DTypeError where the widths differ."""
     x = tensor(x)
@@ -76,44 +93,55 @@ def bitcast(x, dtype):
     return x if dtype is x.dtype else x.backend.bitcast(x, dtype)
 
 
+#: method; Burn float
 def float(x):
     """x as float32."""
     return astype(x, dtypes.float32)
 
 
+#: method; Burn int
 def int(x):
     """x as int64."""
     return astype(x, dtypes.int64)
 
 
+#: method; array API; Burn bool
 def bool(x):
     """x as bool: true where it is not 0."""
     return astype(x, dtypes.bool)
 
 
+#: method; Burn to_full_precision
 def to_full_precision(x):
     """x as float32."""
     return astype(x, dtypes.float32)
 
 
+#: method; Burn from_full_precision
 def from_full_precision(x, dtype):
     """x (float32) in a narrower floating-point dtype."""
     return astype(x, dtype)
 
 
+#: method; Burn detach
 def detach(x):
     """x: no backend here records gradients."""
     return x
 
 
+#: method; Burn require_grad
 def require_grad(x, require=True):
     """x: no backend here records gradients."""
     return x
 
 
-set_require_grad = require_grad
+#: method; Burn set_require_grad
+def set_require_grad(x, require=True):
+    """x: no backend here records gradients."""
+    return x
 
 
+#: method; Burn is_require_grad -> bool
 def is_require_grad(x):
     """False: no backend here records gradients."""
     return False

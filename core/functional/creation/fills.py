@@ -5,6 +5,7 @@ from ...backend import get_backend
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..operands import default_dtype, tensor
+from ..overriding import one_backend
 
 
 def _shape(shape):
@@ -20,6 +21,7 @@ def _shape(shape):
     return shape
 
 
+#: function; array API; x: Any
 def from_dlpack(x, *, device=None, backend=None, copy=None):
     """A tensor over what `x.__dlpack__()` exports; shares memory where the backend's data is on the CPU."""
     from ...host.dlpack import from_dlpack
@@ -27,6 +29,7 @@ def from_dlpack(x, *, device=None, backend=None, copy=None):
     return from_dlpack(x, get_backend(backend or device), copy)
 
 
+#: function; array API; Burn full; fill_value: float
 def full(shape, fill_value, *, dtype=None, device=None, backend=None):
     """Every element `fill_value`, whose kind decides the dtype unless one is given. Raises DTypeError where an
     integer dtype cannot hold it.
@@ -39,41 +42,49 @@ def full(shape, fill_value, *, dtype=None, device=None, backend=None):
     return get_backend(backend or device).full(_shape(shape), fill_value, dtype)
 
 
+#: function; array API; Burn zeros
 def zeros(shape, *, dtype=None, device=None, backend=None):
     """Zeros, float32 unless told otherwise."""
     return full(shape, 0, dtype=dtype or dtypes.float32, backend=backend or device)
 
 
+#: function; array API; Burn ones
 def ones(shape, *, dtype=None, device=None, backend=None):
     """Ones, float32 unless told otherwise."""
     return full(shape, 1, dtype=dtype or dtypes.float32, backend=backend or device)
 
 
+#: function; array API; Burn empty
 def empty(shape, *, dtype=None, device=None, backend=None):
     """A tensor whose values do not matter (zeros)."""
     return zeros(shape, dtype=dtype, backend=backend or device)
 
 
+#: method; array API; Burn full_like; fill_value: float
 def full_like(x, fill_value, *, dtype=None, device=None, backend=None):
     """`full` with x's shape, and x's dtype and backend unless given."""
     return full(x.shape, fill_value, dtype=dtype or x.dtype, backend=backend or device or x.backend)
 
 
+#: method; array API; Burn zeros_like
 def zeros_like(x, *, dtype=None, device=None, backend=None):
     """`zeros` with x's shape, and x's dtype and backend unless given."""
     return full_like(x, 0, dtype=dtype, backend=backend or device)
 
 
+#: method; array API; Burn ones_like
 def ones_like(x, *, dtype=None, device=None, backend=None):
     """`ones` with x's shape, and x's dtype and backend unless given."""
     return full_like(x, 1, dtype=dtype, backend=backend or device)
 
 
+#: method; array API
 def empty_like(x, *, dtype=None, device=None, backend=None):
     """`empty` with x's shape, and x's dtype and backend unless given."""
     return full_like(x, 0, dtype=dtype, backend=backend or device)
 
 
+#: function; array API; Burn arange, arange_step; start: float; stop: float; step: float
 def arange(start, stop=None, step=1, *, dtype=None, device=None, backend=None):
     """start, start + step, … below stop (1-D). int64 when all three are ints, else float32.
 
@@ -95,6 +106,7 @@ def arange(start, stop=None, step=1, *, dtype=None, device=None, backend=None):
     return get_backend(backend or device).arange(start, step, count, dtypes.dtype(dtype) if dtype else found)
 
 
+#: function; array API; start: float; stop: float; num: int
 def linspace(start, stop, num, *, dtype=None, device=None, backend=None, endpoint=True):
     """num values from start to stop in even steps (1-D); stop itself only where `endpoint`."""
     from ..elementwise.arithmetic import add, multiply
@@ -114,6 +126,7 @@ def linspace(start, stop, num, *, dtype=None, device=None, backend=None, endpoin
     return x if x.dtype is dtype else target.cast(x, dtype)
 
 
+#: function; array API; Burn eye; n_rows: int; n_cols: int
 def eye(n_rows, n_cols=None, *, k=0, dtype=None, device=None, backend=None):
     """Ones on diagonal k, zeros elsewhere, (n_rows, n_cols)."""
     target = get_backend(backend or device)
@@ -123,6 +136,8 @@ def eye(n_rows, n_cols=None, *, k=0, dtype=None, device=None, backend=None):
     return target.cast(target.binary("eq", row, col), dtypes.dtype(dtype or dtypes.float32))
 
 
+#: function; array API; arrays: TensorLike -> list[Tensor]
+@one_backend
 def meshgrid(*arrays, indexing="xy"):
     """Coordinate tensors of the grid that the 1-D arrays span; "xy" swaps the first two axes, "ij" does not."""
     if indexing not in ("xy", "ij"):
@@ -154,11 +169,13 @@ def _band(x, k, keep_lower):
     return b.where(b.binary("le" if keep_lower else "ge", col, row), x, b.full((), 0, x.dtype))
 
 
+#: method; array API; Burn tril
 def tril(x, *, k=0):
     """The matrices of x (…, m, n) with everything above diagonal k zero."""
     return _band(x, k, True)
 
 
+#: method; array API; Burn triu
 def triu(x, *, k=0):
     """The matrices of x (…, m, n) with everything below diagonal k zero."""
     return _band(x, k, False)
@@ -172,21 +189,25 @@ def _mask(shape, diagonal, op, backend):
     return b.expand(b.binary(op, col, row), _shape(shape))
 
 
+#: function; Burn tril_mask
 def tril_mask(shape, diagonal=0, *, backend=None):
     """bool (…, m, n): False in the lower triangle up to `diagonal`, True above it (what `mask_fill` shall fill)."""
     return _mask(shape, diagonal, "gt", backend)
 
 
+#: function; Burn triu_mask
 def triu_mask(shape, diagonal=0, *, backend=None):
     """bool (…, m, n): False in the upper triangle from `diagonal` on, True below it."""
     return _mask(shape, diagonal, "lt", backend)
 
 
+#: function; Burn diag_mask
 def diag_mask(shape, diagonal=0, *, backend=None):
     """bool (…, m, n): False on the diagonal, True elsewhere."""
     return _mask(shape, diagonal, "ne", backend)
 
 
+#: function; Burn cartesian_grid -> Tensor
 def cartesian_grid(shape, *, backend=None):
     """int64 (*shape, rank): the index of every position of a grid of that shape."""
     b = get_backend(backend)

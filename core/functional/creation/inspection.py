@@ -27,6 +27,7 @@ _FLOATS = {
 _LARGEST = {"float8_e4m3fn": 448.0}  # the pattern above is NaN
 
 
+#: function; array API; type: DType | str | Tensor -> FloatInfo
 def finfo(type):
     """bits, eps, max, min, smallest_normal and dtype of a floating-point dtype or tensor."""
     d = _dtype(type)
@@ -37,6 +38,7 @@ def finfo(type):
     return _Info(bits=d.bits, eps=2.0**-mantissa, max=largest, min=-largest, smallest_normal=2.0**low, dtype=d)
 
 
+#: function; array API; type: DType | str | Tensor -> IntInfo
 def iinfo(type):
     """bits, max, min and dtype of an integer dtype or tensor."""
     d = _dtype(type)
@@ -47,6 +49,7 @@ def iinfo(type):
     return _Info(bits=d.bits, max=(1 << (d.bits - signed)) - 1, min=low, dtype=d)
 
 
+#: function; array API; kind: DType | str | tuple[Any, ...] -> bool
 def isdtype(dtype, kind):
     """Whether dtype is of a kind ("bool", "signed integer", "unsigned integer", "integral", "real floating",
     "complex floating", "numeric"), is that dtype, or fits one of a tuple of those."""
@@ -75,6 +78,7 @@ def isdtype(dtype, kind):
     raise ValueError("there is no kind {!r} of dtypes".format(kind))
 
 
+#: function; array API; from_: DType | str | Tensor; to: DType | str -> bool
 def can_cast(from_, to):
     """Whether promotion leads from a dtype (or a tensor's) to another."""
     to = dtypes.dtype(to)
@@ -84,6 +88,7 @@ def can_cast(from_, to):
         return False
 
 
+#: function; array API; arrays_and_dtypes: TensorLike | DType -> DType
 def result_type(*arrays_and_dtypes):
     """The dtype that tensors, dtypes and Python scalars give together. Raises DTypeError where there is none."""
     found = None

@@ -4,6 +4,7 @@ from ... import dtypes
 from ...backend import get_backend
 
 
+#: function; backend: Backend | str
 def move(x, backend):
     """x on another backend (a copy through host memory; x itself where it lives there)."""
     backend = get_backend(backend)
@@ -14,6 +15,7 @@ def move(x, backend):
     return backend.from_bytes(x.backend.to_bytes(x), x.dtype, x.shape)
 
 
+#: method; PyTorch to; Burn to_device; target: Backend | DType | str; more: Backend | DType | str
 def to(x, target, *more):
     """x on another backend, in another dtype, or both: `x.to("wgpu")`, `x.to(emberlet.float16)`."""
     for t in (target,) + more:
@@ -25,6 +27,7 @@ def to(x, target, *more):
     return x
 
 
+#: method; stream: None
 def to_device(x, device, *, stream=None):
     """x on the backend called `device` (array API)."""
     if stream is not None:

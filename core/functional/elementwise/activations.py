@@ -5,8 +5,11 @@ from ...backend import operation
 from ...shapes import axis_of
 from ..operands import astype, floating, like, numeric
 from ..promotion import widened
+from ..overriding import composite
 
 
+#: method; PyTorch relu6
+@composite
 def relu6(x):
     """min(max(x, 0), 6)."""
     from .arithmetic import clip
@@ -14,6 +17,8 @@ def relu6(x):
     return clip(x, 0, 6)
 
 
+#: method; ONNX LeakyRelu; PyTorch leaky_relu; Burn leaky_relu
+@composite
 def leaky_relu(x, negative_slope=0.01):
     """x where it is >= 0, negative_slope * x elsewhere."""
     x = floating(x)
@@ -22,6 +27,8 @@ def leaky_relu(x, negative_slope=0.01):
     return k.where(k.binary("lt", x, k.full((), 0, x.dtype)), low, x)
 
 
+#: method; ONNX PRelu; PyTorch prelu; Burn prelu; alpha: TensorLike
+@composite
 def prelu(x, alpha):
     """x where it is >= 0, alpha * x elsewhere; a 1-D alpha of several values goes along axis 1 (the channels)."""
     x = floating(x)
@@ -32,6 +39,7 @@ def prelu(x, alpha):
     return k.where(k.binary("lt", x, k.full((), 0, x.dtype)), k.binary("mul", x, alpha), x)
 
 
+#: method; ONNX Sigmoid; Burn sigmoid
 def sigmoid(x):
     """1 / (1 + exp(-x)), without overflow for any x."""
     x = floating(x)
@@ -43,6 +51,8 @@ def sigmoid(x):
     return k.binary("div", one, k.binary("add", one, k.unary("exp", k.unary("neg", x))))
 
 
+#: method; ONNX HardSigmoid; Burn hard_sigmoid
+@composite
 def hard_sigmoid(x, alpha=0.2, beta=0.5):
     """alpha * x + beta held between 0 and 1. Defaults are Burn's and ONNX's; PyTorch's alpha is 1/6."""
     from .arithmetic import clip
@@ -53,12 +63,16 @@ def hard_sigmoid(x, alpha=0.2, beta=0.5):
     return clip(line, 0, 1)
 
 
+#: method; PyTorch silu; Burn silu
+@composite
 def silu(x):
     """x * sigmoid(x)."""
     x = floating(x)
     return x.backend.binary("mul", x, sigmoid(x))
 
 
+#: method; ONNX Swish
+@composite
 def swish(x, alpha=1.0):
     """x * sigmoid(alpha * x)."""
     x = floating(x)
@@ -66,12 +80,15 @@ def swish(x, alpha=1.0):
     return k.binary("mul", x, sigmoid(k.binary("mul", x, k.full((), alpha, x.dtype))))
 
 
+#: method; ONNX HardSwish
+@composite
 def hard_swish(x):
     """x * hard_sigmoid(x, 1/6, 1/2)."""
     x = floating(x)
     return x.backend.binary("mul", x, hard_sigmoid(x, 1 / 6, 0.5))
 
 
+#: method; ONNX Gelu; Burn gelu
 def gelu(x, approximate="none"):
     """x times the normal distribution's cumulative probability at x; "tanh" uses the usual approximation."""
     x = floating(x)
@@ -89,6 +106,8 @@ def gelu(x, approximate="none"):
     return k.binary("mul", k.binary("mul", x, half), k.binary("add", one, bend))
 
 
+#: method; ONNX Softplus; Burn softplus
+@composite
 def softplus(x, beta=1.0):
     """log(1 + exp(beta * x)) / beta, without overflow."""
     x = floating(x)
@@ -99,6 +118,8 @@ def softplus(x, beta=1.0):
     return k.binary("div", k.binary("add", k.binary("maximum", z, k.full((), 0, x.dtype)), tail), scale)
 
 
+#: method; ONNX Softsign
+@composite
 def softsign(x):
     """x / (1 + |x|)."""
     x = floating(x)
@@ -106,18 +127,24 @@ def softsign(x):
     return k.binary("div", x, k.binary("add", k.full((), 1, x.dtype), k.unary("abs", x)))
 
 
+#: method; Burn log_sigmoid
+@composite
 def log_sigmoid(x):
     """log(sigmoid(x)), without overflow."""
     x = floating(x)
     return x.backend.unary("neg", softplus(x.backend.unary("neg", x)))
 
 
+#: method; ONNX Mish; Burn mish
+@composite
 def mish(x):
     """x * tanh(softplus(x))."""
     x = floating(x)
     return x.backend.binary("mul", x, x.backend.unary("tanh", softplus(x)))
 
 
+#: method; ONNX Elu; PyTorch elu
+@composite
 def elu(x, alpha=1.0):
     """x where it is >= 0, alpha * (exp(x) - 1) elsewhere."""
     x = floating(x)
@@ -127,12 +154,16 @@ def elu(x, alpha=1.0):
     return k.where(k.binary("lt", x, zero), low, x)
 
 
+#: method; ONNX Selu; PyTorch selu
+@composite
 def selu(x, alpha=1.6732632423543772, gamma=1.0507009873554805):
     """gamma * elu(x, alpha)."""
     x = elu(x, alpha)
     return x.backend.binary("mul", x, x.backend.full((), gamma, x.dtype))
 
 
+#: method; ONNX Celu; PyTorch celu
+@composite
 def celu(x, alpha=1.0):
     """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))."""
     x = floating(x)
@@ -142,6 +173,8 @@ def celu(x, alpha=1.0):
     return k.binary("add", k.binary("maximum", x, zero), low)
 
 
+#: method; ONNX ThresholdedRelu; alpha: float
+@composite
 def thresholded_relu(x, alpha=1.0):
     """x where it is > alpha, 0 elsewhere."""
     x = floating(x)
@@ -149,6 +182,8 @@ def thresholded_relu(x, alpha=1.0):
     return k.where(k.binary("gt", x, k.full((), alpha, x.dtype)), x, k.full((), 0, x.dtype))
 
 
+#: method; ONNX Shrink
+@composite
 def shrink(x, lambd=0.5, bias=0.0):
     """x + bias below -lambd, x - bias above lambd, 0 between."""
     x = numeric(x, "shrink")
@@ -162,6 +197,8 @@ def shrink(x, lambd=0.5, bias=0.0):
     return out if out.dtype is x.dtype else k.cast(out, x.dtype)
 
 
+#: method; PyTorch hardtanh
+@composite
 def hardtanh(x, min_value=-1.0, max_value=1.0):
     """x held between min_value and max_value."""
     from .arithmetic import clip
@@ -169,6 +206,7 @@ def hardtanh(x, min_value=-1.0, max_value=1.0):
     return clip(x, min_value, max_value)
 
 
+#: method; ONNX Softmax; Burn softmax
 def softmax(x, axis=-1):
     """exp(x) over its sum along axis; the largest element is subtracted first."""
     x = floating(x)
@@ -186,12 +224,16 @@ def softmax(x, axis=-1):
     return astype(k.binary("div", e, total), dtype)
 
 
+#: method; PyTorch softmin; Burn softmin
+@composite
 def softmin(x, axis=-1):
     """softmax(-x)."""
     x = floating(x)
     return softmax(x.backend.unary("neg", x), axis)
 
 
+#: method; Burn quiet_softmax
+@composite
 def quiet_softmax(x, axis=-1):
     """exp(x) / (1 + its sum along axis): attention that may attend to nothing."""
     x, dtype = widened(x)
@@ -203,6 +245,7 @@ def quiet_softmax(x, axis=-1):
     return astype(k.binary("div", e, k.binary("add", k.reduce("sum", e, (axis,), True), rest)), dtype)
 
 
+#: method; ONNX LogSoftmax; Burn log_softmax
 def log_softmax(x, axis=-1):
     """log(softmax(x)), without underflow."""
     x, dtype = widened(x)
@@ -215,6 +258,8 @@ def log_softmax(x, axis=-1):
     return astype(k.binary("sub", x, k.unary("log", k.reduce("sum", k.unary("exp", x), (axis,), True))), dtype)
 
 
+#: method; ONNX Hardmax
+@composite
 def hardmax(x, axis=-1):
     """1 at the first largest element along axis, 0 elsewhere."""
     x = numeric(x, "hardmax")
@@ -227,6 +272,8 @@ def hardmax(x, axis=-1):
     return k.cast(k.binary("eq", index, best), x.dtype)
 
 
+#: method; PyTorch glu
+@composite
 def glu(x, axis=-1):
     """The first half of x along axis times the sigmoid of the second."""
     from ..movement.joining import split
@@ -235,6 +282,8 @@ def glu(x, axis=-1):
     return x.backend.binary("mul", a, sigmoid(b))
 
 
+#: function; ONNX SwiGLU
+@composite
 def swiglu(gate, x, alpha=1.0):
     """swish(gate, alpha) * x, for two tensors of one shape."""
     gate = floating(gate)

@@ -30,6 +30,7 @@ _KNOWN = {
 }
 
 
+#: function; name: str | Callable[[Tensor], Tensor] -> Callable[[Tensor], Tensor]
 def activation(name, alphas=(), betas=()):
     """The function called `name` (a function is returned as it is), with its parameters taken from the front of the
     lists `alphas` and `betas` as far as they reach. Raises UnsupportedError for an unknown name."""

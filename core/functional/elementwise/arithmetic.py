@@ -4,6 +4,7 @@ from ... import dtypes
 from ...backend import operation
 from ...errors import DTypeError
 from ..operands import alias, astype, floating, is_scalar, like, numeric, tensor
+from ..overriding import composite
 from ..promotion import paired, scalar
 
 
@@ -14,21 +15,25 @@ def _binary(op, x1, x2):
     return a.backend.binary(op, a, b)
 
 
+#: method; array API
 def add(x1, x2):
     """x1 + x2."""
     return _binary("add", x1, x2)
 
 
+#: method; array API
 def subtract(x1, x2):
     """x1 - x2."""
     return _binary("sub", x1, x2)
 
 
+#: method; array API
 def multiply(x1, x2):
     """x1 * x2."""
     return _binary("mul", x1, x2)
 
 
+#: method; array API
 def divide(x1, x2):
     """x1 / x2, true division: integers become float32 first (`trunc_divide` keeps them integers)."""
     a, b = paired(x1, x2)
@@ -37,6 +42,8 @@ def divide(x1, x2):
     return a.backend.binary("div", a, b)
 
 
+#: method; ONNX Div
+@composite
 def trunc_divide(x1, x2):
     """x1 / x2 rounded toward zero, as C, Burn and ONNX divide integers; by zero gives 0 for integers."""
     a, b = paired(x1, x2)
@@ -44,26 +51,31 @@ def trunc_divide(x1, x2):
     return a.backend.unary("trunc", out) if a.dtype.is_float else out
 
 
+#: method; array API
 def floor_divide(x1, x2):
     """x1 / x2 rounded toward minus infinity; by zero gives 0 for integers."""
     return _binary("floor_divide", x1, x2)
 
 
+#: method; array API
 def remainder(x1, x2):
     """x1 - x2 * floor(x1 / x2): takes the sign of x2; by zero gives 0 for integers, NaN for floats."""
     return _binary("remainder", x1, x2)
 
 
+#: method; ONNX Mod; PyTorch fmod
 def fmod(x1, x2):
     """x1 - x2 * trunc(x1 / x2): takes the sign of x1."""
     return _binary("fmod", x1, x2)
 
 
+#: method; array API
 def pow(x1, x2):
     """x1 to the power of x2."""
     return _binary("pow", x1, x2)
 
 
+#: method; array API
 def atan2(x1, x2):
     """The angle of the point (x2, x1), in [-pi, pi]."""
     a, b = paired(x1, x2)
@@ -71,56 +83,70 @@ def atan2(x1, x2):
     return a.backend.binary("atan2", a, b)
 
 
+#: method; array API; Burn max_pair
 def maximum(x1, x2):
     """The larger of each pair; NaN where either is NaN."""
     return _binary("maximum", x1, x2)
 
 
+#: method; array API; Burn min_pair
 def minimum(x1, x2):
     """The smaller of each pair; NaN where either is NaN."""
     return _binary("minimum", x1, x2)
 
 
+#: method; array API
 def negative(x):
     """-x."""
     x = numeric(x, "negative")
     return x.backend.unary("neg", x)
 
 
+#: method; array API
 def positive(x):
     """x itself. Raises DTypeError for bool."""
     return alias(numeric(x, "positive"))
 
 
+#: method; array API; Burn abs
 def abs(x):
     """The magnitude of each element."""
     x = numeric(x, "abs")
     return x if x.dtype.kind == "uint" else x.backend.unary("abs", x)
 
 
+#: method; array API; Burn sign
 def sign(x):
     """-1, 0 or 1 (NaN stays NaN)."""
     x = numeric(x, "sign")
     return x.backend.unary("sign", x)
 
 
+#: method; array API
 def square(x):
     """x * x."""
     x = numeric(x, "square")
     return x.backend.binary("mul", x, x)
 
 
+#: method; array API; Burn recip
+@composite
 def reciprocal(x):
     """1 / x."""
     x = floating(x)
     return x.backend.binary("div", x.backend.full((), 1, x.dtype), x)
 
 
+#: method; array API; ONNX Clip; Burn clamp; min: TensorLike; max: TensorLike
 def clip(x, min=None, max=None):
     """x held between min and max (numbers, tensors or None); the dtype stays x's. NaN stays NaN."""
     x = numeric(x, "clip")
-    if operation(x.backend, "clip") and (min is None or is_scalar(min)) and (max is None or is_scalar(max)):
-        return x.backend.clip(x, min, max)
+    if not ((min is None or is_scalar(min)) and (max is None or is_scalar(max))):
+        min = min if min is None else _bound(min, x)
+        max = max if max is None else _bound(max, x)
+    fast = operation(x.backend, "clip")
+    if fast:
+        return fast(x, min, max)
     if min is not None:
         x = x.backend.binary("maximum", x, _bound(min, x))
     if max is not None:
@@ -138,16 +164,20 @@ def _bound(value, x):
     return like(value, x)
 
 
+#: method; Burn clamp_min; min: TensorLike
 def clamp_min(x, min):
     """x, but at least min."""
     return clip(x, min, None)
 
 
+#: method; Burn clamp_max; max: TensorLike
 def clamp_max(x, max):
     """x, but at most max."""
     return clip(x, None, max)
 
 
+#: method; array API
+@composite
 def hypot(x1, x2):
     """sqrt(x1² + x2²) without overflow on the way."""
     a, b = paired(x1, x2)
@@ -161,6 +191,8 @@ def hypot(x1, x2):
     return k.where(infinite, k.full((), float("inf"), a.dtype), out)
 
 
+#: method; array API
+@composite
 def logaddexp(x1, x2):
     """log(exp(x1) + exp(x2)) without overflow."""
     a, b = paired(x1, x2)
@@ -173,6 +205,8 @@ def logaddexp(x1, x2):
     return k.where(k.binary("eq", a, b), k.binary("add", a, k.full((), 0.6931471805599453, a.dtype)), out)
 
 
+#: method; array API
+@composite
 def copysign(x1, x2):
     """x1 with the sign of x2 (of its zero too)."""
     a, b = paired(x1, x2)
@@ -182,6 +216,7 @@ def copysign(x1, x2):
     return k.where(signbit(b), k.unary("neg", size), size)
 
 
+#: method; array API
 def signbit(x):
     """Whether the sign bit is set: true for -0.0, and for NaN where its bit is kept."""
     x = tensor(x)
@@ -197,6 +232,8 @@ def signbit(x):
     return k.binary("lt", bits, k.full((), 0, bits.dtype))
 
 
+#: method; array API
+@composite
 def nextafter(x1, x2):
     """The next float after x1 in the direction of x2 (float32 and float64)."""
     a, b = paired(x1, x2)

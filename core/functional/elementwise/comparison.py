@@ -4,6 +4,7 @@ from ... import dtypes
 from ...errors import DTypeError
 from ...shapes import broadcast
 from ..operands import astype, integers, is_scalar, like, same_backend, tensor
+from ..overriding import composite, one_backend
 from ..promotion import paired
 
 
@@ -12,48 +13,58 @@ def _compare(op, x1, x2):
     return a.backend.binary(op, a, b)
 
 
+#: method; array API
 def equal(x1, x2):
     """Elementwise x1 == x2 (bool). NaN equals nothing."""
     return _compare("eq", x1, x2)
 
 
+#: method; array API
 def not_equal(x1, x2):
     """Elementwise x1 != x2 (bool)."""
     return _compare("ne", x1, x2)
 
 
+#: method; array API
 def less(x1, x2):
     """Elementwise x1 < x2 (bool)."""
     return _compare("lt", x1, x2)
 
 
+#: method; array API
 def less_equal(x1, x2):
     """Elementwise x1 <= x2 (bool)."""
     return _compare("le", x1, x2)
 
 
+#: method; array API
 def greater(x1, x2):
     """Elementwise x1 > x2 (bool)."""
     return _compare("gt", x1, x2)
 
 
+#: method; array API
 def greater_equal(x1, x2):
     """Elementwise x1 >= x2 (bool)."""
     return _compare("ge", x1, x2)
 
 
+#: method; array API; ONNX IsNaN; Burn is_nan
 def isnan(x):
     """Whether each element is NaN."""
     x = tensor(x)
     return x.backend.unary("isnan", x) if x.dtype.is_float else x.backend.full(x.shape, False, dtypes.bool)
 
 
+#: method; array API; ONNX IsInf
 def isinf(x):
     """Whether each element is an infinity."""
     x = tensor(x)
     return x.backend.unary("isinf", x) if x.dtype.is_float else x.backend.full(x.shape, False, dtypes.bool)
 
 
+#: method; array API
+@composite
 def isfinite(x):
     """Whether each element is neither NaN nor an infinity."""
     x = tensor(x)
@@ -63,6 +74,8 @@ def isfinite(x):
     return k.unary("logical_not", k.binary("logical_or", k.unary("isnan", x), k.unary("isinf", x)))
 
 
+#: method; Burn contains_nan
+@composite
 def contains_nan(x):
     """Whether any element is NaN, as a bool tensor without axes."""
     x = isnan(x)
@@ -74,21 +87,25 @@ def _logic(op, x1, x2):
     return a.backend.binary(op, a, b)
 
 
+#: method; array API
 def logical_and(x1, x2):
     """Both true (not 0)."""
     return _logic("logical_and", x1, x2)
 
 
+#: method; array API
 def logical_or(x1, x2):
     """Either true (not 0)."""
     return _logic("logical_or", x1, x2)
 
 
+#: method; array API
 def logical_xor(x1, x2):
     """Exactly one true (not 0)."""
     return _logic("logical_xor", x1, x2)
 
 
+#: method; array API
 def logical_not(x):
     """True where x is False or 0."""
     x = tensor(x)
@@ -104,31 +121,37 @@ def _bits(op, x1, x2, bools=True):
     return a.backend.binary(op, a, b)
 
 
+#: method; array API
 def bitwise_and(x1, x2):
     """Bits set in both; for bools, logical and."""
     return _bits("bitwise_and", x1, x2)
 
 
+#: method; array API
 def bitwise_or(x1, x2):
     """Bits set in either; for bools, logical or."""
     return _bits("bitwise_or", x1, x2)
 
 
+#: method; array API
 def bitwise_xor(x1, x2):
     """Bits set in exactly one; for bools, logical exclusive or."""
     return _bits("bitwise_xor", x1, x2)
 
 
+#: method; array API
 def bitwise_left_shift(x1, x2):
     """x1 << x2 within x1's width."""
     return _bits("shift_left", x1, x2, False)
 
 
+#: method; array API
 def bitwise_right_shift(x1, x2):
     """x1 >> x2; arithmetic for signed dtypes."""
     return _bits("shift_right", x1, x2, False)
 
 
+#: method; array API
 def bitwise_invert(x):
     """Every bit flipped; for bools, logical not."""
     x = integers(x, "bitwise_invert")
@@ -136,12 +159,18 @@ def bitwise_invert(x):
 
 
 # What the operators &, |, ^ and ~ call.
+#: operator
 _and = bitwise_and
+#: operator
 _or = bitwise_or
+#: operator
 _xor = bitwise_xor
+#: operator
 _invert = bitwise_invert
 
 
+#: function; array API
+@one_backend
 def where(condition, x1, x2):
     """x1 where condition (bool; numbers count as true when not 0) holds, else x2; all three broadcast."""
     condition = tensor(condition, getattr(x1, "backend", None) or getattr(x2, "backend", None))
@@ -153,6 +182,8 @@ def where(condition, x1, x2):
     return a.backend.where(astype(condition, dtypes.bool), a, b)
 
 
+#: method; Burn mask_where
+@one_backend
 def mask_where(x, mask, value):
     """`value` (tensor) where mask holds, else x, in x's dtype. Raises ShapeError unless the three broadcast."""
     x = tensor(x)
@@ -163,11 +194,15 @@ def mask_where(x, mask, value):
     return x.backend.where(astype(mask, dtypes.bool), value, x)
 
 
+#: method; Burn mask_fill
+@composite
 def mask_fill(x, mask, value):
     """`value` (number) where mask holds, else x, in x's dtype."""
     return mask_where(x, mask, value)
 
 
+#: method; NumPy isclose; Burn is_close
+@composite
 def is_close(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Elementwise |x1 - x2| <= atol + rtol * |x2|; infinities are close to themselves only."""
     a, b = paired(x1, x2)
@@ -185,6 +220,8 @@ def is_close(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
     return near
 
 
+#: method; NumPy allclose; Burn all_close
+@composite
 def all_close(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Whether every pair `is_close`; a bool tensor without axes."""
     near = is_close(x1, x2, rtol, atol, equal_nan)

@@ -8,21 +8,25 @@ def _round(op, x):
     return x.backend.unary(op, x) if x.dtype.is_float else x
 
 
+#: method; array API; Burn floor
 def floor(x):
     """The largest whole number not above x."""
     return _round("floor", x)
 
 
+#: method; array API; Burn ceil
 def ceil(x):
     """The smallest whole number not below x."""
     return _round("ceil", x)
 
 
+#: method; array API
 def trunc(x):
     """x without its fraction."""
     return _round("trunc", x)
 
 
+#: method; array API; Burn round
 def round(x):
     """The nearest whole number; halves go to the even one."""
     return _round("round", x)

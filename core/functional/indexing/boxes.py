@@ -2,8 +2,11 @@
 
 from ... import dtypes
 from ..operands import tensor
+from ..overriding import composite
 
 
+#: function; ONNX NonMaxSuppression; score_threshold: float
+@composite
 def non_max_suppression(
     boxes, scores, max_output_boxes_per_class=0, iou_threshold=0.0, score_threshold=None, center_point_box=False
 ):

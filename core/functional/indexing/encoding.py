@@ -5,9 +5,12 @@ from ...errors import ShapeError
 from ...shapes import axis_of
 from ..movement.rearranging import flip, narrow, reshape
 from ..operands import astype, like, tensor
+from ..overriding import composite
 from .selection import take
 
 
+#: method; ONNX OneHot; Burn one_hot; num_classes: int; on_value: float; off_value: float
+@composite
 def one_hot(x, num_classes, axis=-1, off_value=0, on_value=1, *, dtype=None):
     """A new axis of num_classes elements: on_value where it equals x (negative indices from the end), else off_value.
 
@@ -33,11 +36,15 @@ def one_hot(x, num_classes, axis=-1, off_value=0, on_value=1, *, dtype=None):
     return k.where(hit, like(on_value, zero), like(off_value, zero))
 
 
+#: function; ONNX Gather; PyTorch embedding
+@composite
 def embedding(indices, weight):
     """Rows of weight (n, d) at integer indices of any shape: (*indices.shape, d)."""
     return take(weight, indices, 0)
 
 
+#: function; ONNX CumSum
+@composite
 def cumsum(x, axis=-1, *, exclusive=False, reverse=False):
     """Running sums along axis in x's dtype; exclusive: without the element itself, reverse: from the end."""
     x = tensor(x)
@@ -53,6 +60,8 @@ def cumsum(x, axis=-1, *, exclusive=False, reverse=False):
     return flip(out, axis) if reverse else out
 
 
+#: function; ONNX EyeLike
+@composite
 def eye_like(x, k=0, *, dtype=None):
     """Ones on diagonal k, zeros elsewhere, with x's shape (2-D), and its dtype unless given."""
     from ..creation.fills import eye
@@ -63,6 +72,8 @@ def eye_like(x, k=0, *, dtype=None):
     return eye(x.shape[0], x.shape[1], k=k, dtype=dtype or x.dtype, backend=x.backend)
 
 
+#: function; ONNX Compress
+@composite
 def compress(x, condition, axis=None):
     """The slices of x along axis (elements, for None) where the 1-D `condition` holds; it may be shorter."""
     x = tensor(x)
@@ -72,6 +83,8 @@ def compress(x, condition, axis=None):
     return take(x, reshape(picked, (picked.size,)), axis)
 
 
+#: function; ONNX ReverseSequence
+@composite
 def reverse_sequence(x, lengths, batch_axis=1, time_axis=0):
     """The first lengths[b] steps of each batch entry in reverse order, the rest as they are."""
     x = tensor(x)

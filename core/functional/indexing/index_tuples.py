@@ -6,6 +6,7 @@ from ...errors import ShapeError
 from ...shapes import size
 from ..movement.rearranging import broadcast_to, reshape
 from ..operands import astype, integers, like, tensor
+from ..overriding import composite, one_backend
 
 
 def _flat_index(indices, lengths):
@@ -37,6 +38,8 @@ def _checked(what, x, indices, batch_dims=0):
     return indices, depth
 
 
+#: function; ONNX GatherND
+@composite
 def gather_nd(x, indices, batch_dims=0):
     """Slices of x at tuples of indices: indices (*batch, …, depth) -> (*batch, …, *x.shape[batch_dims + depth:])."""
     x = tensor(x)
@@ -55,6 +58,8 @@ def gather_nd(x, indices, batch_dims=0):
     return reshape(out, lead + inner + rest)
 
 
+#: function; ONNX ScatterND
+@composite
 def scatter_nd(x, indices, updates, reduction="none"):
     """x with `updates` (*indices.shape[:-1], *x.shape[depth:]) put at tuples of indices (…, depth).
 
@@ -77,6 +82,8 @@ def scatter_nd(x, indices, updates, reduction="none"):
     return reshape(out, x.shape)
 
 
+#: function; ONNX TensorScatter
+@one_backend
 def tensor_scatter(past, update, write_indices=None, axis=-2, mode="linear"):
     """past with update[b] written along axis from position write_indices[b] on (0 by default): a cache's update.
 

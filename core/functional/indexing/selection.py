@@ -10,6 +10,7 @@ from ...shapes import axis_of, broadcast, size
 from ...tensor import Tensor
 from ..movement.rearranging import broadcast_to, moveaxis, permute_dims, reshape
 from ..operands import alias, astype, like, tensor
+from ..overriding import composite, one_backend
 
 
 class _Span:
@@ -189,6 +190,8 @@ def _check_bounds(index, n, axis):
             raise IndexingError("index {} is outside axis {} of length {}".format(low if low < -n else high, axis, n))
 
 
+#: method; array API __getitem__
+@one_backend
 def getitem(x, key):
     """x[key]; a view where the key holds only ints, slices, None and `...`."""
     if isinstance(key, int) and not isinstance(key, bool) and x.shape:  # the commonest, made short
@@ -216,11 +219,14 @@ def getitem(x, key):
     return out
 
 
+#: function; array API __setitem__ -> None
 def setitem(x, key, value):
     """x[key] = value: rebinds x's data (views taken earlier keep the old values)."""
     x.data = assigned(x, key, value).data
 
 
+#: method
+@one_backend
 def assigned(x, key, value):
     """A tensor equal to x but for x[key], which is `value` (number or tensor, broadcast to x[key])."""
     k = x.backend
@@ -238,11 +244,14 @@ def assigned(x, key, value):
     return reshape(out, x.shape)
 
 
+#: method; ONNX Slice; ranges: Sequence[slice | Sequence[int]]
 def slice(x, ranges):
     """x limited along its leading axes: each range is (start, stop), (start, stop, step) or a slice."""
     return getitem(x, _key(ranges))
 
 
+#: method; Burn slice_assign; ranges: Sequence[slice | Sequence[int]]
+@composite
 def slice_assign(x, ranges, values):
     """A tensor equal to x but for the part that `slice(x, ranges)` gives, which is `values`."""
     return assigned(x, _key(ranges), values)
@@ -252,6 +261,8 @@ def _key(ranges):
     return tuple([_Span(*r) if isinstance(r, (tuple, list)) else r for r in ranges])
 
 
+#: method; array API
+@one_backend
 def take(x, indices, axis=None):
     """Slices of x at `indices` (any shape) along axis (None: the only one). Negative indices count from the end."""
     x = tensor(x)
@@ -265,6 +276,8 @@ def take(x, indices, axis=None):
     return x.backend.take(x, indices, axis)
 
 
+#: method; Burn select
+@composite
 def select(x, axis, indices):
     """`take` in Burn's order of arguments."""
     return take(x, indices, axis)
@@ -279,6 +292,8 @@ def _integers(indices, x):
     return indices
 
 
+#: method; array API
+@one_backend
 def take_along_axis(x, indices, axis=-1):
     """out[i][j] = x[i][indices[i][j]] for the last axis: one index per element; the other axes broadcast."""
     x = tensor(x)
@@ -295,6 +310,8 @@ def take_along_axis(x, indices, axis=-1):
     return x.backend.gather(x, indices, axis)
 
 
+#: method; ONNX GatherElements; Burn gather
+@one_backend
 def gather(x, axis, indices):
     """out[i][j][k] = x[indices[i][j][k]][j][k] for axis 0 (Burn, PyTorch, ONNX GatherElements)."""
     x = tensor(x)
@@ -319,6 +336,8 @@ def _check_elements(x, indices, axis):
     _check_bounds(indices, x.shape[axis], axis)
 
 
+#: method; ONNX ScatterElements; Burn scatter
+@one_backend
 def scatter(x, axis, indices, values, reduction="add"):
     """x with values[i][j] joined to x[indices[i][j]][j] for axis 0 by "add", "none" (assign), "mul", "max" or "min"."""
     x = tensor(x)
@@ -333,6 +352,8 @@ def scatter(x, axis, indices, values, reduction="add"):
     return x.backend.scatter(x, indices, values, axis, reduction)
 
 
+#: method; Burn select_assign
+@composite
 def select_assign(x, axis, indices, values):
     """x with values[i] added to the slice indices[i] along axis (1-D indices), as Burn's select_assign."""
     x = tensor(x)
@@ -344,6 +365,7 @@ def select_assign(x, axis, indices, values):
     return scatter(x, axis, broadcast_to(reshape(indices, along), shape), broadcast_to(like(values, x), shape), "add")
 
 
+#: method; array API; ONNX NonZero; Burn nonzero -> tuple[Tensor, ...]
 def nonzero(x):
     """A tuple of int64 tensors, one per axis: the indices of the elements that are not 0, in row-major order."""
     x = tensor(x)
@@ -355,6 +377,7 @@ def nonzero(x):
     return tuple([k.reshape(k.slice(found, (i, 0), (1, n), (1, 1)), (n,)) for i in range(x.ndim)])
 
 
+#: method; NumPy argwhere; Burn argwhere
 def argwhere(x):
     """int64 (count, rank): the index of each element that is not 0."""
     x = tensor(x)

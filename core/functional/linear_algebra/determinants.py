@@ -7,6 +7,7 @@ from ..movement.rearranging import broadcast_to, narrow, reshape
 from ..operands import astype, floating
 
 
+#: function; ONNX Det
 def det(x):
     """The determinant of each matrix of x (…, n, n) -> (…), by elimination with the largest pivot of each column.
 

@@ -3,6 +3,7 @@
 from ...errors import ShapeError
 from ...shapes import size
 from ..movement.rearranging import permute_dims, reshape
+from ..overriding import composite
 from ..promotion import all_together
 
 
@@ -125,6 +126,8 @@ def _cheapest(operands, sizes):
     return best[1:]
 
 
+#: function; ONNX Einsum; equation: str; operands: TensorLike
+@composite
 def einsum(equation, *operands):
     """Sums of products of operands whose axes `equation` names: einsum("bij,bjk->bik", a, b) is a matrix product.
 

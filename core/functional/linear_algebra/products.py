@@ -4,9 +4,11 @@ from ...errors import ShapeError
 from ...shapes import axis_of, broadcast
 from ..movement.rearranging import moveaxis, permute_dims, reshape
 from ..operands import astype, floating, like
+from ..overriding import composite
 from ..promotion import together
 
 
+#: method; array API
 def matmul(x1, x2):
     """Matrix product (…, m, k) @ (…, k, n) -> (…, m, n); leading axes broadcast, 1-D operands count as a row or
     column that then vanishes. Raises ShapeError where the inner sizes differ."""
@@ -30,6 +32,8 @@ def matmul(x1, x2):
     return out
 
 
+#: method; array API; axes: int | tuple[Sequence[int], Sequence[int]]
+@composite
 def tensordot(x1, x2, axes=2):
     """Products summed over the last `axes` axes of x1 and the first of x2, or over two given lists of axes."""
     a, b = together(x1, x2)
@@ -57,6 +61,8 @@ def tensordot(x1, x2, axes=2):
     return reshape(a.backend.matmul(a, b), shape)
 
 
+#: method; array API
+@composite
 def vecdot(x1, x2, *, axis=-1):
     """Products summed along axis (negative, counted in each operand), the other axes broadcasting."""
     a, b = together(x1, x2)
@@ -70,18 +76,24 @@ def vecdot(x1, x2, *, axis=-1):
     return reshape(out, out.shape[:-2])
 
 
+#: method; PyTorch dot
+@composite
 def dot(x1, x2):
     """The sum of products of two 1-D tensors."""
     a, b = together(x1, x2)
     return vecdot(a, b)
 
 
+#: method; PyTorch outer
+@composite
 def outer(x1, x2):
     """Every element of x1 times every element of x2: (m,), (n,) -> (m, n)."""
     a, b = together(x1, x2)
     return a.backend.binary("mul", reshape(a, (a.size, 1)), reshape(b, (1, b.size)))
 
 
+#: function; ONNX Gemm
+@composite
 def gemm(a, b, c=None, alpha=1.0, beta=1.0, trans_a=False, trans_b=False):
     """alpha * a' @ b' + beta * c, a' and b' transposed where asked (ONNX Gemm)."""
     a, b = together(a, b)

@@ -4,6 +4,7 @@ from ... import dtypes
 from ...errors import ShapeError
 from ...shapes import axis_of
 from ..operands import astype, tensor
+from ..overriding import composite
 from ..promotion import all_together
 from .rearranging import expand_dims, narrow, reshape
 
@@ -15,6 +16,7 @@ def _some(arrays, name):
     return all_together(arrays)
 
 
+#: function; array API
 def concat(arrays, axis=0, *, dtype=None):
     """Tensors joined along axis (None: flattened first); all other sizes must agree. Dtypes are promoted."""
     arrays = _some(arrays, "concat")
@@ -30,9 +32,14 @@ def concat(arrays, axis=0, *, dtype=None):
     return arrays[0] if len(arrays) == 1 else first.backend.concat(arrays, axis)
 
 
-cat = concat
+#: function; PyTorch cat; Burn cat
+def cat(arrays, axis=0, *, dtype=None):
+    """`concat` by PyTorch's and Burn's name."""
+    return concat(arrays, axis, dtype=dtype)
 
 
+#: function; array API; Burn stack
+@composite
 def stack(arrays, axis=0):
     """Tensors of one shape along a new axis."""
     arrays = _some(arrays, "stack")
@@ -43,6 +50,7 @@ def stack(arrays, axis=0):
     return arrays[0].backend.concat([expand_dims(a, axis) for a in arrays], axis)
 
 
+#: method; array API -> tuple[Tensor, ...]
 def unstack(x, axis=0):
     """A tuple of the slices along axis, without it."""
     x = tensor(x)
@@ -51,6 +59,7 @@ def unstack(x, axis=0):
     return tuple([reshape(narrow(x, axis, i, 1), shape) for i in range(x.shape[axis])])
 
 
+#: method; ONNX Split; sections: int | Sequence[int] -> list[Tensor]
 def split(x, sections, axis=0):
     """Parts of x along axis: `sections` is their sizes, or their number (then all but the last have equal size)."""
     x = tensor(x)
@@ -70,6 +79,7 @@ def split(x, sections, axis=0):
     return out
 
 
+#: method; PyTorch chunk; Burn chunk; chunks: int -> list[Tensor]
 def chunk(x, chunks, axis=0):
     """At most `chunks` parts along axis, of equal size but for the last (a list; fewer parts where x is short)."""
     x = tensor(x)

@@ -3,9 +3,11 @@
 from ...errors import DTypeError, ShapeError
 from ...shapes import axes_of, axis_of, broadcast, size
 from ..operands import same_backend, tensor
+from ..overriding import composite, one_backend
 from ..reshaping import reshape
 
 
+#: method; array API
 def permute_dims(x, axes):
     """Axis i of the result is axis axes[i] of x."""
     x = tensor(x)
@@ -15,16 +17,19 @@ def permute_dims(x, axes):
     return x if list(axes) == sorted(axes) else x.backend.permute(x, axes)
 
 
+#: method; ONNX Transpose; Burn permute; axes: Any
 def permute(x, *axes):
     """`permute_dims` with the axes as a tuple or one by one."""
     return permute_dims(x, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
 
 
+#: method; NumPy transpose; Burn transpose; axes: Any
 def transpose(x, axes=None):
     """With axes, `permute_dims`; without, the last two axes swapped (for NumPy's reversal of all: axes in full)."""
     return matrix_transpose(x) if axes is None else permute_dims(x, axes)
 
 
+#: method; array API
 def matrix_transpose(x):
     """The last two axes swapped."""
     x = tensor(x)
@@ -33,6 +38,7 @@ def matrix_transpose(x):
     return swap_dims(x, -2, -1)
 
 
+#: method; Burn swap_dims; dim1: int; dim2: int
 def swap_dims(x, dim1, dim2):
     """Two axes swapped."""
     x = tensor(x)
@@ -42,6 +48,7 @@ def swap_dims(x, dim1, dim2):
     return permute_dims(x, axes)
 
 
+#: method; array API; source: int | Sequence[int]; destination: int | Sequence[int]
 def moveaxis(x, source, destination):
     """The axes `source` put at the places `destination`, the others in order around them."""
     x = tensor(x)
@@ -58,9 +65,13 @@ def moveaxis(x, source, destination):
     return permute_dims(x, order)
 
 
-movedim = moveaxis
+#: method; PyTorch movedim; Burn movedim; source: int | Sequence[int]; destination: int | Sequence[int]
+def movedim(x, source, destination):
+    """`moveaxis` by PyTorch's and Burn's name."""
+    return moveaxis(x, source, destination)
 
 
+#: method; array API; PyTorch squeeze; axis: int | Sequence[int]
 def squeeze(x, axis=None):
     """x without the axes `axis` (int or tuple; None: all of length 1). Raises ShapeError where one is longer than 1."""
     x = tensor(x)
@@ -71,6 +82,7 @@ def squeeze(x, axis=None):
     return reshape(x, [x.shape[i] for i in range(x.ndim) if i not in axes])
 
 
+#: method; array API; axis: int | Sequence[int]
 def expand_dims(x, axis=0):
     """x with a new axis of length 1 at each place of `axis` (int or tuple) in the result."""
     x = tensor(x)
@@ -81,9 +93,13 @@ def expand_dims(x, axis=0):
     return reshape(x, out)
 
 
-unsqueeze = expand_dims
+#: method; ONNX Unsqueeze; PyTorch unsqueeze; Burn unsqueeze, unsqueeze_dim; axis: int | Sequence[int]
+def unsqueeze(x, axis=0):
+    """`expand_dims` by PyTorch's and Burn's name."""
+    return expand_dims(x, axis)
 
 
+#: method; array API
 def broadcast_to(x, shape):
     """x seen under `shape`, by NumPy's rule (a view)."""
     x = tensor(x)
@@ -96,6 +112,7 @@ def broadcast_to(x, shape):
     return x.backend.expand(x, shape)
 
 
+#: method; Burn expand; shape: Any
 def expand(x, *shape):
     """x broadcast to shape, where -1 keeps an axis and both shapes broadcast (ONNX Expand, PyTorch and Burn expand)."""
     x = tensor(x)
@@ -108,6 +125,8 @@ def expand(x, *shape):
     return broadcast_to(x, broadcast(x.shape, shape))
 
 
+#: function; array API; arrays: TensorLike -> list[Tensor]
+@one_backend
 def broadcast_arrays(*arrays):
     """All arrays broadcast to their common shape (a list of views)."""
     arrays = [tensor(a) for a in arrays]
@@ -115,6 +134,7 @@ def broadcast_arrays(*arrays):
     return [broadcast_to(a, shape) for a in arrays]
 
 
+#: function; array API; NumPy broadcast_shapes; shapes: Sequence[int] -> tuple[int, ...]
 def broadcast_shapes(*shapes):
     """The shape that all `shapes` broadcast to."""
     return broadcast(*[tuple(s) for s in shapes])
@@ -124,6 +144,7 @@ def _slice(x, starts, sizes, steps):
     return x.backend.slice(x, tuple(starts), tuple(sizes), tuple(steps))
 
 
+#: method; PyTorch narrow; Burn narrow; start: int
 def narrow(x, axis, start, length):
     """`length` elements along axis from `start` on (a view)."""
     x = tensor(x)
@@ -139,6 +160,8 @@ def narrow(x, axis, start, length):
     return _slice(x, starts, sizes, [1] * x.ndim)
 
 
+#: method; array API; Burn flip
+@composite
 def flip(x, axis=None):
     """The elements in reverse order along axis (int or tuple; None: all axes)."""
     x = tensor(x)
@@ -149,6 +172,8 @@ def flip(x, axis=None):
     return _slice(x, starts, x.shape, [-1 if i in axes else 1 for i in range(x.ndim)])
 
 
+#: method; array API; shift: int | Sequence[int]
+@composite
 def roll(x, shift, axis=None):
     """Elements moved along axis by `shift` places, those that fall off coming in on the other side.
 
@@ -184,6 +209,8 @@ def _whole_shift(value):
         raise DTypeError("roll shifts by integers, found {!r}".format(value))
 
 
+#: method; array API; Burn repeat
+@composite
 def tile(x, repetitions):
     """x laid side by side repetitions[i] times along axis i; missing axes are added in front on either side."""
     x = tensor(x)
@@ -206,6 +233,8 @@ def tile(x, repetitions):
     return reshape(broadcast_to(reshape(x, thin), tuple(wide)), out)
 
 
+#: method; array API; repeats: TensorLike
+@composite
 def repeat(x, repeats, *, axis=None):
     """Each element repeated `repeats` times (int, or one number per element) along axis; None flattens first."""
     x = tensor(x)
@@ -231,6 +260,8 @@ def repeat(x, repeats, *, axis=None):
     return x.backend.take(x, x.backend.from_list(index, dtypes.int64, (len(index),)), axis)
 
 
+#: method; Burn repeat_dim; times: int
+@composite
 def repeat_dim(x, axis, times):
     """x laid side by side `times` times along axis (Burn's repeat_dim)."""
     x = tensor(x)
@@ -238,6 +269,7 @@ def repeat_dim(x, axis, times):
     return tile(x, [times if i == axis else 1 for i in range(x.ndim)])
 
 
+#: method; ONNX Pad; Burn pad; pads: Sequence[Any]; value: float; x: TensorLike
 def pad(x, pads, value=0, mode="constant"):
     """x with a (low, high) pair of new elements per axis.
 
@@ -293,6 +325,8 @@ def _pad_from_inside(x, pads, mode):
     return x
 
 
+#: method; ONNX DepthToSpace
+@composite
 def depth_to_space(x, block_size, mode="DCR"):
     """(n, c, h, w) -> (n, c / b², h·b, w·b); mode "DCR" or "CRD" says how the channels are laid out (ONNX)."""
     n, c, h, w = x.shape
@@ -307,6 +341,8 @@ def depth_to_space(x, block_size, mode="DCR"):
     return reshape(x, (n, rest, h * b, w * b))
 
 
+#: method; ONNX SpaceToDepth
+@composite
 def space_to_depth(x, block_size):
     """(n, c, h, w) -> (n, c·b², h / b, w / b)."""
     n, c, h, w = x.shape

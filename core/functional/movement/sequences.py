@@ -9,6 +9,7 @@ from ...shapes import axis_of
 from ..operands import tensor
 
 
+#: function; ONNX SequenceInsert; sequence: Sequence[Tensor]; x: Tensor; position: int -> list[Tensor]
 def sequence_insert(sequence, x, position=None):
     """`sequence` with x before `position` (at the end for None). Raises IndexingError outside [-n, n]."""
     n = len(sequence)
@@ -21,6 +22,7 @@ def sequence_insert(sequence, x, position=None):
     return list(sequence[:position]) + [x] + list(sequence[position:])
 
 
+#: function; ONNX SequenceErase; sequence: Sequence[Tensor] -> list[Tensor]
 def sequence_erase(sequence, position=-1):
     """`sequence` without the element at `position` (the last one by default). Raises IndexingError outside [-n, n)."""
     n = len(sequence)
@@ -30,6 +32,7 @@ def sequence_erase(sequence, position=-1):
     return list(sequence[:position]) + list(sequence[position + 1 :])
 
 
+#: function; ONNX SplitToSequence; split: TensorLike -> list[Tensor]
 def split_to_sequence(x, split=None, axis=0, keepdims=True):
     """A list of parts of x along axis: of the lengths in `split`, or of `split` each (the last may be shorter).
 
@@ -57,6 +60,7 @@ def split_to_sequence(x, split=None, axis=0, keepdims=True):
     return parts
 
 
+#: function; ONNX ImageDecoder; data: Tensor
 def decode_image(data, pixel_format="RGB"):
     """uint8 (height, width, channels) from the bytes of a picture file (uint8, rank 1): BMP, JPEG, PNG, TIFF, WebP, …
 

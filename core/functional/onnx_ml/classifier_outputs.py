@@ -9,10 +9,13 @@ from ... import dtypes
 from ...backend import get_backend
 from ...errors import IndexingError, ShapeError
 from ..operands import astype, floating, tensor
+from ..overriding import composite
 
 _INF = float("inf")  # math.inf is missing on some ports
 
 
+#: function; ai.onnx.ml SOFTMAX_ZERO
+@composite
 def softmax_zero(x):
     """Softmax along the last axis that leaves zeros alone: they stay 0 and count for nothing."""
     x = floating(x)
@@ -38,12 +41,16 @@ def probit_of(p):
     return (low + high) / 2
 
 
+#: function; ai.onnx.ml PROBIT
+@composite
 def probit(x):
     """The inverse of the normal distribution function of every element; NaN outside [0, 1]. Reads its input."""
     x = floating(x)
     return x.backend.from_list([probit_of(p) for p in x.backend.to_list(x)], x.dtype, x.shape)
 
 
+#: function; ai.onnx.ml OneHotEncoder; categories: Sequence[int | str]
+@composite
 def one_hot_encode(x, categories, unknown="zeros"):
     """float32 (*x.shape, n): 1 where x is the n-th of `categories`, all strings or all integers. Reads its input.
 
@@ -65,6 +72,7 @@ def one_hot_encode(x, categories, unknown="zeros"):
     return x.backend.from_list(out, dtypes.float32, x.shape + (len(categories),))
 
 
+#: function; ai.onnx.ml ZipMap; keys: Sequence[int | str] -> list[dict[Any, float]]
 def zip_map(x, keys):
     """A dict for each row of x (rows, n) or (n,): from keys[i] to element i. Reads its input."""
     x = tensor(x)
@@ -74,6 +82,7 @@ def zip_map(x, keys):
     return [dict(zip(keys, row)) for row in rows]
 
 
+#: function; ai.onnx.ml DictVectorizer; x: Mapping[Any, Any]; vocabulary: Sequence[Any]
 def dict_vectorize(x, vocabulary, dtype, backend=None):
     """(1, n) of dtype: what the dict x holds under each word of the vocabulary; 0, or "", where it holds nothing."""
     dtype = dtypes.dtype(dtype)
@@ -82,6 +91,7 @@ def dict_vectorize(x, vocabulary, dtype, backend=None):
     return get_backend(backend).from_list(values, dtype, (1, len(values)))
 
 
+#: function; ai.onnx.ml CastMap; x: Mapping[int, Any]; size: int
 def map_to_tensor(x, dtype, size=None, backend=None):
     """(1, n) of dtype: the values of a dict with integer keys, in the order of these; strings are read as numbers.
 

@@ -5,8 +5,11 @@ steps taken so far, both scalars or tensors.
 """
 
 from ..operands import floating
+from ..overriding import composite
 
 
+#: function; ONNX Adagrad -> tuple[Tensor, Tensor]
+@composite
 def adagrad(r, t, x, g, h, norm_coefficient=0.0, epsilon=1e-6, decay_factor=0.0):
     """(x, h): Duchi, Hazan and Singer 2011; h accumulates squared gradients."""
     rate = r / (t * decay_factor + 1)
@@ -15,6 +18,8 @@ def adagrad(r, t, x, g, h, norm_coefficient=0.0, epsilon=1e-6, decay_factor=0.0)
     return (x - rate * g / (h.sqrt() + epsilon)).astype(x.dtype), h
 
 
+#: function; ONNX Adam -> tuple[Tensor, Tensor, Tensor]
+@composite
 def adam(r, t, x, g, v, h, alpha=0.9, beta=0.999, norm_coefficient=0.0, norm_coefficient_post=0.0, epsilon=1e-6):
     """(x, v, h): Kingma and Ba 2015; v and h are the running means of the gradient and of its square."""
     g = x * norm_coefficient + g
@@ -26,6 +31,8 @@ def adam(r, t, x, g, v, h, alpha=0.9, beta=0.999, norm_coefficient=0.0, norm_coe
     return x.astype(v.dtype), v, h
 
 
+#: function; ONNX Momentum -> tuple[Tensor, Tensor]
+@composite
 def momentum(r, t, x, g, v, alpha, beta, norm_coefficient=0.0, nesterov=False):
     """(x, v): stochastic gradient descent with (Nesterov's) momentum; beta scales the gradient after the first step."""
     g = x * norm_coefficient + g

@@ -4,8 +4,11 @@ import math
 
 from ..linear_algebra.products import matmul
 from ..operands import floating
+from ..overriding import composite
 
 
+#: function; ai.onnx.ml SVMClassifier
+@composite
 def svm_kernel(x, vectors, kind="linear", gamma=0.0, coef0=0.0, degree=0):
     """(rows, n): how alike the rows of x (rows, features) and of vectors (n, features) are.
 
@@ -27,6 +30,8 @@ def svm_kernel(x, vectors, kind="linear", gamma=0.0, coef0=0.0, degree=0):
     return products**degree
 
 
+#: function; ai.onnx.ml SVMClassifier
+@composite
 def one_against_one(decisions, classes):
     """(rows, classes): the votes of decisions (rows, pairs): over 0 for the first class of a pair, else for the second.
 
@@ -44,6 +49,8 @@ def one_against_one(decisions, classes):
     return matmul(won, table) + k.from_list(start, decisions.dtype, (classes,))
 
 
+#: function; ai.onnx.ml SVMClassifier; prob_a: Sequence[float]; prob_b: Sequence[float]
+@composite
 def pairwise_coupling(decisions, prob_a, prob_b, classes):
     """(rows, classes): probabilities from decisions (rows, pairs) by Platt's sigmoids and Wu's coupling of pairs.
 

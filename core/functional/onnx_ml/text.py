@@ -6,6 +6,7 @@ String tensors live on the backends that hold Python objects (python, numpy). Se
 from ... import dtypes
 from ...errors import DTypeError, ShapeError
 from ..operands import tensor
+from ..overriding import one_backend
 
 
 def _strings(x, what):
@@ -15,6 +16,8 @@ def _strings(x, what):
     return x
 
 
+#: function; ONNX StringConcat
+@one_backend
 def string_concat(a, b):
     """Each string of a followed by that of b; the two broadcast."""
     from ...shapes import broadcast
@@ -26,6 +29,7 @@ def string_concat(a, b):
     return k.from_list([s + t for s, t in zip(left, right)], dtypes.string, shape)
 
 
+#: function; ONNX StringSplit; delimiter: str; maxsplit: int -> tuple[Tensor, Tensor]
 def string_split(x, delimiter=None, maxsplit=None):
     """(pieces, count): x split at `delimiter` (runs of white space by default), at most `maxsplit` times.
 
@@ -43,6 +47,7 @@ def string_split(x, delimiter=None, maxsplit=None):
     return k.from_list(flat, dtypes.string, x.shape + (width,)), counts
 
 
+#: function; ONNX StringNormalizer; case_change: str; stopwords: Sequence[str]
 def string_normalizer(x, case_change=None, is_case_sensitive=False, stopwords=()):
     """x (n,) or (1, n) without the stopwords, in case_change "LOWER", "UPPER" or None.
 
@@ -61,6 +66,7 @@ def string_normalizer(x, case_change=None, is_case_sensitive=False, stopwords=()
     return x.backend.from_list(kept, dtypes.string, x.shape[:-1] + (len(kept),))
 
 
+#: function; ONNX RegexFullMatch; pattern: str
 def regex_full_match(x, pattern):
     """bool: whether each whole string matches `pattern` (Python's re, of which RE2's syntax is nearly a subset)."""
     import re
@@ -86,6 +92,9 @@ def _vocabulary(pool, counts, low, high):
     return grams
 
 
+#: function; ONNX TfIdfVectorizer; pool: Sequence[int | str]; ngram_counts: Sequence[int];
+#:   ngram_indexes: Sequence[int]; weights: Sequence[float] | None; mode: str; min_gram_length: int;
+#:   max_gram_length: int; max_skip_count: int
 def tfidf(x, pool, ngram_counts, ngram_indexes, weights, mode, min_gram_length, max_gram_length, max_skip_count):
     """Counts of the pool's n-grams in each row of x (n,) or (batch, n): float32 (..., max(ngram_indexes) + 1).
 
@@ -117,6 +126,7 @@ def tfidf(x, pool, ngram_counts, ngram_indexes, weights, mode, min_gram_length, 
     return x.backend.from_list(out, dtypes.float32, x.shape[:-1] + (width,) if x.ndim == 2 else (width,))
 
 
+#: function; ai.onnx.ml LabelEncoder; keys: Sequence[Any]; values: Sequence[Any]; default: Any
 def label_encode(x, keys, values, default, dtype):
     """Each element of x looked up: values[i] where it equals keys[i], else `default`; a NaN key finds NaN."""
     x = tensor(x)
@@ -129,6 +139,7 @@ def label_encode(x, keys, values, default, dtype):
     return x.backend.from_list(out, dtypes.dtype(dtype), x.shape)
 
 
+#: function; ONNX Cast
 def as_strings(x):
     """x as a string tensor, numbers written as ONNX Cast writes them ("1", "0.5", "NaN", "INF")."""
     x = tensor(x)
@@ -167,6 +178,7 @@ def _shortest(value, dtype):
     return text
 
 
+#: function; ONNX Cast
 def as_numbers(x, dtype):
     """A string tensor read as numbers of `dtype` ("1e-3", "inf", "NaN", "True"). Raises DTypeError on anything else."""
     x = _strings(x, "as_numbers")

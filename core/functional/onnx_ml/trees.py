@@ -4,6 +4,7 @@ import math
 
 from ...errors import ShapeError
 from ..operands import floating
+from ..overriding import composite
 from .classifier_outputs import probit_of
 
 _INF = float("inf")  # math.inf is missing on some ports
@@ -23,6 +24,10 @@ _COMPARISONS = (
 _MEMBER = 6
 
 
+#: function; ai.onnx.ml TreeEnsemble; splits: Sequence[float]; nodes: Sequence[Any]; leaf_weights: Sequence[float];
+#:   leaf_targets: Sequence[int]; roots: Sequence[int]; n_targets: int; post_transform: str; members: Any;
+#:   leaf_starts: Sequence[int]
+@composite
 def tree_ensemble(
     x,
     splits,

@@ -12,6 +12,7 @@ from ..convolution import padding_pairs, per_axis
 from ..linear_algebra.products import matmul
 from ..movement.rearranging import permute_dims, reshape
 from ..operands import astype, floating, is_scalar, tensor
+from ..overriding import composite, one_backend
 from .quantization import dynamic_quantize_linear, quantize_linear, to_levels
 
 
@@ -51,6 +52,8 @@ def integer_product(a, b):
     return matmul(a, b)
 
 
+#: function; ONNX MatMulInteger
+@composite
 def matmul_integer(a, b, a_zero_point=None, b_zero_point=None):
     """(a - a_zero_point) @ (b - b_zero_point) in int32, for a (…, m, k) and b (…, k, n) of int8 or uint8.
 
@@ -59,6 +62,8 @@ def matmul_integer(a, b, a_zero_point=None, b_zero_point=None):
     return integer_product(centred(a, a_zero_point, (-1, 1)), centred(b, b_zero_point))
 
 
+#: function
+@composite
 def requantize(total, scale, zero_point, dtype=None):
     """int32 sums times a float scale, rounded half to even, plus the zero point, cut to the range of dtype: the zero
     point's by default, or uint8 where that is a number."""
@@ -77,6 +82,8 @@ def _ratio(a_scale, b_scale, y_scale):
     return k.binary("div", k.binary("mul", a_scale, b_scale), y_scale)
 
 
+#: function; ONNX QLinearMatMul
+@composite
 def qlinear_matmul(a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point, dtype=None):
     """Quantized matrix product: the product of the real numbers behind a and b, quantized by y_scale, y_zero_point.
 
@@ -89,6 +96,8 @@ def qlinear_matmul(a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, 
     return requantize(total, scale if scale.size > 1 else reshape(scale, ()), y_zero_point, dtype)
 
 
+#: function; com.microsoft MatMulIntegerToFloat
+@composite
 def matmul_integer_to_float(a, b, a_scale, b_scale, a_zero_point=None, b_zero_point=None, bias=None):
     """`matmul_integer` times both scales, plus bias, in the scales' dtype (com.microsoft MatMulIntegerToFloat)."""
     total = matmul_integer(a, b, a_zero_point, b_zero_point)
@@ -98,12 +107,16 @@ def matmul_integer_to_float(a, b, a_scale, b_scale, a_zero_point=None, b_zero_po
     return out if bias is None else k.binary("add", out, tensor(bias))
 
 
+#: function; com.microsoft DynamicQuantizeMatMul
+@composite
 def dynamic_quantize_matmul(x, b, b_scale, b_zero_point=None, bias=None):
     """x @ the real numbers behind b, with x quantized to uint8 on the way (com.microsoft DynamicQuantizeMatMul)."""
     values, scale, zero_point = dynamic_quantize_linear(x)
     return matmul_integer_to_float(values, b, scale, b_scale, zero_point, b_zero_point, bias)
 
 
+#: function; com.microsoft QGemm
+@composite
 def qgemm(
     a, a_scale, a_zero_point, b, b_scale, b_zero_point, c=None, y_scale=None, y_zero_point=None, *, alpha=1.0,
     trans_a=False, trans_b=False, dtype=None,
@@ -127,6 +140,8 @@ def qgemm(
     return requantize(total, k.binary("div", scale, _scale(y_scale, k)), y_zero_point, dtype)
 
 
+#: function; ONNX ConvInteger
+@composite
 def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlation of x - x_zero_point with weight - w_zero_point in int32; shapes and options as those of `conv`.
 
@@ -146,6 +161,8 @@ def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padd
     return convolve(x, weight, None, stride, padding, dilation, groups)
 
 
+#: function; ONNX QLinearConv
+@composite
 def qlinear_conv(
     x, x_scale, x_zero_point, weight, w_scale, w_zero_point, y_scale, y_zero_point, bias=None, stride=1, padding=0,
     dilation=1, groups=1, dtype=None,
@@ -165,6 +182,8 @@ def qlinear_conv(
     return requantize(total, reshape(scale, spread if scale.size > 1 else ()), y_zero_point, dtype)
 
 
+#: function; function: Callable[..., Tensor]; inputs: Sequence[Sequence[Any]] -> Tensor
+@one_backend
 def qlinear(function, inputs, y_scale, y_zero_point):
     """Any function on quantized tensors: `inputs` are (values, scale, zero_point), and the result of `function` on the
     real numbers behind them is quantized by y_scale and y_zero_point (com.microsoft QLinearAdd, QLinearSigmoid, …)."""

@@ -7,8 +7,11 @@ from ...errors import DTypeError, ShapeError
 from ...shapes import axis_of
 from ..movement.rearranging import narrow, permute_dims, reshape
 from ..operands import astype, floating, like, tensor
+from ..overriding import composite
 
 
+#: function; bits: int
+@composite
 def unpack_bits(x, bits):
     """uint8 (…, n) -> uint8 (…, n * 8 / bits): the numbers of 2, 4 or 8 bits in each byte, lowest first."""
     x = tensor(x)
@@ -44,6 +47,8 @@ def _blocks(values, scales, zero_points, block_size):
     return narrow(reshape(out, lead + (count * block_size,)), len(lead), 0, n)
 
 
+#: function; com.microsoft MatMulBnb4; rows: int
+@composite
 def dequantize_nbits(weight, scales, zero_points=None, *, rows, columns, bits=4, block_size=32, group_indices=None):
     """The real weights (columns, rows) behind MatMulNBits' packed (columns, blocks, block_size * bits / 8) bytes.
 
@@ -77,6 +82,8 @@ def dequantize_nbits(weight, scales, zero_points=None, *, rows, columns, bits=4,
     return narrow(_blocks(values, scales, zero, block_size), 1, 0, rows)
 
 
+#: function; com.microsoft MatMulNBits; rows: int
+@composite
 def matmul_nbits(
     x, weight, scales, zero_points=None, group_indices=None, bias=None, *, rows, columns, bits=4, block_size=32
 ):
@@ -96,6 +103,8 @@ def matmul_nbits(
     return reshape(out, x.shape[:-1] + (columns,))
 
 
+#: function; com.microsoft GatherBlockQuantized; table: TensorLike
+@composite
 def gather_block_quantized(
     table, indices, scales, zero_points=None, *, gather_axis=0, quantize_axis=-1, block_size=128, bits=4
 ):

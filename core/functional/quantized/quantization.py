@@ -10,6 +10,7 @@ from ...errors import DTypeError, ShapeError
 from ...shapes import axis_of
 from ..movement.rearranging import broadcast_to, narrow, reshape
 from ..operands import astype, floating, is_scalar, tensor
+from ..overriding import composite
 
 RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535), "int4": (-8, 7),
            "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3), "int32": (-(2**31), 2**31 - 1)}  # fmt: skip
@@ -32,6 +33,8 @@ def _spread(value, x, axis, block_size):
     return reshape(value, (1,) * axis + value.shape + (1,) * (x.ndim - axis - 1))
 
 
+#: function; ONNX QuantizeLinear
+@composite
 def quantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=None, saturate=True):
     """x / scale rounded half to even, plus zero_point, cut to the range of the dtype (the zero point's, else `dtype`,
     else uint8). Narrow floats are rounded instead; for 8 bits, `saturate` says what becomes of what is too large."""
@@ -76,6 +79,8 @@ def to_levels(x, zero, dtype):
     return k.cast(y, dtype)
 
 
+#: function; ONNX DequantizeLinear
+@composite
 def dequantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=None):
     """(x - zero_point) * scale, in `dtype`, else the scale's."""
     x = tensor(x)
@@ -102,6 +107,8 @@ def dequantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=
     return astype(k.binary("mul", astype(y, wide), factor), out)
 
 
+#: function; ONNX DynamicQuantizeLinear -> tuple[Tensor, Tensor, Tensor]
+@composite
 def dynamic_quantize_linear(x):
     """(uint8 values, scale, zero point) with the scale chosen so that x's range, widened to hold 0, fills 0 … 255."""
     x = floating(x)

@@ -6,9 +6,11 @@ As in Burn, no operation computes with the integers: a `Quantized` is dequantize
 from ... import dtypes
 from ...errors import DTypeError, UnsupportedError
 from ..operands import floating, is_scalar, tensor
+from ..overriding import composite
 from .quantization import RANGES, dequantize_linear, quantize_linear
 
 
+#: class; Burn QuantScheme
 class QuantScheme:
     """How `quantize` chooses: dtype of the result, and "symmetric" (zero point 0) or "affine" over the whole tensor.
 
@@ -37,6 +39,7 @@ class QuantScheme:
         return "QuantScheme({!r}, {!r})".format(self.dtype.name, self.mode)
 
 
+#: class
 class Quantized:
     """A quantized tensor: `values` (integers), `scale` and `zero_point`.
 
@@ -86,6 +89,8 @@ for _name in (
     setattr(Quantized, "__" + _name + "__", _dequantizing("__" + _name + "__"))
 
 
+#: method; Burn quantize; scheme: QuantScheme | DType | str; qparams: tuple[TensorLike, TensorLike] -> Quantized
+@composite
 def quantize(x, scheme=None, qparams=None):
     """x as a `Quantized` tensor; qparams (scale, zero_point) where they are known, else from x's range.
 
@@ -118,6 +123,8 @@ def quantize(x, scheme=None, qparams=None):
     return Quantized(quantize_linear(x, scale, zero_point, dtype=scheme.dtype), tensor(scale, k), zero_point)
 
 
+#: method; Burn dequantize; x: TensorLike | Quantized
+@composite
 def dequantize(x, scale=None, zero_point=None):
     """The real numbers behind a `Quantized`, or behind integers with their scale and zero point."""
     return x.dequantize() if isinstance(x, Quantized) else dequantize_linear(x, scale, zero_point)

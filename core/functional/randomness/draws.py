@@ -9,6 +9,7 @@ from ...backend import get_backend
 from ...errors import ShapeError
 from ...shapes import size
 from ..operands import floating, tensor
+from ..overriding import composite
 
 try:
     from _thread import allocate_lock
@@ -31,6 +32,7 @@ _state = [None, 0]
 _MANTISSA = {"float32": 24, "float16": 11, "bfloat16": 8}
 
 
+#: function; PyTorch manual_seed -> None
 def manual_seed(seed):
     """Restart the sequence: the same seed gives the same draws in the same order."""
     with _lock:
@@ -71,6 +73,7 @@ def _shape(shape):
     return shape
 
 
+#: function
 def random_bits(shape, *, seed=None, backend=None):
     """uint32 of `shape`: Philox output, 32 fair bits an element."""
     shape = _shape(shape)
@@ -144,6 +147,7 @@ def _below(value, dtype):
     return value_of(bits + 1 if bits & sign else bits - 1)
 
 
+#: function; ONNX RandomUniform
 def uniform(shape, low=0.0, high=1.0, *, dtype=None, seed=None, backend=None):
     """Floats evenly spread over [low, high), in steps of 2**-24 of the range (2**-53 in float64).
 
@@ -169,6 +173,7 @@ def uniform(shape, low=0.0, high=1.0, *, dtype=None, seed=None, backend=None):
     return x
 
 
+#: function; ONNX RandomNormal
 def normal(shape, mean=0.0, std=1.0, *, dtype=None, seed=None, backend=None):
     """Floats of the normal distribution (Box and Muller's transform of two uniforms)."""
     dtype = dtypes.dtype(dtype or dtypes.float32)
@@ -186,6 +191,7 @@ def normal(shape, mean=0.0, std=1.0, *, dtype=None, seed=None, backend=None):
     return x if wide is dtype else k.cast(x, dtype)
 
 
+#: function; ONNX Bernoulli; p: TensorLike
 def bernoulli(p, shape=None, *, dtype=None, seed=None, backend=None):
     """True with probability p: a number (then `shape` is wanted) or a tensor of them. bool unless `dtype` is given."""
     if shape is not None:
@@ -201,6 +207,7 @@ def bernoulli(p, shape=None, *, dtype=None, seed=None, backend=None):
     return out if dtype is None else draw.backend.cast(out, dtypes.dtype(dtype))
 
 
+#: function; PyTorch randint; Burn int_random; low: int; high: int
 def randint(low, high=None, shape=(), *, dtype=None, seed=None, backend=None):
     """Whole numbers evenly spread over low … high - 1 (0 … low - 1 without high), int64 unless `dtype` is given.
 
@@ -252,11 +259,13 @@ def _upper_product(bits, span):
     return k.binary("add", x, upper(carry))
 
 
+#: function; PyTorch randperm; n: int
 def permutation(n, *, seed=None, backend=None):
     """0 … n - 1 in random order (int64)."""
     return random_bits((n,), seed=seed, backend=backend).argsort()
 
 
+#: function; Burn random; args: Any
 def random(shape, distribution="uniform", *args, dtype=None, seed=None, backend=None):
     """A draw by name: "uniform" (low, high), "normal" (mean, std) or "bernoulli" (p), each with its defaults."""
     if distribution in ("uniform", "default"):
@@ -269,6 +278,8 @@ def random(shape, distribution="uniform", *args, dtype=None, seed=None, backend=
     raise ValueError("distribution is uniform, normal or bernoulli, found {!r}".format(distribution))
 
 
+#: method; Burn random_like; args: Any
+@composite
 def random_like(x, distribution="uniform", *args, seed=None):
     """`random` with x's shape, dtype and backend."""
     return random(x.shape, distribution, *args, dtype=x.dtype, seed=seed, backend=x.backend)

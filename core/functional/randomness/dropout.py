@@ -3,8 +3,11 @@
 from ... import dtypes
 from ...backend import operation
 from ..operands import floating
+from ..overriding import composite
 
 
+#: function; ONNX Dropout; ratio: float -> tuple[Tensor, Tensor]
+@composite
 def dropout_with_mask(x, ratio=0.5, *, seed=None, training=True):
     """(x with a share of `ratio` elements set to 0 and the rest scaled by 1 / (1 - ratio), bool mask of those kept).
 
@@ -24,6 +27,8 @@ def dropout_with_mask(x, ratio=0.5, *, seed=None, training=True):
     return k.where(mask, kept, k.full((), 0, x.dtype)), mask
 
 
+#: function; ONNX Multinomial; PyTorch multinomial
+@composite
 def multinomial(x, count=1, *, dtype=None, seed=None):
     """Indices of classes drawn by the unnormalised log probabilities x (batch, classes): (batch, count), int64."""
     from ..elementwise.activations import softmax

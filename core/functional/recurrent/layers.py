@@ -21,6 +21,7 @@ from ..elementwise.arithmetic import clip as clip_
 from ..elementwise.transcendental import tanh
 from ..movement.rearranging import flip, narrow, permute_dims, reshape
 from ..operands import astype, floating, like, tensor
+from ..overriding import composite
 
 _REVERSED = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
@@ -287,6 +288,8 @@ class LstmCell(_Cell):
         return [k.binary("mul", leave, self.h(c)), c]
 
 
+#: function; ONNX RNN -> tuple[Tensor, Tensor]
+@composite
 def rnn(
     x, w, r, b=None, *, initial_h=None, sequence_lens=None, direction="forward", activations=None, alphas=(), betas=(),
     clip=0.0, batch_first=False,
@@ -300,6 +303,8 @@ def rnn(
     return layer.run(lambda fs, r, bias_x, bias_h, first, count: _RnnCell(layer, clip, fs, r, bias_x, bias_h))
 
 
+#: function; ONNX GRU -> tuple[Tensor, Tensor]
+@composite
 def gru(
     x, w, r, b=None, *, initial_h=None, sequence_lens=None, direction="forward", activations=None, alphas=(), betas=(),
     clip=0.0, linear_before_reset=False, batch_first=False,
@@ -316,6 +321,8 @@ def gru(
     )
 
 
+#: function; ONNX LSTM -> tuple[Tensor, Tensor, Tensor]
+@composite
 def lstm(
     x, w, r, b=None, *, initial_h=None, initial_c=None, peepholes=None, sequence_lens=None, direction="forward",
     activations=None, alphas=(), betas=(), clip=0.0, input_forget=False, batch_first=False,

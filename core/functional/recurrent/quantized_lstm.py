@@ -4,6 +4,7 @@ from ... import dtypes
 from ...errors import ShapeError
 from ..movement.rearranging import narrow, permute_dims, reshape
 from ..operands import tensor
+from ..overriding import composite
 from ..quantized.integer_products import centred, integer_product
 from .layers import Layer, LstmCell
 
@@ -73,6 +74,8 @@ class _QuantizedCell(LstmCell):
         return self.k.concat(parts, 0) if len(parts) > 1 else parts[0]
 
 
+#: function; com.microsoft DynamicQuantizeLSTM -> tuple[Tensor, Tensor, Tensor]
+@composite
 def dynamic_quantize_lstm(
     x, w, w_scale, w_zero_point, r, r_scale, r_zero_point, b=None, *, initial_h=None, initial_c=None, peepholes=None,
     sequence_lens=None, direction="forward", activations=None, alphas=(), betas=(), clip=0.0, input_forget=False,

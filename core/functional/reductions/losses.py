@@ -5,8 +5,11 @@ from ...errors import IndexingError, ShapeError
 from ..movement.rearranging import expand_dims, reshape
 from ..operands import astype, integers, like
 from ..promotion import widened
+from ..overriding import composite
 
 
+#: function; ONNX NegativeLogLikelihoodLoss; PyTorch nll_loss; ignore_index: int
+@composite
 def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
     """-x at the target class, times the class's weight: x (n, classes, …) log-probabilities, target (n, …) integers.
 
@@ -73,6 +76,8 @@ def _check_targets(index, classes):
         )
 
 
+#: function; ONNX SoftmaxCrossEntropyLoss; PyTorch cross_entropy; ignore_index: int
+@composite
 def cross_entropy(x, target, weight=None, ignore_index=None, reduction="mean"):
     """`nll_loss` of log_softmax(x) over the classes, axis 1 (ONNX SoftmaxCrossEntropyLoss)."""
     from ..elementwise.activations import log_softmax

@@ -5,6 +5,7 @@ from ...errors import ShapeError
 from ...shapes import axis_of, broadcast
 from ..operands import astype, like
 from ..promotion import widened
+from ..overriding import composite, one_backend
 
 
 def _per_channel(value, x):
@@ -21,6 +22,8 @@ def _channels(value, x):
     return value.backend.reshape(value, value.shape + (1,) * (x.ndim - 2))
 
 
+#: function; ONNX BatchNormalization; PyTorch batch_norm
+@one_backend
 def batch_norm(x, mean, var, weight=None, bias=None, epsilon=1e-5):
     """(x - mean) / sqrt(var + epsilon) * weight + bias per channel (axis 1), with the given running statistics."""
     x, dtype = widened(x)
@@ -72,6 +75,8 @@ def _affine(x, weight, bias):
     return x
 
 
+#: function; ONNX LayerNormalization; PyTorch layer_norm
+@one_backend
 def layer_norm(x, weight=None, bias=None, epsilon=1e-5, axis=-1):
     """Zero mean and unit variance over the axes from `axis` to the last, then * weight + bias (of their shape)."""
     x, dtype = widened(x)
@@ -83,6 +88,8 @@ def layer_norm(x, weight=None, bias=None, epsilon=1e-5, axis=-1):
     return astype(_affine(_standardised(x, tuple(range(axis, x.ndim)), epsilon), weight, bias), dtype)
 
 
+#: function; ONNX RMSNormalization; PyTorch rms_norm
+@one_backend
 def rms_norm(x, weight=None, epsilon=1e-5, axis=-1):
     """x over the root of its mean square over the axes from `axis` to the last, then * weight."""
     x, dtype = widened(x)
@@ -101,6 +108,8 @@ def rms_norm(x, weight=None, epsilon=1e-5, axis=-1):
     return astype(_affine(k.binary("div", x, root), weight, None), dtype)
 
 
+#: function; ONNX GroupNormalization; PyTorch group_norm; num_groups: int
+@composite
 def group_norm(x, num_groups, weight=None, bias=None, epsilon=1e-5):
     """Zero mean and unit variance over each group of channels of x (n, c, …), then * weight + bias per channel."""
     x, dtype = widened(x)
@@ -119,11 +128,15 @@ def group_norm(x, num_groups, weight=None, bias=None, epsilon=1e-5):
     return astype(out, dtype)
 
 
+#: function; ONNX InstanceNormalization; PyTorch instance_norm
+@composite
 def instance_norm(x, weight=None, bias=None, epsilon=1e-5):
     """Zero mean and unit variance over the spatial axes of each channel, then * weight + bias per channel."""
     return group_norm(x, x.shape[1], weight, bias, epsilon)
 
 
+#: function; ONNX LRN; PyTorch local_response_norm
+@composite
 def local_response_norm(x, size, alpha=1e-4, beta=0.75, bias=1.0):
     """x / (bias + alpha / size * sum of squares of `size` neighbouring channels) ** beta."""
     from ..movement.rearranging import narrow, pad
@@ -140,6 +153,8 @@ def local_response_norm(x, size, alpha=1e-4, beta=0.75, bias=1.0):
     return astype(k.binary("div", x, k.binary("pow", scale, k.full((), beta, x.dtype))), dtype)
 
 
+#: function; ONNX LpNormalization
+@composite
 def lp_normalize(x, p=2, axis=-1, epsilon=0.0):
     """x over its p-norm along axis (at least epsilon; where both are 0 the result is 0)."""
     from .over_axes import norm
@@ -153,6 +168,8 @@ def lp_normalize(x, p=2, axis=-1, epsilon=0.0):
     return astype(k.binary("div", x, k.where(k.binary("eq", length, zero), k.full((), 1, x.dtype), length)), dtype)
 
 
+#: function; ONNX MeanVarianceNormalization
+@composite
 def mean_variance_norm(x, axes=(0, 2, 3), epsilon=1e-9):
     """Zero mean and unit variance over `axes` (ONNX MeanVarianceNormalization)."""
     from ...shapes import axes_of

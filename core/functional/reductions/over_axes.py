@@ -11,6 +11,7 @@ from ...errors import DTypeError, ShapeError
 from ...shapes import axes_of, axis_of, size
 from ..operands import astype, numeric, tensor
 from ..promotion import widened
+from ..overriding import composite
 
 
 def _wide(dtype):
@@ -29,11 +30,13 @@ def _total(op, x, axis, dtype, keepdims):
     return x.backend.reduce(op, x, axes_of(axis, x.ndim), keepdims)
 
 
+#: method; array API; Burn sum, sum_dim
 def sum(x, axis=None, *, dtype=None, keepdims=False):
     """Sum over axis, in `dtype` where given."""
     return _total("sum", x, axis, dtype, keepdims)
 
 
+#: method; array API; Burn prod, prod_dim
 def prod(x, axis=None, *, dtype=None, keepdims=False):
     """Product over axis, in `dtype` where given."""
     return _total("prod", x, axis, dtype, keepdims)
@@ -50,34 +53,42 @@ def _extreme(op, x, axis, keepdims):
     return x.backend.reduce(op, x, axes, keepdims)
 
 
+#: method; array API; Burn max, max_dim
 def max(x, axis=None, *, keepdims=False):
     """Largest element over axis; NaN where there is one."""
     return _extreme("max", x, axis, keepdims)
 
 
+#: method; array API; Burn min, min_dim
 def min(x, axis=None, *, keepdims=False):
     """Smallest element over axis; NaN where there is one."""
     return _extreme("min", x, axis, keepdims)
 
 
+#: method; array API; Burn any, any_dim
 def any(x, axis=None, *, keepdims=False):
     """Whether some element is true (not 0)."""
     x = astype(tensor(x), dtypes.bool)
     return x.backend.reduce("any", x, axes_of(axis, x.ndim), keepdims)
 
 
+#: method; array API; Burn all, all_dim
 def all(x, axis=None, *, keepdims=False):
     """Whether every element is true (not 0)."""
     x = astype(tensor(x), dtypes.bool)
     return x.backend.reduce("all", x, axes_of(axis, x.ndim), keepdims)
 
 
+#: method; array API
+@composite
 def count_nonzero(x, axis=None, *, keepdims=False):
     """int64 number of elements that are not 0."""
     x = astype(astype(tensor(x), dtypes.bool), dtypes.int64)
     return x.backend.reduce("sum", x, axes_of(axis, x.ndim), keepdims)
 
 
+#: method; array API; Burn mean, mean_dim
+@composite
 def mean(x, axis=None, *, keepdims=False):
     """Arithmetic mean; integers become float32 first."""
     x, dtype = widened(x)
@@ -101,6 +112,8 @@ def _moments(x, axis, correction, keepdims):
     return out, centre
 
 
+#: method; Burn var_mean, var_mean_bias -> tuple[Tensor, Tensor]
+@composite
 def var_mean(x, axis=None, *, correction=0.0, keepdims=False):
     """(variance, mean): the mean of squared distances to the mean, with n - correction for n."""
     x, dtype = widened(x)
@@ -108,11 +121,15 @@ def var_mean(x, axis=None, *, correction=0.0, keepdims=False):
     return astype(out, dtype), astype(centre, dtype)
 
 
+#: method; array API; Burn var, var_bias; correction: float
+@composite
 def var(x, axis=None, *, correction=0.0, keepdims=False):
     """Variance: the sum of squared distances to the mean over n - correction (0: the population's; 1: the sample's)."""
     return var_mean(x, axis, correction=correction, keepdims=keepdims)[0]
 
 
+#: method; array API
+@composite
 def std(x, axis=None, *, correction=0.0, keepdims=False):
     """Standard deviation: the square root of `var`."""
     x, dtype = widened(x)
@@ -131,16 +148,20 @@ def _arg(op, x, axis, keepdims):
     return k.reshape(out, (1,) * x.ndim) if keepdims else out
 
 
+#: method; array API; Burn argmax
 def argmax(x, axis=None, *, keepdims=False):
     """int64 index of the first largest element along axis (of the flattened tensor for None)."""
     return _arg("max", x, axis, keepdims)
 
 
+#: method; array API; Burn argmin
 def argmin(x, axis=None, *, keepdims=False):
     """int64 index of the first smallest element along axis (of the flattened tensor for None)."""
     return _arg("min", x, axis, keepdims)
 
 
+#: method; ONNX ReduceLogSumExp; NumPy logsumexp
+@composite
 def logsumexp(x, axis=None, *, keepdims=False):
     """log(sum(exp(x))) without overflow."""
     x, dtype = widened(x)
@@ -155,6 +176,8 @@ def logsumexp(x, axis=None, *, keepdims=False):
     return astype(k.binary("add", k.unary("log", total), k.reshape(shift, total.shape)), dtype)
 
 
+#: method; PyTorch norm; p: float
+@composite
 def norm(x, p=2, axis=None, *, keepdims=False):
     """The p-norm over axis: (sum of |x|^p)^(1/p); p may be inf, -inf or 0 (the count of what is not 0)."""
     x, dtype = widened(x)
@@ -176,6 +199,8 @@ def _norm(x, p, axes, keepdims):
     return k.binary("pow", total, k.full((), 1 / p, x.dtype))
 
 
+#: function
+@composite
 def vector_norm(x, *, axis=None, keepdims=False, ord=2):
     """`norm` under the array API's name and order of parameters."""
     return norm(x, ord, axis, keepdims=keepdims)
@@ -197,28 +222,34 @@ def _scan(op, x, axis, dtype, include_initial):
     return out
 
 
+#: method; array API
 def cumulative_sum(x, *, axis=None, dtype=None, include_initial=False):
     """Running sums along axis; include_initial puts a 0 in front."""
     return _scan("sum", x, axis, dtype, include_initial)
 
 
+#: method; array API
 def cumulative_prod(x, *, axis=None, dtype=None, include_initial=False):
     """Running products along axis; include_initial puts a 1 in front."""
     return _scan("prod", x, axis, dtype, include_initial)
 
 
+#: method; PyTorch cummax
 def cummax(x, axis=-1):
     """Running largest element along axis."""
     x = numeric(x, "cummax")
     return x.backend.cumulative("max", x, axis_of(axis, x.ndim))
 
 
+#: method; PyTorch cummin
 def cummin(x, axis=-1):
     """Running smallest element along axis."""
     x = numeric(x, "cummin")
     return x.backend.cumulative("min", x, axis_of(axis, x.ndim))
 
 
+#: method; array API
+@composite
 def diff(x, *, axis=-1, n=1, prepend=None, append=None):
     """n-th difference of neighbours along axis."""
     from ..movement.joining import concat
@@ -237,11 +268,15 @@ def diff(x, *, axis=-1, n=1, prepend=None, append=None):
     return x
 
 
+#: method; Burn max_dim_with_indices -> tuple[Tensor, Tensor]
+@composite
 def max_with_indices(x, axis=-1, *, keepdims=True):
     """(largest elements, their int64 indices) along axis."""
     return max(x, axis, keepdims=keepdims), argmax(x, axis, keepdims=keepdims)
 
 
+#: method; Burn min_dim_with_indices -> tuple[Tensor, Tensor]
+@composite
 def min_with_indices(x, axis=-1, *, keepdims=True):
     """(smallest elements, their int64 indices) along axis."""
     return min(x, axis, keepdims=keepdims), argmin(x, axis, keepdims=keepdims)

@@ -4,6 +4,7 @@ from ... import dtypes
 from ...shapes import axis_of
 from ..movement.rearranging import moveaxis, reshape
 from ..operands import astype, tensor
+from ..overriding import composite
 from ..promotion import together
 from .sorting import argsort, lexsort_rows
 
@@ -47,6 +48,8 @@ def _first_of_each(rows, order):
     return k.concat((k.full((1,), True, dtypes.bool), differs), 0)
 
 
+#: function; NumPy unique(axis=0) -> tuple[Tensor, Tensor, Tensor, Tensor]
+@composite
 def unique_rows(rows, ordered=True):
     """(values, indices of the first of each, inverse, counts) of the rows of a tensor; ordered False keeps the order
     in which they appear (ONNX Unique with sorted=0)."""
@@ -79,29 +82,39 @@ def _flat(x):
     return reshape(x, (x.size,))
 
 
+#: function; array API -> UniqueAllResult
+@composite
 def unique_all(x):
     """(values, indices of the first of each, inverse indices, counts); every NaN is different from every other."""
     values, indices, inverse, counts = unique_rows(_flat(x))
     return UniqueAllResult((values, indices, reshape(inverse, tensor(x).shape), counts))
 
 
+#: function; array API -> UniqueCountsResult
+@composite
 def unique_counts(x):
     """(values, counts)."""
     values, _, _, counts = unique_rows(_flat(x))
     return UniqueCountsResult((values, counts))
 
 
+#: function; array API -> UniqueInverseResult
+@composite
 def unique_inverse(x):
     """(values, inverse indices)."""
     values, _, inverse, _ = unique_rows(_flat(x))
     return UniqueInverseResult((values, reshape(inverse, tensor(x).shape)))
 
 
+#: function; array API
+@composite
 def unique_values(x):
     """The different elements, sorted."""
     return unique_rows(_flat(x))[0]
 
 
+#: function; ONNX Unique -> tuple[Tensor, Tensor, Tensor, Tensor]
+@composite
 def unique(x, axis=None, sorted=True):
     """(values, indices, inverse, counts) of the elements, or of the slices along axis (ONNX Unique)."""
     x = tensor(x)
@@ -112,6 +125,8 @@ def unique(x, axis=None, sorted=True):
     return moveaxis(values, 0, axis), indices, inverse, counts
 
 
+#: function; array API; PyTorch isin
+@composite
 def isin(x1, x2, *, invert=False):
     """bool: whether each element of x1 is among x2's."""
     a, b = together(x1, x2)

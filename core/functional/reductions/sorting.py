@@ -5,6 +5,7 @@ from ...errors import ShapeError
 from ...shapes import axis_of
 from ..movement.rearranging import narrow, reshape
 from ..operands import astype, tensor
+from ..overriding import composite
 from ..promotion import together
 
 
@@ -19,21 +20,26 @@ def _sorted(x, axis, descending):
     return x.backend.sort(x, axis, descending)
 
 
+#: method; array API; Burn sort, sort_descending
 def sort(x, axis=-1, *, descending=False, stable=True):
     """The elements sorted along axis, stably; NaN last (first when descending)."""
     return _sorted(x, axis, descending)[0]
 
 
+#: method; array API; Burn argsort, argsort_descending
 def argsort(x, axis=-1, *, descending=False, stable=True):
     """int64 indices that sort x along axis, stably."""
     return _sorted(x, axis, descending)[1]
 
 
+#: method; Burn sort_descending_with_indices, sort_with_indices -> tuple[Tensor, Tensor]
 def sort_with_indices(x, axis=-1, *, descending=False):
     """(`sort`, `argsort`) in one go."""
     return _sorted(x, axis, descending)
 
 
+#: method; ONNX TopK; Burn topk_with_indices; k: int -> tuple[Tensor, Tensor]
+@composite
 def topk_with_indices(x, k, axis=-1, *, largest=True):
     """(the k largest or smallest elements along axis in order, their int64 indices); equal ones by lower index."""
     x = tensor(x)
@@ -44,11 +50,15 @@ def topk_with_indices(x, k, axis=-1, *, largest=True):
     return narrow(values, axis, 0, k), narrow(indices, axis, 0, k)
 
 
+#: method; ONNX TopK; PyTorch topk; Burn topk; k: int
+@composite
 def topk(x, k, axis=-1, *, largest=True):
     """The k largest (or smallest) elements along axis, in order."""
     return topk_with_indices(x, k, axis, largest=largest)[0]
 
 
+#: function; array API
+@composite
 def searchsorted(x1, x2, *, side="left", sorter=None):
     """int64: where each element of x2 would be inserted into the sorted 1-D x1 to keep it sorted."""
     if side not in ("left", "right"):
@@ -71,16 +81,20 @@ def searchsorted(x1, x2, *, side="left", sorter=None):
     return reshape(k.reduce("sum", astype(before, dtypes.int64), (1,), False), b.shape)
 
 
+#: method
 def sort_descending(x, axis=-1):
     """`sort` with the largest first."""
     return _sorted(x, axis, True)[0]
 
 
+#: method
 def argsort_descending(x, axis=-1):
     """`argsort` with the largest first."""
     return _sorted(x, axis, True)[1]
 
 
+#: function; NumPy lexsort
+@composite
 def lexsort_rows(x):
     """int64 order that sorts the rows of x (n, m) by their first element, then the second, and so on."""
     k = x.backend

@@ -11,6 +11,7 @@ from ...backend import operation
 from ...errors import ShapeError
 from ..movement.rearranging import pad, permute_dims, reshape
 from ..operands import astype, floating, like
+from ..overriding import composite
 
 _INF = float("inf")
 
@@ -206,6 +207,8 @@ def _prepared(q, k, v, mask, past_key, past_value, kv_lengths, is_causal, num_he
     return q, k, v, as_bias(mask, seen, q.dtype), blind
 
 
+#: function; ONNX Attention
+@composite
 def attention(
     q,
     k,
@@ -243,6 +246,8 @@ def attention(
     return merge_heads(out) if layout == 3 else out
 
 
+#: function; ONNX Attention; scores_output: str -> tuple[Tensor, Tensor, Tensor, Tensor | None]
+@composite
 def attention_outputs(
     q,
     k,
@@ -282,6 +287,8 @@ def attention_outputs(
     return merge_heads(out) if layout == 3 else out, k, v, scores
 
 
+#: function; ONNX FlexAttention; score_mod: Callable[[Tensor], Tensor]; prob_mod: Callable[[Tensor], Tensor]
+@composite
 def flex_attention(q, k, v, score_mod=None, prob_mod=None, *, scale=None, softmax_dtype=None):
     """Attention with functions of one's own on the scores and on the probabilities, both (batch, heads, q_length,
     kv_length) in softmax_dtype, by default float32 or wider (ONNX FlexAttention)."""

@@ -7,6 +7,7 @@ from ...errors import ShapeError
 from ..indexing.index_tuples import tensor_scatter
 from ..movement.rearranging import narrow, pad, permute_dims, reshape
 from ..operands import astype, floating, like, tensor
+from ..overriding import composite
 from ..reductions.normalization import rms_norm
 from .dot_product_attention import (
     as_bias,
@@ -63,6 +64,8 @@ def _attend(q, keys, values, mask, score_bias, is_causal, scale, mask_filter_val
     return dot_product_attention(q, keys, values, bias, scale or None, 0.0, False)
 
 
+#: function; com.microsoft Attention; qkv_sizes: Sequence[int] -> tuple[Tensor, Tensor]
+@composite
 def self_attention(
     x, weight, bias=None, mask=None, past=None, score_bias=None, *, num_heads, qkv_sizes=None, is_causal=False,
     scale=None, mask_filter_value=-10000.0,
@@ -99,6 +102,8 @@ def _unpacked(x, i):
     return permute_dims(reshape(part, x.shape[:3] + x.shape[4:]), (0, 2, 1, 3))
 
 
+#: function; com.microsoft MultiHeadAttention -> tuple[Tensor, Tensor, Tensor]
+@composite
 def multi_head_attention(
     q, k=None, v=None, bias=None, mask=None, score_bias=None, past_key=None, past_value=None, *, num_heads,
     scale=None, is_causal=False, mask_filter_value=-10000.0,
@@ -158,6 +163,8 @@ def _extended(past, new, start, total_length):
     return tensor_scatter(pad(past, [(0, 0), (0, 0), (0, missing), (0, 0)]), new, start, 2)
 
 
+#: function; com.microsoft GroupQueryAttention -> tuple[Tensor, Tensor, Tensor]
+@composite
 def group_query_attention(
     q, k, v, past_key, past_value, last_key, total_length, cos=None, sin=None, position_ids=None, score_bias=None,
     sink=None, *, num_heads, kv_num_heads, scale=None, softcap=0.0, window=None, interleaved=False, q_norm=None,

@@ -5,6 +5,7 @@ from ... import dtypes
 from ...errors import ShapeError
 from ..movement.rearranging import narrow, permute_dims, reshape
 from ..operands import astype, floating, like
+from ..overriding import composite
 from .dot_product_attention import merge_heads, split_heads
 
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
@@ -15,6 +16,8 @@ def _each_step(x, steps):
     return [narrow(x, 2, t, 1) for t in range(steps)]
 
 
+#: function; ONNX LinearAttention -> tuple[Tensor, Tensor]
+@composite
 def linear_attention(
     q, k, v, state=None, decay=None, beta=None, *, num_heads, kv_num_heads, scale=None, update_rule="gated_delta"
 ):
@@ -68,6 +71,8 @@ def linear_attention(
     return astype(merge_heads(y), dtype), astype(s, state_dtype)
 
 
+#: function; ONNX CausalConvWithState; activation: str -> tuple[Tensor, Tensor]
+@composite
 def causal_conv(x, weight, bias=None, state=None, activation=None):
     """Each channel convolved along its own past: x (batch, channels, length), weight (channels, 1, taps), bias
     (channels,), state (batch, channels, taps - 1) the steps before x, zeros where None. Returns (y like x, the new

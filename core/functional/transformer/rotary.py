@@ -4,6 +4,7 @@ from ... import dtypes
 from ...errors import ShapeError
 from ..movement.rearranging import expand_dims, narrow, reshape
 from ..operands import astype, floating, like
+from ..overriding import composite
 
 
 def _angles(cache, position_ids, batch, length):
@@ -20,6 +21,8 @@ def _angles(cache, position_ids, batch, length):
     return k.take(cache, at, 0)
 
 
+#: function; ONNX RotaryEmbedding
+@composite
 def rotary_embedding(x, cos, sin, position_ids=None, *, interleaved=False, rotary_dim=0, num_heads=None):
     """x with pairs of elements of each head turned by the angles of its position.
 

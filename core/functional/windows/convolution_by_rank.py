@@ -4,13 +4,25 @@ from ...errors import ShapeError
 from ..convolution import conv
 
 
-def _ranked(rank):
-    def convolve(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        if len(x.shape) != rank + 2:
-            raise ShapeError("conv{}d wants (n, c) and {} spatial axes, found {}".format(rank, rank, x.shape))
-        return conv(x, weight, bias, stride, padding, dilation, groups)
-
-    return convolve
+def _ranked(rank, x, *args):
+    if len(x.shape) != rank + 2:
+        raise ShapeError("conv{}d wants (n, c) and {} spatial axes, found {}".format(rank, rank, x.shape))
+    return conv(x, *args)
 
 
-conv1d, conv2d, conv3d = _ranked(1), _ranked(2), _ranked(3)
+#: function; PyTorch conv1d; Burn conv1d
+def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """`conv` of x (n, c, length). Raises ShapeError for another number of axes."""
+    return _ranked(1, x, weight, bias, stride, padding, dilation, groups)
+
+
+#: function; PyTorch conv2d; Burn conv2d
+def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """`conv` of x (n, c, height, width). Raises ShapeError for another number of axes."""
+    return _ranked(2, x, weight, bias, stride, padding, dilation, groups)
+
+
+#: function; PyTorch conv3d; Burn conv3d
+def conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """`conv` of x (n, c, depth, height, width). Raises ShapeError for another number of axes."""
+    return _ranked(3, x, weight, bias, stride, padding, dilation, groups)

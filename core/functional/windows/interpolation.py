@@ -11,6 +11,7 @@ from ... import dtypes
 from ...errors import ShapeError
 from ...shapes import axis_of, size
 from ..operands import astype, floating, tensor
+from ..overriding import composite
 
 # Above this many inputs per output a product with a matrix of weights is faster than to add them up one by one.
 _MOST_TAPS = 8
@@ -131,6 +132,8 @@ def _along(x, axis, taps):
     return total
 
 
+#: function; ONNX Resize; scales: Sequence[float]; sizes: Sequence[int]; roi: Sequence[float]
+@composite
 def resize(
     x,
     scales=None,
@@ -236,6 +239,8 @@ def _resized(
     return astype(x if dtype.is_float or mode == "nearest" else k.unary("round", x), dtype)
 
 
+#: function; PyTorch interpolate; scale_factor: float | Sequence[float]
+@composite
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False):
     """x (n, c, *spatial) resized over its spatial axes to `size` or by `scale_factor`, as PyTorch does it.
 

@@ -5,6 +5,7 @@ from ...errors import ShapeError
 from ...shapes import axes_of, size, strides, window
 from ..convolution import padding_pairs, per_axis
 from ..operands import numeric, tensor
+from ..overriding import composite
 
 
 def _window_pixels(lengths, kernel, stride, padding, dilation):
@@ -21,6 +22,8 @@ def _window_pixels(lengths, kernel, stride, padding, dilation):
     return pixels, tuple(out), tuple(padded)
 
 
+#: function
+@composite
 def im2col(x, kernel_size, stride=1, padding=0, dilation=1):
     """x (n, c, *spatial) -> (n, c * taps, positions): every window as a column (PyTorch's unfold)."""
     x = numeric(x, "im2col")
@@ -35,9 +38,14 @@ def im2col(x, kernel_size, stride=1, padding=0, dilation=1):
     return k.reshape(columns, (n, c * size(kernel), size(out)))
 
 
-unfold = im2col
+#: function; PyTorch unfold; Burn unfold4d
+def unfold(x, kernel_size, stride=1, padding=0, dilation=1):
+    """`im2col` by PyTorch's name."""
+    return im2col(x, kernel_size, stride, padding, dilation)
 
 
+#: function; ONNX Col2Im
+@composite
 def col2im(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
     """x (n, c * taps, positions) -> (n, c, *output_size): windows summed back into an image (PyTorch's fold)."""
     x = numeric(x, "col2im")
@@ -63,9 +71,14 @@ def col2im(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
     return k.slice(image, starts, (n, c) + output_size, (1,) * (d + 2))
 
 
-fold = col2im
+#: function; PyTorch fold
+def fold(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
+    """`col2im` by PyTorch's name."""
+    return col2im(x, output_size, kernel_size, stride, padding, dilation)
 
 
+#: function; ONNX MaxUnpool
+@composite
 def max_unpool(x, indices, kernel_size, stride=None, padding=0, output_size=None):
     """x (n, c, *spatial) put back where max_pool_with_indices found it, zeros elsewhere (ONNX MaxUnpool).
 
@@ -89,6 +102,8 @@ def max_unpool(x, indices, kernel_size, stride=None, padding=0, output_size=None
     return k.pad(out, tuple(grow), 0)
 
 
+#: function; ONNX CenterCropPad; shape: Sequence[int]
+@composite
 def center_crop_pad(x, shape, axes=None):
     """x cut or zero-padded around its centre to `shape` along `axes` (all by default); an odd rest goes to the end."""
     x = tensor(x)

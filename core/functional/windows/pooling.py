@@ -6,8 +6,11 @@ from ..convolution import per_axis
 from ..max_pooling import max_pool, windows
 from ..operands import astype, numeric
 from ..promotion import widened
+from ..overriding import composite
 
 
+#: function; ONNX AveragePool
+@composite
 def avg_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, count_include_pad=True):
     """The mean of each window; count_include_pad says whether padding counts (what ceil_mode adds never does)."""
     x, dtype = widened(x)
@@ -26,6 +29,8 @@ def avg_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False
     return astype(k.binary("div", total, k.pool("sum", ones, kernel, stride, grown, dilation)), dtype)
 
 
+#: function; ONNX LpPool; p: float
+@composite
 def lp_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, p=2):
     """The p-norm of each window."""
     x, dtype = widened(x)
@@ -36,6 +41,8 @@ def lp_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
     return astype(k.binary("pow", total, k.full((), 1 / p, x.dtype)), dtype)
 
 
+#: function; ONNX MaxPool -> tuple[Tensor, Tensor]
+@composite
 def max_pool_with_indices(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """(largest elements, int64 index of each in the flattened spatial axes of its channel)."""
     from .max_pooling_indices import pool_with_indices
@@ -45,6 +52,8 @@ def max_pool_with_indices(x, kernel_size, stride=None, padding=0, dilation=1, ce
     return pool_with_indices(x, kernel, stride, grown, dilation)
 
 
+#: function; ONNX GlobalAveragePool
+@composite
 def global_avg_pool(x):
     """The mean over all spatial axes, which stay with length 1."""
     from ..reductions.over_axes import mean
@@ -52,6 +61,8 @@ def global_avg_pool(x):
     return mean(x, tuple(range(2, len(x.shape))), keepdims=True)
 
 
+#: function; ONNX GlobalMaxPool
+@composite
 def global_max_pool(x):
     """The largest element over all spatial axes, which stay with length 1."""
     from ..reductions.over_axes import max
@@ -59,12 +70,16 @@ def global_max_pool(x):
     return max(x, tuple(range(2, len(x.shape))), keepdims=True)
 
 
+#: function; PyTorch adaptive_avg_pool2d
+@composite
 def adaptive_avg_pool(x, output_size):
     """Means of windows that divide each spatial axis as evenly as possible into output_size parts."""
     x, dtype = widened(x)
     return astype(_adaptive(x, output_size, "sum"), dtype)
 
 
+#: function; PyTorch adaptive_max_pool2d
+@composite
 def adaptive_max_pool(x, output_size):
     """Largest elements of windows that divide each spatial axis as evenly as possible into output_size parts."""
     return _adaptive(numeric(x, "adaptive_max_pool"), output_size, "max")
@@ -89,22 +104,76 @@ def _adaptive(x, output_size, op):
     return x
 
 
-def _ranked(rank, function):
-    def pool(x, kernel_size, *args, **options):
-        if len(x.shape) != rank + 2:
-            raise ShapeError("{}d pooling wants (n, c) and {} spatial axes, found {}".format(rank, rank, x.shape))
-        return function(x, kernel_size, *args, **options)
-
-    return pool
+def _check_rank(rank, x):
+    if len(x.shape) != rank + 2:
+        raise ShapeError("{}d pooling wants (n, c) and {} spatial axes, found {}".format(rank, rank, x.shape))
 
 
-max_pool1d, max_pool2d, max_pool3d = _ranked(1, max_pool), _ranked(2, max_pool), _ranked(3, max_pool)
+#: function; PyTorch max_pool1d; Burn max_pool1d
+def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """`max_pool` of x (n, c, length). Raises ShapeError for another number of axes."""
+    _check_rank(1, x)
+    return max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-avg_pool1d, avg_pool2d, avg_pool3d = _ranked(1, avg_pool), _ranked(2, avg_pool), _ranked(3, avg_pool)
+#: function; PyTorch max_pool2d; Burn max_pool2d
+def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """`max_pool` of x (n, c, height, width). Raises ShapeError for another number of axes."""
+    _check_rank(2, x)
+    return max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-adaptive_avg_pool1d, adaptive_avg_pool2d = _ranked(1, adaptive_avg_pool), _ranked(2, adaptive_avg_pool)
+#: function; PyTorch max_pool3d
+def max_pool3d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """`max_pool` of x (n, c, depth, height, width). Raises ShapeError for another number of axes."""
+    _check_rank(3, x)
+    return max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-adaptive_max_pool1d, adaptive_max_pool2d = _ranked(1, adaptive_max_pool), _ranked(2, adaptive_max_pool)
+#: function; PyTorch avg_pool1d; Burn avg_pool1d
+def avg_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, count_include_pad=True):
+    """`avg_pool` of x (n, c, length). Raises ShapeError for another number of axes."""
+    _check_rank(1, x)
+    return avg_pool(x, kernel_size, stride, padding, dilation, ceil_mode, count_include_pad)
+
+
+#: function; PyTorch avg_pool2d; Burn avg_pool2d
+def avg_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, count_include_pad=True):
+    """`avg_pool` of x (n, c, height, width). Raises ShapeError for another number of axes."""
+    _check_rank(2, x)
+    return avg_pool(x, kernel_size, stride, padding, dilation, ceil_mode, count_include_pad)
+
+
+#: function; PyTorch avg_pool3d
+def avg_pool3d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, count_include_pad=True):
+    """`avg_pool` of x (n, c, depth, height, width). Raises ShapeError for another number of axes."""
+    _check_rank(3, x)
+    return avg_pool(x, kernel_size, stride, padding, dilation, ceil_mode, count_include_pad)
+
+
+#: function; PyTorch adaptive_avg_pool1d; Burn adaptive_avg_pool1d
+def adaptive_avg_pool1d(x, output_size):
+    """`adaptive_avg_pool` of x (n, c, length). Raises ShapeError for another number of axes."""
+    _check_rank(1, x)
+    return adaptive_avg_pool(x, output_size)
+
+
+#: function; PyTorch adaptive_avg_pool2d; Burn adaptive_avg_pool2d
+def adaptive_avg_pool2d(x, output_size):
+    """`adaptive_avg_pool` of x (n, c, height, width). Raises ShapeError for another number of axes."""
+    _check_rank(2, x)
+    return adaptive_avg_pool(x, output_size)
+
+
+#: function; PyTorch adaptive_max_pool1d
+def adaptive_max_pool1d(x, output_size):
+    """`adaptive_max_pool` of x (n, c, length). Raises ShapeError for another number of axes."""
+    _check_rank(1, x)
+    return adaptive_max_pool(x, output_size)
+
+
+#: function; PyTorch adaptive_max_pool2d
+def adaptive_max_pool2d(x, output_size):
+    """`adaptive_max_pool` of x (n, c, height, width). Raises ShapeError for another number of axes."""
+    _check_rank(2, x)
+    return adaptive_max_pool(x, output_size)

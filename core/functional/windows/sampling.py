@@ -8,6 +8,7 @@ from ... import dtypes
 from ...errors import ShapeError
 from ...shapes import size, strides
 from ..operands import floating, like
+from ..overriding import composite
 
 
 def _reflected(position, low, high):
@@ -87,6 +88,8 @@ def _weighted_pixels(flat, lengths, taps):
     return total
 
 
+#: function; ONNX GridSample; PyTorch grid_sample
+@composite
 def grid_sample(x, grid, mode="linear", padding_mode="zeros", align_corners=False):
     """x (n, c, *spatial) read at grid (n, *out, d), coordinates in [-1, 1], last spatial axis first -> (n, c, *out).
 
@@ -127,6 +130,8 @@ def grid_sample(x, grid, mode="linear", padding_mode="zeros", align_corners=Fals
     return _weighted_pixels(x.reshape((n, c, size(lengths))), lengths, taps).reshape((n, c) + out)
 
 
+#: function; ONNX AffineGrid; PyTorch affine_grid; shape: Sequence[int]
+@composite
 def affine_grid(theta, shape, align_corners=False):
     """Sampling grid (n, *spatial, d) for theta (n, d, d + 1) and an output of `shape` (n, c, *spatial)."""
     from ..creation.fills import linspace, meshgrid, ones
@@ -167,6 +172,8 @@ def _roi_taps(start, extent, bins, samples, length):
     return [(base, (1 - t) * inside), ((base + 1).clip(0, length - 1), t * inside)]
 
 
+#: function; ONNX RoiAlign
+@composite
 def roi_align(
     x, rois, batch_indices, output_size=(1, 1), spatial_scale=1.0, sampling_ratio=0, mode="avg", half_pixel=True
 ):
@@ -241,6 +248,8 @@ def _roi_align(x, rois, batch_indices, output_size, spatial_scale, samples, mode
     return best.max(axis=(3, 5)) if mode == "max" else best.mean(axis=(3, 5))
 
 
+#: function; ONNX MaxRoiPool
+@composite
 def max_roi_pool(x, rois, output_size, spatial_scale=1.0):
     """x (n, c, h, w), rois (r, 5) as batch index, x1, y1, x2, y2 -> largest element per bin (r, c, *output_size).
 
@@ -282,6 +291,8 @@ def _half_away(value):
     return int(value + 0.5) if value >= 0 else -int(0.5 - value)
 
 
+#: function; ONNX DeformConv
+@composite
 def deform_conv(x, weight, offset, bias=None, mask=None, stride=1, padding=0, dilation=1, groups=1, offset_groups=1):
     """Deformable convolution v2 (Zhu et al. 2018): every kernel tap reads at its own offset, scaled by its own mask.
 

@@ -10,6 +10,7 @@ from ...backend import get_backend, operation
 from ...errors import ShapeError
 from ...shapes import axis_of
 from ..operands import floating, like
+from ..overriding import composite
 
 _DIRECT = 64  # transforms up to this length are one matrix product; longer even ones are halved first
 
@@ -26,16 +27,19 @@ def _cosine_window(length, coefficients, periodic, dtype, backend):
     return get_backend(backend).from_list(values, dtypes.dtype(dtype or dtypes.float32), (length,))
 
 
+#: function; ONNX HannWindow
 def hann_window(length, periodic=True, *, dtype=None, backend=None):
     """Hann window of `length` samples: 0.5 - 0.5 cos; periodic for spectra, symmetric for filters."""
     return _cosine_window(length, (0.5, -0.5), periodic, dtype, backend)
 
 
+#: function; ONNX HammingWindow
 def hamming_window(length, periodic=True, *, dtype=None, backend=None):
     """Hamming window with the coefficients ONNX gives it, 25/46 and 21/46."""
     return _cosine_window(length, (25 / 46, -21 / 46), periodic, dtype, backend)
 
 
+#: function; ONNX BlackmanWindow
 def blackman_window(length, periodic=True, *, dtype=None, backend=None):
     """Blackman window: 0.42 - 0.5 cos + 0.08 cos 2."""
     return _cosine_window(length, (0.42, -0.5, 0.08), periodic, dtype, backend)
@@ -98,6 +102,7 @@ def _halved(real, imag, n):
     )
 
 
+#: function; ONNX DFT
 def dft(x, length=None, axis=-2, inverse=False, onesided=False):
     """Discrete Fourier transform of x (…, n, …, 1 or 2) along `axis`, cut or zero-padded to `length`.
 
@@ -146,6 +151,8 @@ def dft(x, length=None, axis=-2, inverse=False, onesided=False):
     return stack((real.moveaxis(-1, axis), imag.moveaxis(-1, axis)), axis=-1)
 
 
+#: function; ONNX STFT; frame_step: int; frame_length: int; window: TensorLike
+@composite
 def stft(signal, frame_step, window=None, frame_length=None, onesided=True):
     """Short-time Fourier transform: signal (batch, n) or (batch, n, 1 or 2) -> (batch, frames, bins, 2).
 
@@ -178,6 +185,8 @@ def stft(signal, frame_step, window=None, frame_length=None, onesided=True):
     return dft(framed, frame_length, 2, False, onesided and parts == 1)
 
 
+#: function; ONNX MelWeightMatrix; num_mel_bins: int; dft_length: int; sample_rate: int; lower_edge_hertz: float;
+#:   upper_edge_hertz: float
 def mel_weight_matrix(
     num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz, *, dtype=None, backend=None
 ):

@@ -4,8 +4,11 @@ from ...backend import operation
 from ...errors import ShapeError
 from ..convolution import padding_pairs, per_axis
 from ..operands import floating, like
+from ..overriding import composite, one_backend
 
 
+#: function; ONNX ConvTranspose; output_padding: int | Sequence[int]
+@one_backend
 def conv_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
     """Transposed convolution: x (n, c, *spatial), weight (c, m // groups, *kernel) -> (n, m, *out), where out is
     (in - 1) * stride - padding + dilation * (kernel - 1) + output_padding + 1 along each axis."""
@@ -45,6 +48,8 @@ def conv_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, 
     return x.backend.conv(pad(spread, margins), weight, bias, (1,) * n, ((0, 0),) * n, dilation, groups)
 
 
+#: function; steps: Sequence[int]
+@composite
 def dilate(x, steps):
     """x (n, c, *spatial) with steps[i] - 1 zeros between neighbours along each spatial axis."""
     from ..movement.rearranging import narrow, pad, reshape
@@ -59,13 +64,25 @@ def dilate(x, steps):
     return x
 
 
-def _ranked_transpose(rank):
-    def convolve(x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
-        if len(x.shape) != rank + 2:
-            raise ShapeError("conv_transpose{}d wants {} spatial axes, found {}".format(rank, rank, x.shape))
-        return conv_transpose(x, weight, bias, stride, padding, output_padding, dilation, groups)
-
-    return convolve
+def _ranked(rank, x, *args):
+    if len(x.shape) != rank + 2:
+        raise ShapeError("conv_transpose{}d wants {} spatial axes, found {}".format(rank, rank, x.shape))
+    return conv_transpose(x, *args)
 
 
-conv_transpose1d, conv_transpose2d, conv_transpose3d = _ranked_transpose(1), _ranked_transpose(2), _ranked_transpose(3)
+#: function; PyTorch conv_transpose1d; Burn conv_transpose1d
+def conv_transpose1d(x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
+    """`conv_transpose` of x (n, c, length). Raises ShapeError for another number of axes."""
+    return _ranked(1, x, weight, bias, stride, padding, output_padding, dilation, groups)
+
+
+#: function; PyTorch conv_transpose2d; Burn conv_transpose2d
+def conv_transpose2d(x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
+    """`conv_transpose` of x (n, c, height, width). Raises ShapeError for another number of axes."""
+    return _ranked(2, x, weight, bias, stride, padding, output_padding, dilation, groups)
+
+
+#: function; PyTorch conv_transpose3d; Burn conv_transpose3d
+def conv_transpose3d(x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
+    """`conv_transpose` of x (n, c, depth, height, width). Raises ShapeError for another number of axes."""
+    return _ranked(3, x, weight, bias, stride, padding, output_padding, dilation, groups)

@@ -150,7 +150,11 @@ def _channels(value: Any, x: Tensor) -> Array:
     return array.reshape(-1, *(1,) * (x.ndim - 2))
 
 
-def clip(backend: NumpyBackend, x: Tensor, low: float | None, high: float | None) -> Tensor:
+def clip(backend: NumpyBackend, x: Tensor, low: float | Tensor | None, high: float | Tensor | None) -> Tensor:
+    if isinstance(low, Tensor):
+        x, low = backend.binary("maximum", x, low), None
+    if isinstance(high, Tensor):  # low is no number here: both are tensors, as far as they are there
+        x, high = backend.binary("minimum", x, high), None
     array = _wide(x)
     if x.dtype.is_integer:
         info = np.iinfo(array.dtype)

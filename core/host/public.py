@@ -1,0 +1,35 @@
+"""What `dir()` shows: the public names of `emberlet`, and the methods that Tensor looks up by name."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+# Modules that a program may import.
+MODULES = ("codegen", "errors", "functional", "micro", "nn", "wgpu_backend")
+CONSTANTS = ("e", "inf", "nan", "newaxis", "pi")
+
+
+def names() -> list[str]:
+    """The public names of `emberlet`, sorted."""
+    from .. import dtypes, errors
+    from ..names import all_names
+
+    emberlet = vars(sys.modules["emberlet"])
+    raised = [name for name in dir(errors) if name.endswith("Error")]
+    special = [name for name in emberlet if name.startswith("__")]
+    return sorted({*all_names(), *emberlet["_HOMES"], *raised, *dtypes.BY_NAME, *MODULES, *CONSTANTS, *special})
+
+
+class Method:
+    """A method of Tensor that is looked up when first asked for, and then stands in the class itself."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        from ..lookup import method
+
+        function = method(self.name)
+        setattr(owner, self.name, function)
+        return getattr(owner if instance is None else instance, self.name)
