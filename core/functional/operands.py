@@ -80,11 +80,3 @@ def numeric(x, what):
     if x.dtype.is_bool or x.dtype.kind == "string":
         refuse("numeric", what, x.dtype)
     return x
-
-
-def integers(x, what):
-    """x as a tensor of integers or bools. Raises DTypeError otherwise."""
-    x = tensor(x)
-    if not (x.dtype.is_integer or x.dtype.is_bool):
-        refuse("integers", what, x.dtype)
-    return x

@@ -87,6 +87,14 @@ def together(a, b):
     return astype(a, dtype), astype(b, dtype)
 
 
+def integers(x, what):
+    """x as a tensor of integers or bools. Raises DTypeError otherwise."""
+    x = tensor(x)
+    if not (x.dtype.is_integer or x.dtype.is_bool):
+        refuse("integers", what, x.dtype)
+    return x
+
+
 def paired(a, b):
     """`together` for elementwise operations: raises ShapeError unless the shapes broadcast."""
     a, b = together(a, b)

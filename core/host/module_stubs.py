@@ -2,7 +2,7 @@
 
 Names, defaults, bases and docstrings come from the code; the types come from the tables below, by the name of a
 parameter or attribute, or from its default. A public method whose result is in no table is an error, so that none is
-left without types. `python3 dev.py check --fix` writes the files, and those of stubs.py.
+left without types. `python3 dev.py check --fix` writes the files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import model, module, param
 from ..param import identity, methods
-from . import layers, stubs
+from . import layers
 
 CORE = Path(__file__).resolve().parents[1]
 HEAD = '"""{} (written by emberlet.host.module_stubs)."""\n# fmt: off\n# ruff: noqa\n\n'
@@ -330,8 +330,8 @@ FILES = {
 
 
 def outdated() -> dict[Path, str]:
-    """File -> the text that it should have, of every stub of core whose text is another."""
-    wanted = {CORE / name: text() for name, text in {**stubs.FILES, **FILES}.items()}
+    """File -> the text that it should have, of every one of these stubs whose text is another."""
+    wanted = {CORE / name: text() for name, text in FILES.items()}
     return {
         file: text for file, text in wanted.items() if not file.exists() or file.read_text(encoding="utf-8") != text
     }

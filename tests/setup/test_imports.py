@@ -33,7 +33,7 @@ ROOMS = {
     "config": "errors atomic_write",
     "host": f"{GROUND} backend tensor names lookup functional burnpack python_backend host.numpy_backend",
     "host.numpy_backend": f"{GROUND} backend tensor host",
-    "host.stubs": f"{GROUND} names module model nn param",
+    "host.stubs": f"{GROUND} host names module model nn param",
     # The command line alone calls what is built on core.
     "host.cli": f"emberlet {GROUND} backend tensor functional burnpack model host codegen micro wgpu_backend",
     "codegen": f"{GROUND} backend tensor functional model host host.numpy_backend",

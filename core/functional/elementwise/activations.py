@@ -4,8 +4,8 @@ from ... import dtypes
 from ...backend import operation
 from ...shapes import axis_of
 from ..operands import astype, floating, like, numeric
-from ..promotion import widened
 from ..overriding import composite
+from ..promotion import widened
 
 
 #: method; PyTorch relu6

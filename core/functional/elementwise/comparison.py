@@ -3,9 +3,9 @@
 from ... import dtypes
 from ...errors import DTypeError
 from ...shapes import broadcast
-from ..operands import astype, integers, is_scalar, like, same_backend, tensor
+from ..operands import astype, is_scalar, like, same_backend, tensor
 from ..overriding import composite, one_backend
-from ..promotion import paired
+from ..promotion import integers, paired
 
 
 def _compare(op, x1, x2):

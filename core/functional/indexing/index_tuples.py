@@ -5,8 +5,9 @@ from ...backend import operation
 from ...errors import ShapeError
 from ...shapes import size
 from ..movement.rearranging import broadcast_to, reshape
-from ..operands import astype, integers, like, tensor
+from ..operands import astype, like, tensor
 from ..overriding import composite, one_backend
+from ..promotion import integers
 
 
 def _flat_index(indices, lengths):

@@ -3,9 +3,9 @@
 from ... import dtypes
 from ...errors import IndexingError, ShapeError
 from ..movement.rearranging import expand_dims, reshape
-from ..operands import astype, integers, like
-from ..promotion import widened
+from ..operands import astype, like
 from ..overriding import composite
+from ..promotion import integers, widened
 
 
 #: function; ONNX NegativeLogLikelihoodLoss; PyTorch nll_loss; ignore_index: int

@@ -4,8 +4,8 @@ from ...backend import operation
 from ...errors import ShapeError
 from ...shapes import axis_of, broadcast
 from ..operands import astype, like
-from ..promotion import widened
 from ..overriding import composite, one_backend
+from ..promotion import widened
 
 
 def _per_channel(value, x):

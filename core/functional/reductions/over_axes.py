@@ -10,8 +10,8 @@ from ... import dtypes
 from ...errors import DTypeError, ShapeError
 from ...shapes import axes_of, axis_of, size
 from ..operands import astype, numeric, tensor
-from ..promotion import widened
 from ..overriding import composite
+from ..promotion import widened
 
 
 def _wide(dtype):

@@ -5,8 +5,8 @@ from ...shapes import size
 from ..convolution import per_axis
 from ..max_pooling import max_pool, windows
 from ..operands import astype, numeric
-from ..promotion import widened
 from ..overriding import composite
+from ..promotion import widened
 
 
 #: function; ONNX AveragePool
