@@ -4,7 +4,7 @@
     @composite
     def sum(x, axis=None, *, keepdims=False): …
 
-The comment's first word says what is declared: a `method` (of Tensor, too), a `function`, an `operator` (found by Tensor
+The comment's first word says what is declared: a `method` (of Tensor, too), a `function`, an `operator` (of Tensor
 alone) or a `class`. Then come the standards that it follows, the types of parameters whose name and default do not tell
 them (TYPES), and the type of its result, a Tensor where nothing is said. What has no such comment is not public.
 Tables, stubs and docs/functions.md are generated from what is read here: `python3 dev.py check --fix`.
