@@ -9,16 +9,16 @@ import hashlib
 from dataclasses import replace
 from typing import Any
 
-from emberlet.backend import get_backend
 from emberlet.dtypes import DType
 from emberlet.errors import EmberletError
 from emberlet.tensor import Tensor
 
+from .budget import Exceeded, counted
 from .ir.argument import Argument, Constant, Dynamic
 from .ir.graph import Graph, Model
 from .ir.keys import node_key
 from .ir.node import Node
-from .ir.problem import Problem
+from .ir.problem import Problem, explained
 from .ir.types import ScalarType, ShapeType, TensorType, product
 from .ir.value import Fill, Inline, Text, Transposed, Value, ints_value, scalar_value
 
@@ -49,7 +49,10 @@ def known(node: Node[Any], limit: int = SMALL) -> Node[Any]:
     if any(n is None or n > limit for n in sizes) or sum(a.value.size for a in node.inputs if a.value) > limit:
         return node
     free = node.folded()
-    values = evaluate(node) if free is None else (free,)
+    try:
+        values = evaluate(node) if free is None else (free,)
+    except Exceeded:
+        return node  # to be computed when the model runs
     pairs = zip(outputs, (named(node, i, v) for i, v in enumerate(values)), strict=True)
     return replace(
         node,
@@ -74,32 +77,41 @@ def computation(node: Node[Any]) -> str:
 def foldable(node: Node[Any]) -> bool:
     """Whether every input of a node is a constant and running it twice gives the same."""
     inputs = [a for i, a in enumerate(node.inputs) if a.present and i not in node.typing]
-    return node.pure and not node.graphs() and bool(inputs) and all(a.value is not None for a in inputs)
+    return node.pure and not node.unbounded and not node.graphs() and bool(inputs) and all(a.value is not None for a in inputs)
 
 
-def evaluate(node: Node[Any]) -> tuple[Value | None, ...]:
-    """A value for each output, None for those that are left out. Raises Problem where the node cannot be run."""
+def evaluate(node: Node[Any], stored: int = 0) -> tuple[Value | None, ...]:
+    """A value for each output, None for those that are left out.
+
+    stored: how many elements of the model's file it reads; the budget grows with them. Raises Problem where the node
+    cannot be run, Exceeded where it would take more memory or time than the budget has.
+    """
     from . import weights
     from .emit.module import ModuleWriter
     from .generation import instantiate
 
     outputs = tuple(replace(o, source=Dynamic()) for o in node.outputs if o.present)
     # Reshaped constants are inputs here: what a layer would absorb is passed in, so that nothing is a field.
-    inputs = [a for a in node.inputs if a.present]
-    home = get_backend()
     graph = Graph("folded", (replace(node, outputs=_dynamic(node.outputs)),), (), outputs)
     try:
-        written = ModuleWriter(Model("folded", graph, (), tuple(o.name for o in outputs))).write()
-        if written.problems:
-            raise Problem(written.problems[0])
-        instance = instantiate(written, "folded", home)
-        instance.load_record(weights.tensors(written.record, home))
-        results = instance()
-    except EmberletError as error:
-        raise Problem(f"on constants {[a.name for a in inputs]} it fails: {error}") from None
-    results = results if isinstance(results, tuple) else (results,)
-    values = iter(results)
-    return tuple(value_of(next(values)) if o.present else None for o in node.outputs)
+        with counted(stored) as home:
+            written = ModuleWriter(Model("folded", graph, (), tuple(o.name for o in outputs))).write()
+            if written.problems:
+                raise Problem(written.problems[0])
+            instance = instantiate(written, "folded", home)
+            instance.load_record(weights.tensors(written.record, home))
+            results = instance()
+            results = results if isinstance(results, tuple) else (results,)
+            values = iter(results)
+            return tuple(value_of(next(values)) if o.present else None for o in node.outputs)
+    except Problem:
+        raise
+    except Exception as error:  # the operator's own code, on operands that a file chose
+        names = [a.name for a in node.inputs if a.present]
+        said = str(error) if isinstance(error, EmberletError) else explained(error)
+        raise Problem(f"on constants {names} it fails: {said}") from (
+            None if isinstance(error, EmberletError) else error
+        )
 
 
 def _dynamic(outputs: tuple[Argument, ...]) -> tuple[Argument, ...]:

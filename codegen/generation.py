@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from emberlet.errors import ModelError
 
 from . import weights
+from .budget import model_budget
 from .emit.module import ModuleWriter, Written
 from .emit.names import file_stem, identifier
 from .ir.graph import Model
-from .ir.problem import report
+from .ir.problem import origin_of, refusing, report
 from .overwriting import check_overwrite, signed
 from .passes import run_passes
 from .reader import read_model
@@ -48,13 +49,14 @@ def translate(
     top_comment: str = "",
 ) -> tuple[Model, Written, tuple[str, ...]]:
     """(typed IR after the passes, the class's source and weights, what the passes did). Raises ModelError."""
-    model = read_model(source, name)
-    graph, notes = run_passes(model.graph, passes)
-    model = replace(model, graph=graph)
-    written = ModuleWriter(model).write(weights_name, top_comment)
-    if written.problems:
-        raise ModelError(report(model.name, written.problems))
-    return model, written, notes
+    with refusing(source), model_budget():
+        model = read_model(source, name)
+        graph, notes = run_passes(model.graph, passes)
+        model = replace(model, graph=graph)
+        written = ModuleWriter(model).write(weights_name, top_comment)
+        if written.problems:
+            raise ModelError(report(origin_of(source), written.problems))
+        return model, written, notes
 
 
 def generate(
@@ -145,10 +147,11 @@ def load(
 
     Raises ModelError, which lists every problem found.
     """
-    model, written, _ = translate(source, name, passes)
-    instance = instantiate(written, model.name, backend)
-    instance.load_record(weights.tensors(written.record, backend))
-    return instance
+    with refusing(source), model_budget():
+        model, written, _ = translate(source, name, passes)
+        instance = instantiate(written, model.name, backend)
+        instance.load_record(weights.tensors(written.record, backend))
+        return instance
 
 
 def instantiate(written: Written, name: str, backend: Backend | str | None = None) -> GeneratedModel:

@@ -12,6 +12,7 @@ from emberlet.dtypes import DType
 from .ir.argument import Argument, Constant, Dynamic, Static
 from .ir.graph import Graph
 from .ir.node import Node
+from .ir.problem import refusing
 from .ir.types import MapType, OptionalType, ScalarType, SequenceType, ShapeType, TensorType, Type, describe_shape
 from .ir.value import Value
 from .ops import AnyNode
@@ -30,8 +31,9 @@ def inspect(source: str | os.PathLike[str] | bytes | ModelProto) -> str:
     """
     from .reader import read_model
 
-    graph = read_model(source).graph
-    return format_graph(graph) + summary(graph) + "\n"
+    with refusing(source):
+        graph = read_model(source).graph
+        return format_graph(graph) + summary(graph) + "\n"
 
 
 def summary(graph: Graph) -> str:

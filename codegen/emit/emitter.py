@@ -13,6 +13,7 @@ from emberlet.dtypes import DType
 
 from ..ir.argument import Argument
 from ..ir.graph import Graph
+from ..ir.node import MAX_DIMS
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, ShapeType, as_tensor
 from ..ir.value import Value
@@ -68,6 +69,8 @@ class Emitter:
         """Input i, of rank 0 or 1 and integer, as a tuple of ints (or, from a tensor, a list)."""
         a = self._argument(i)
         if a.value is not None:
+            if a.value.size > max(MAX_DIMS, len(self.node.outputs)):
+                raise Problem(f"input {i} lists {a.value.size} sizes or axes; at most {MAX_DIMS} are supported")
             return lift(a.value.ints())
         if isinstance(a.type, ShapeType):
             return self.block.held(a)

@@ -15,6 +15,7 @@ from emberlet.dtypes import DType
 from .argument import ABSENT, Argument, Static
 from .problem import Problem
 from .types import (
+    MAX_RANK,
     AbsentType,
     Dim,
     ScalarType,
@@ -46,7 +47,8 @@ class Node(ABC, Generic[C]):
     type matters), `pure` (False where two runs may differ:
     such a node is neither folded nor merged with an equal one), `absorbed` (True where the reader keeps the outputs,
     which are constants, and drops the node), `named` (True where the output's name is a word of the model's own: a
-    variable gets it), `repeated` (True where the expression is so cheap that every use has it anew).
+    variable gets it), `repeated` (True where the expression is so cheap that every use has it anew), `unbounded` (True
+    where no budget can stop it once it runs: it is never computed early).
     """
 
     name: str
@@ -62,6 +64,7 @@ class Node(ABC, Generic[C]):
     absorbed: ClassVar[bool] = False
     named: ClassVar[bool] = False
     repeated: ClassVar[bool] = False
+    unbounded: ClassVar[bool] = False
 
     @classmethod
     def op(cls) -> str:
@@ -130,7 +133,8 @@ class Node(ABC, Generic[C]):
         t = self.type(i)
         value = self.value(i)
         if value is not None:
-            return value.ints() if value.dtype.is_integer and len(value.shape) <= 1 else None
+            listed = value.dtype.is_integer and len(value.shape) <= 1 and value.size <= max(MAX_DIMS, len(self.outputs))
+            return value.ints() if listed else None
         if isinstance(t, ShapeType):
             return t.dims
         if isinstance(t, ScalarType):
@@ -205,6 +209,9 @@ class Node(ABC, Generic[C]):
         types = node.infer()
         if len(types) < len(self.outputs) and any(o.present for o in self.outputs[len(types) :]):
             raise Problem(f"has {len(self.outputs)} outputs, expected at most {len(types)}")
+        for t in types:
+            if isinstance(t, TensorType) and t.shape is not None and len(t.shape) > MAX_RANK:
+                raise Problem(f"its result has {len(t.shape)} dimensions; at most {MAX_RANK} are supported")
         outputs = tuple(replace(o, type=t) if o.present else o for o, t in zip(self.outputs, types, strict=False))
         return replace(node, outputs=outputs)
 

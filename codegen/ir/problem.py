@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from emberlet.errors import EmberletError
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from emberlet.errors import EmberletError, ModelError
 
 
 class Problem(Exception):
@@ -18,10 +23,17 @@ def explained(error: Exception) -> str:
     """What a node's reading ended with, in words."""
     if isinstance(error, Problem | EmberletError):
         return str(error)
+    if isinstance(error, MemoryError):
+        return "takes more memory than there is"
+    if isinstance(error, RecursionError):
+        return "nests too deeply"
     return f"is malformed ({type(error).__name__}: {str(error)[:200]})"
 
 
-MALFORMED = (Problem, EmberletError, ArithmeticError, AssertionError, LookupError, MemoryError, TypeError, ValueError)
+MALFORMED = (
+    Problem, EmberletError, ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RecursionError,
+    TypeError, ValueError,
+)  # fmt: skip
 """What reading or emitting a node of an untrusted model may end with; everything else is a bug."""
 
 
@@ -30,3 +42,25 @@ def report(origin: str, problems: list[str]) -> str:
     if len(problems) == 1:
         return f"{origin}: {problems[0]}"
     return f"{origin} has {len(problems)} problems:\n" + "\n".join("- " + p for p in problems)
+
+
+@contextmanager
+def refusing(source: object) -> Iterator[None]:
+    """Whatever reading, rewriting and emitting a model ends with becomes a ModelError, this being the one place for it.
+
+    Errors of the EmberletError family and of the system (OSError, ImportError) pass. What was no Problem is the new
+    error's `__cause__`: a fault of this library, which fuzzing looks for.
+    """
+    try:
+        yield
+    except (EmberletError, OSError, ImportError):
+        raise
+    except Problem as problem:
+        raise ModelError(f"{origin_of(source)}: {problem}") from problem.__cause__
+    except Exception as error:
+        raise ModelError(f"{origin_of(source)}: {explained(error)}") from error
+
+
+def origin_of(source: object) -> str:
+    """What messages call a model: its file's name, or "model"."""
+    return quoted(Path(source).name)[1:-1] if isinstance(source, str | os.PathLike) else "model"

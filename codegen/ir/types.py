@@ -14,6 +14,8 @@ from emberlet.dtypes import DType
 
 from .problem import Problem
 
+MAX_RANK = 64  # as in NumPy
+
 Dim = int | str | None
 """A dimension: its size, the symbol the model gives it, or None where nothing is known."""
 

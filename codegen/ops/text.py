@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from emberlet import dtypes
@@ -97,13 +98,18 @@ class RegexFullMatchConfig:
 
 
 class RegexFullMatch(Node[RegexFullMatchConfig]):
-    """Whether each whole string matches a regular expression."""
+    """Whether each whole string matches a regular expression, which may take Python's `re` any time."""
 
-    since = (20,)
+    since, unbounded = (20,), True
 
     @classmethod
     def read(cls, a: Attributes) -> RegexFullMatchConfig:
-        return RegexFullMatchConfig(a.string("pattern"))
+        pattern = a.string("pattern")
+        try:
+            re.compile(pattern)
+        except (re.error, OverflowError) as error:
+            raise Problem(f"the pattern {pattern[:80]!r} is no regular expression: {error}") from None
+        return RegexFullMatchConfig(pattern)
 
     def infer(self) -> tuple[Type, ...]:
         return (TensorType(dtypes.bool, self.shape(0)),)
@@ -144,6 +150,13 @@ class TfIdfVectorizer(Node[TfIdfConfig]):
         )
         if not config.ngram_indexes or min(config.ngram_indexes) < 0:
             raise Problem("ngram_indexes must not be empty or negative")
+        if max(config.ngram_indexes) >= MAX_VOCABULARY:
+            raise Problem(f"ngram_indexes reach {max(config.ngram_indexes)}; at most {MAX_VOCABULARY} are supported")
+        starts = config.ngram_counts
+        if list(starts) != sorted(starts) or not starts or starts[0] < 0 or starts[-1] > len(pool):
+            raise Problem(f"ngram_counts {starts[:8]} do not lie in order within the pool's {len(pool)} elements")
+        if not 1 <= config.min_gram_length <= config.max_gram_length or config.max_skip_count < 0:
+            raise Problem("the lengths of n-grams must be 1 or more, the longest last, and what is skipped 0 or more")
         return config
 
     def infer(self) -> tuple[Type, ...]:
@@ -168,6 +181,8 @@ class TfIdfVectorizer(Node[TfIdfConfig]):
             max_skip_count=c.max_skip_count,
         )
 
+
+MAX_VOCABULARY = 1 << 26
 
 Label = int | float | str
 

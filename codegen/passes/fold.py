@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ..budget import ELEMENTS
 from ..evaluation import SMALL, computation, evaluate, foldable, named
 from ..ir.argument import Constant
 from ..ir.graph import Graph
@@ -59,10 +60,13 @@ def folded(node: Node[Any]) -> list[Value] | None:
     stored = sum(v.nbytes for v in read if not isinstance(v.source, Fill))
     if len(types) != 1 or total > stored or not isinstance(types[0], TensorType) or shapes[0] is None:
         return None
+    elements = sum(v.size for v in read if not isinstance(v.source, Fill))
+    if any(v.size > ELEMENTS + 8 * elements for v in read):
+        return None
     key = computation(node)
 
     def load() -> Buffer:
-        (value,) = evaluate(node)
+        (value,) = evaluate(node, elements)
         if value is None or value.shape != shapes[0]:
             raise Problem(f"node {node.name!r}: on constants it gives no tensor of shape {shapes[0]}")
         return value.raw()

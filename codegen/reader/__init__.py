@@ -14,7 +14,9 @@ from pathlib import Path
 from emberlet.errors import ModelError
 from onnx import ModelProto
 
+from ..budget import model_budget
 from ..ir.graph import Model
+from ..ir.problem import quoted, refusing
 from .graphs import NEWEST_OPSET, Reader
 from .texts import broken_text
 
@@ -27,6 +29,11 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto, name: str | 
     Raises ModelError, which lists every problem found with the node it sits at, and OSError for a path that cannot be
     read. External data is looked for beside the path, and nowhere else.
     """
+    with refusing(source), model_budget():
+        return _read(source, name)
+
+
+def _read(source: str | os.PathLike[str] | bytes | ModelProto, name: str | None) -> Model:
     folder: Path | None = None
     if isinstance(source, ModelProto):
         proto, origin = source, "model"

@@ -36,6 +36,7 @@ from .values import Values, short, utf8
 NEWEST_OPSET = 28
 MAX_DEPTH = 64
 MAX_NODES = 1 << 18
+FEW_NODES = 1 << 12  # a file that writes few nodes may still come to as many
 
 
 @dataclass(slots=True)
@@ -65,6 +66,8 @@ class Reader:
         self.values = Values(folder)
         self.problems: list[str] = []
         self.read_nodes = 0
+        written = len(proto.graph.node) + sum(len(f.node) for f in proto.functions)
+        self.most_nodes = min(MAX_NODES, FEW_NODES + 64 * written)
         self.taken: set[str] = set()
         self.counts: dict[str, int] = {}
         self.functions: dict[tuple[str, str, str], FunctionProto] = {}
@@ -103,7 +106,11 @@ class Reader:
             argument = Argument(name, TensorType(value.dtype, value.shape), Constant(replace(value, origin=name)))
             scope.values[key] = argument
         graph_inputs = []
+        named: set[str] = set()
         for i, info in enumerate(proto.input):
+            if info.name in named:
+                self.problems.append(f"graph {quoted(proto.name)}: two inputs are called {quoted(info.name)}")
+            named.add(info.name)
             given = inputs[i] if inputs is not None and i < len(inputs) else None
             if info.name in constants and inputs is None:
                 # IR version 3 lists every initializer among the inputs; from 4 on, it is a default that callers
@@ -142,9 +149,9 @@ class Reader:
         for i, proto in enumerate(protos):
             label = proto.name or (proto.output[0] if proto.output else f"number {i}")
             self.read_nodes += 1
-            if self.read_nodes > MAX_NODES:  # functions of functions, loops in loops: a small file may say very much
-                if self.read_nodes == MAX_NODES + 1:
-                    self.problems.append(f"its functions and subgraphs come to more than {MAX_NODES} nodes")
+            if self.read_nodes > self.most_nodes:  # functions of functions: a small file may say very much
+                if self.read_nodes == self.most_nodes + 1:
+                    self.problems.append(f"its functions and subgraphs come to more than {self.most_nodes} nodes")
                 return
             try:
                 self.node(proto, label, scope, declared, out, references or {})

@@ -17,12 +17,11 @@ from emberlet.dtypes.narrow import pack_codes
 from onnx import GraphProto, TensorProto, TypeProto, ValueInfoProto
 
 from ..ir.problem import Problem, quoted
-from ..ir.types import AbsentType, Dim, MapType, OptionalType, SequenceType, TensorType, Type, refine
+from ..ir.types import MAX_RANK, AbsentType, Dim, MapType, OptionalType, SequenceType, TensorType, Type, refine
 from ..ir.value import Buffer, Inline, Source, Stored, Text, Value
 from ..ops.attributes import DTYPES
 
-MAX_RANK = 64
-MAX_DENSE = 1 << 28
+MAX_DENSE = 1 << 28  # bytes that all sparse tensors of a model may come to
 
 
 def dtype_of(code: int) -> DType:
@@ -38,6 +37,7 @@ class Values:
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
+        self.dense_bytes = 0
 
     def declared(self, info: ValueInfoProto, given: Type | None = None) -> Type:
         if not info.HasField("type") or info.type.WhichOneof("value") is None:
@@ -130,17 +130,21 @@ class Values:
         ):
             raise Problem(f"its data lies at {location!r}, which is not a path inside the model's folder")
         root = self.folder.resolve()
-        path = (root / location).resolve()
-        if not path.is_relative_to(root):
-            raise Problem(f"its data lies at {location!r}, which leads out of the model's folder")
-        if not path.is_file():
-            raise Problem(f"its data file {location!r} is missing")
+        try:
+            path = (root / location).resolve()
+            if not path.is_relative_to(root):
+                raise Problem(f"its data lies at {location!r}, which leads out of the model's folder")
+            if not path.is_file():
+                raise Problem(f"its data file {location!r} is missing")
+            available = path.stat().st_size
+        except (OSError, RuntimeError, ValueError) as error:  # links in a circle, a name too long, no permission
+            raise Problem(f"its data file {quoted(location)} cannot be read: {error}") from None
         try:
             offset = int(entries.get("offset", "0"))
             length = int(entries.get("length", str(expected)))
         except ValueError:
             raise Problem("its external offset or length is no number") from None
-        if length != expected or offset < 0 or offset + length > path.stat().st_size:
+        if length != expected or offset < 0 or offset + length > available:
             raise Problem(f"bytes {offset} to {offset + length} of {location!r} are not the {expected} its shape needs")
 
         def load() -> Buffer:
@@ -151,14 +155,19 @@ class Values:
         return Stored(load, (str(path), offset, length))
 
     def dense(self, s: Any) -> Value:
-        """A SparseTensorProto as a dense Value."""
+        """A SparseTensorProto as a dense Value, whose bytes are made when they are needed."""
         values, indices = self.value(s.values), self.value(s.indices).ints()
         shape = tuple(int(d) for d in s.dims)
         if values.dtype.bits < 8 or values.dtype is dtypes.string:
             raise Problem(f"a sparse tensor of {values.dtype} is not supported")
-        if any(d < 0 for d in shape) or prod(shape) * values.dtype.bits // 8 > MAX_DENSE:
-            raise Problem(f"a sparse tensor of shape {shape} is too large to be made dense")
-        width, count, rank = values.dtype.bits // 8, values.size, len(shape)
+        if any(d < 0 for d in shape) or len(shape) > MAX_RANK:
+            raise Problem(f"the shape {shape[:8]} of a sparse tensor is impossible")
+        width, count, rank, size = values.dtype.bits // 8, values.size, len(shape), prod(shape)
+        self.dense_bytes += size * width
+        if self.dense_bytes > MAX_DENSE:
+            raise Problem(
+                f"a sparse tensor of shape {shape} is too large to be made dense: all of them may come to {MAX_DENSE} bytes"
+            )
         strides = [prod(shape[k + 1 :]) for k in range(rank)]
         if len(indices) == count:
             flat = list(indices)
@@ -166,12 +175,19 @@ class Values:
             flat = [sum(indices[k * rank + j] * strides[j] for j in range(rank)) for k in range(count)]
         else:
             raise Problem(f"a sparse tensor has {count} values and {len(indices)} indices")
-        data, raw = bytearray(prod(shape) * width), bytes(values.raw())
-        for k, at in enumerate(flat):
-            if not 0 <= at < prod(shape):
-                raise Problem(f"a sparse tensor has the index {at}, outside its shape {shape}")
-            data[at * width : (at + 1) * width] = raw[k * width : (k + 1) * width]
-        return Value(values.dtype, shape, Inline(bytes(data)))
+        outside = next((at for at in flat if not 0 <= at < size), None)
+        if outside is not None:
+            raise Problem(f"a sparse tensor has the index {outside}, outside its shape {shape}")
+
+        def load() -> Buffer:
+            data, raw = bytearray(size * width), bytes(values.raw())
+            for k, at in enumerate(flat):
+                data[at * width : (at + 1) * width] = raw[k * width : (k + 1) * width]
+            return data
+
+        if size <= 64:
+            return Value(values.dtype, shape, Inline(bytes(load())))
+        return Value(values.dtype, shape, Stored(load, ("dense", id(s))))
 
 
 def dim(proto: Any) -> Dim:

@@ -50,7 +50,7 @@ def conv(backend, x, weight, bias, stride, padding, dilation, groups):
                         s += o
                         column += values[s : s + reach : step]
                     seen.append(column)
-            windows = list(zip(*seen))
+            windows = list(zip(*seen)) if seen else [()] * size(spatial)
             each = outputs // groups
             for m in range(group * each, (group + 1) * each):
                 taken = taps_of[m * length : (m + 1) * length]

@@ -148,8 +148,16 @@ def int_fmod(a, b):
 
 
 def int_power(a, b):
-    if b >= 0:
+    if 0 <= b < 64:
         return a**b
+    if b >= 0:  # what it wraps to, in as many steps as b has bits
+        out = 1
+        while b:
+            if b & 1:
+                out = out * a & 0xFFFFFFFFFFFFFFFF
+            a = a * a & 0xFFFFFFFFFFFFFFFF
+            b >>= 1
+        return out
     return a if b & 1 and (a == 1 or a == -1) else 1 if a == 1 or a == -1 else 0
 
 

@@ -112,9 +112,9 @@ def tfidf(x, pool, ngram_counts, ngram_indexes, weights, mode, min_gram_length, 
     out = [0.0] * (rows * width)
     for r in range(rows):
         row = values[r * length : (r + 1) * length]
-        for n in range(min_gram_length, max_gram_length + 1):
+        for n in range(min_gram_length, min(max_gram_length, length, len(ngram_counts)) + 1):
             # Skipping makes no difference to a single element, which counts once.
-            for step in range(1, (max_skip_count + 1 if n > 1 else 1) + 1):
+            for step in range(1, (min(max_skip_count + 1, length) if n > 1 else 1) + 1):
                 for start in range(length - (n - 1) * step):
                     found = grams.get(tuple([row[start + i * step] for i in range(n)]))
                     if found is not None:
