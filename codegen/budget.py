@@ -18,7 +18,7 @@ from time import monotonic
 from typing import Any
 
 from emberlet.backend import Backend, get_backend
-from emberlet.protocol import Protocol
+from emberlet.backend.protocol import Protocol
 from emberlet.tensor import Tensor
 
 from .ir.problem import Problem

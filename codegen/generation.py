@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from errno import EISDIR
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from emberlet.errors import ModelError
+from emberlet.host.together import together
 
 from . import weights
 from .budget import model_budget
@@ -84,43 +83,30 @@ def generate(
         metadata["producer"] = model.producer
     text = written.source
     if embed:
-        data = weights.dumps(written.record, half, metadata)
+        with refusing(source):
+            data = weights.dumps(written.record, half, metadata)
         text += f"\n\n{written.class_name}.EMBEDDED = {bytes_literal(data)}\n"
     out = Path(out_dir)
     module, pack = out / (stem + ".py"), out / (stem + ".bpk")
     if not force:
         check_overwrite(module, text)
     text = signed(text)
-    with _folder(out), tempfile.TemporaryDirectory(dir=out, prefix=".emberlet-") as scratch:
+    with refusing(source), _folder(out), together(out) as draft:
         # Both are complete before either takes its place.
-        draft = Path(scratch)
-        (draft / module.name).write_text(text, encoding="utf-8", newline="\n")
+        _write_text(draft / module.name, text)
         if not embed:
             weights.save(draft / pack.name, written.record, half, metadata)
-        _put([draft / module.name] if embed else [draft / pack.name, draft / module.name], out)
     return Generated(module, None if embed else pack, written.class_name, notes)
 
 
-def _put(drafts: list[Path], folder: Path) -> None:
-    """Move all files into the folder, or none: those that were there come back where one cannot be moved."""
-    for draft in drafts:
-        if (folder / draft.name).is_dir():
-            raise IsADirectoryError(EISDIR, os.strerror(EISDIR), str(folder / draft.name))
-    done: list[Path] = []
+def _write_text(path: Path, text: str) -> None:
     try:
-        for draft in drafts:
-            target, before = folder / draft.name, draft.with_name(draft.name + ".before")
-            done.append(draft)
-            if target.exists():
-                os.replace(target, before)
-            os.replace(draft, target)
-    except BaseException:
-        for draft in done:
-            target, before = folder / draft.name, draft.with_name(draft.name + ".before")
-            if before.exists():
-                os.replace(before, target)
-            elif not draft.exists():
-                target.unlink(missing_ok=True)
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        error.filename = str(path)  # a full disk names no file
         raise
 
 
@@ -132,8 +118,9 @@ def _folder(path: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for p in made:
-            p.rmdir()
+        with suppress(OSError):  # somebody else has put something there
+            for p in made:
+                p.rmdir()
         raise
 
 

@@ -25,7 +25,9 @@ def _contents(path):
     """The bytes of the file at path: mapped, in flash, or read."""
     if sys.implementation.name != "micropython":
         from ..host.files import map_file
+        from ..host.together import settle
 
+        settle(path)
         return map_file(path)
     file = open(path, "rb")
     try:

@@ -8,7 +8,11 @@ import mmap
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
+from errno import EISDIR
+
+STALE = 60.0  # seconds
 
 
 def map_file(path: str | os.PathLike[str]) -> memoryview:
@@ -27,10 +31,15 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[io.BufferedWriter]:
     """A file to write that takes the place of `path` when the block ends, whole or, after an exception, not at all.
 
     It is written beside `path`, synced to disk and renamed over it. A symbolic link keeps pointing where it did, an
-    existing file keeps its permissions.
+    existing file keeps its permissions. What killed processes left half-written of this file is removed.
+
+    Raises OSError, which names the file; IsADirectoryError where `path` is a folder.
     """
     target = os.path.realpath(path)
+    if os.path.isdir(target) or os.fspath(path).endswith(("/", os.sep)):
+        raise IsADirectoryError(EISDIR, "is a folder; give the name of a file in it", os.fspath(path))
     folder, name = os.path.split(target)
+    _remove_stale(folder, name)
     try:
         descriptor, scratch = _scratch_file(folder, name)
     except OSError as error:
@@ -38,17 +47,45 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[io.BufferedWriter]:
         raise
     try:
         with os.fdopen(descriptor, "wb") as file:
+            _lock(file.fileno())
             yield file
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(FileNotFoundError):  # a new file has the permissions that the system gave it
             os.chmod(scratch, stat.S_IMODE(os.stat(target).st_mode))
         os.replace(scratch, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(scratch)
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, scratch):
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error  # a full disk names no file
         raise
-    _sync_folder(folder)
+    sync_folder(folder)
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock a file until it is closed, as a process does that dies; False where somebody else has."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):  # Windows, file systems without locks: nothing is known to be stale
+        return False
+    return True
+
+
+def _remove_stale(folder: str, name: str) -> None:
+    """Remove the scratch files of `name` whose writers have ended without tidying up."""
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(folder):
+            if not (entry.startswith("." + name + ".") and entry.endswith(".tmp")):
+                continue
+            with contextlib.suppress(OSError), open(os.path.join(folder, entry), "rb") as file:
+                age = time.time() - os.fstat(file.fileno()).st_mtime
+                if age > STALE and _lock(file.fileno()):  # a new one may be about to be locked
+                    os.unlink(file.name)
 
 
 def _scratch_file(folder: str, name: str) -> tuple[int, str]:
@@ -63,7 +100,7 @@ def _scratch_file(folder: str, name: str) -> tuple[int, str]:
             return os.open(scratch, flags, 0o666), scratch
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
     """Make the rename itself durable, where folders can be synced."""
     if os.name != "posix":
         return

@@ -1,0 +1,150 @@
+"""Several files put into one folder together: all of them or none, at whatever moment the process ends.
+
+The files are written into a scratch folder beside their places. A journal then says what is to be moved where, itself
+put in place by one rename; the moves follow, and the journal goes. Who finds a journal finishes what it says. One
+process at a time works in a folder, as far as the system can lock folders (POSIX).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from errno import EISDIR
+from pathlib import Path
+
+from ..errors import LoadError
+from .files import sync_folder
+
+JOURNAL = ".emberlet-journal"
+SCRATCH = ".emberlet-draft-"
+
+
+@contextlib.contextmanager
+def together(folder: Path) -> Iterator[Path]:
+    """A scratch folder; when the block ends, the files in it take their places in `folder`, whole and together.
+
+    After an exception what was in `folder` is there as it was. Raises OSError, which names the file.
+    """
+    with _locked(folder):
+        finish(folder)
+        for stale in folder.glob(SCRATCH + "*"):  # of processes that were killed: nobody else holds the lock
+            shutil.rmtree(stale, ignore_errors=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH, ignore_cleanup_errors=True) as name:
+            scratch = Path(name)
+            try:
+                yield scratch
+            except OSError as error:
+                if isinstance(error.filename, str) and Path(error.filename).parent == scratch:
+                    error.filename = str(folder / Path(error.filename).name)  # what was asked for
+                raise
+            _put(scratch, sorted(p.name for p in scratch.iterdir()), folder)
+
+
+def settle(path: str | os.PathLike[str]) -> None:
+    """Finish an interrupted generation in the folder of the file at `path`.
+
+    Raises LoadError where that replaced a module, for the one in memory may be the old one.
+    """
+    folder = Path(path).parent
+    if not (folder / JOURNAL).exists():
+        return
+    with _locked(folder):
+        modules = [name for name in finish(folder) if name.endswith(".py")]
+    if modules:
+        raise LoadError(
+            f"{folder / modules[0]} is new: its generation was interrupted, and has been finished now; import it again"
+        )
+
+
+def finish(folder: Path) -> list[str]:
+    """Do what a journal in the folder says; returns the names of the files that were put in place."""
+    try:
+        said = json.loads((folder / JOURNAL).read_text(encoding="utf-8"))
+        moves = [(str(a), str(b)) for a, b in said["moves"]]
+        gone, scratch = [str(n) for n in said["gone"]], str(said["scratch"])
+    except FileNotFoundError:
+        return []
+    except (ValueError, TypeError, KeyError, OSError):
+        moves, gone, scratch = [], [], SCRATCH
+    names = [scratch, *gone, *(n for move in moves for n in move)]
+    if any(os.path.basename(n) != n or n in ("", ".", "..") for n in names) or not scratch.startswith(SCRATCH):
+        moves, gone = [], []  # no journal of ours
+    done = _do(folder / scratch, moves, gone, folder)
+    (folder / JOURNAL).unlink(missing_ok=True)
+    return done
+
+
+def _put(scratch: Path, names: Sequence[str], folder: Path) -> None:
+    """Move the files of the scratch folder into the folder; modules first, which name the others."""
+    names = sorted(names, key=lambda name: not name.endswith(".py"))
+    old = []
+    for name in names:
+        if (folder / name).is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR), str(folder / name))
+        if (folder / name).exists():
+            _kept(folder / name, scratch / (name + ".before"))
+            old.append(name)
+    try:
+        _write_journal(folder, scratch, [(name, name) for name in names], [])
+        _do(scratch, [(name, name) for name in names], [], folder)
+    except BaseException:
+        moves, gone = [(name + ".before", name) for name in old], [name for name in names if name not in old]
+        with contextlib.suppress(OSError):
+            _write_journal(folder, scratch, moves, gone)
+        _do(scratch, moves, gone, folder)
+        (folder / JOURNAL).unlink(missing_ok=True)
+        raise
+    (folder / JOURNAL).unlink(missing_ok=True)
+
+
+def _kept(path: Path, copy: Path) -> None:
+    """A second name for a file, or a copy where the file system has no links."""
+    try:
+        os.link(path, copy)
+    except OSError:
+        shutil.copy2(path, copy)
+
+
+def _write_journal(folder: Path, scratch: Path, moves: Sequence[tuple[str, str]], gone: Sequence[str]) -> None:
+    draft = scratch / JOURNAL
+    with open(draft, "w", encoding="utf-8") as file:
+        json.dump({"scratch": scratch.name, "moves": moves, "gone": gone}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(str(scratch))
+    os.replace(draft, folder / JOURNAL)
+    sync_folder(str(folder))
+
+
+def _do(scratch: Path, moves: Sequence[tuple[str, str]], gone: Sequence[str], folder: Path) -> list[str]:
+    done = []
+    for name, target in moves:
+        if (scratch / name).exists():  # else it was moved before
+            os.replace(scratch / name, folder / target)
+            done.append(target)
+    for name in gone:
+        (folder / name).unlink(missing_ok=True)
+    sync_folder(str(folder))
+    return done
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """The folder to oneself, where the system locks folders; elsewhere it is not."""
+    try:
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
