@@ -1,9 +1,9 @@
 """The budget of evaluation: what computing constants early may take of memory and time.
 
 A few bytes of a model can ask for any amount of work: a fill of 2^30 elements of which one is read, a convolution with
-8192 zeros around a pixel. Evaluation therefore runs on a backend that counts: before a primitive allocates anything, the
-elements it will make and the work it will do are compared with what is left. `Exceeded` says that it is too much; the
-node then stays a node of the model, to be computed when the model runs.
+8192 zeros around a pixel. Evaluation therefore runs on a backend that counts. Before a primitive allocates anything,
+the elements it will make and the work it will do are compared with what is left. `Exceeded` says that it is too much;
+the node then stays a node of the model, to be computed when the model runs.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def counted(stored: int = 0) -> Iterator[Backend]:
     left[0] -= EACH
     if left[0] < 0:
         raise Exceeded("the model's constants take too long to compute")
-    home = _guard(type(get_backend()))()
+    home = _guard(get_backend().name)()
     allowed = WORK + 64 * stored
     home.budget = Budget(ELEMENTS + 8 * stored, allowed, monotonic() + SECONDS + stored / 1e7)
     try:
@@ -86,9 +86,10 @@ def counted(stored: int = 0) -> Iterator[Backend]:
 
 
 @cache
-def _guard(kind: type[Any]) -> type[Any]:
-    """A backend of this class whose primitives ask the budget first. It has no faster version of a composite whose
-    result is not of its operand's size, so that each is made of counted primitives."""
+def _guard(name: str) -> type[Any]:
+    """The class of a backend of this name whose primitives ask the budget first. It has no faster version of a
+    composite whose result is not of its operand's size, so that each is made of counted primitives."""
+    kind: type[Any] = type(get_backend(name))
     own = {name: _checked(getattr(kind, name), cost) for name, cost in COSTS.items()}
     elementwise = {"relu", "sigmoid", "softmax", "log_softmax", "gelu", "batch_norm", "layer_norm", "rms_norm", "clip"}
     hidden = {name: None for name in kind.OVERRIDES if name not in elementwise}
@@ -104,7 +105,7 @@ def _checked(primitive: Callable[..., Any], cost: Callable[..., tuple[int, int]]
     return run
 
 
-# -- what each primitive makes and does: (elements of its largest tensor, further work) ---------------------------------
+# -- what each primitive makes and does: (elements of its largest tensor, further work) --------------------------------
 
 
 def _same(x: Tensor, *_: Any, **__: Any) -> tuple[int, int]:

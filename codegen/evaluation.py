@@ -77,7 +77,13 @@ def computation(node: Node[Any]) -> str:
 def foldable(node: Node[Any]) -> bool:
     """Whether every input of a node is a constant and running it twice gives the same."""
     inputs = [a for i, a in enumerate(node.inputs) if a.present and i not in node.typing]
-    return node.pure and not node.unbounded and not node.graphs() and bool(inputs) and all(a.value is not None for a in inputs)
+    return (
+        node.pure
+        and not node.unbounded
+        and not node.graphs()
+        and bool(inputs)
+        and all(a.value is not None for a in inputs)
+    )
 
 
 def evaluate(node: Node[Any], stored: int = 0) -> tuple[Value | None, ...]:
@@ -109,9 +115,7 @@ def evaluate(node: Node[Any], stored: int = 0) -> tuple[Value | None, ...]:
     except Exception as error:  # the operator's own code, on operands that a file chose
         names = [a.name for a in node.inputs if a.present]
         said = str(error) if isinstance(error, EmberletError) else explained(error)
-        raise Problem(f"on constants {names} it fails: {said}") from (
-            None if isinstance(error, EmberletError) else error
-        )
+        raise Problem(f"on constants {names} it fails: {said}") from error
 
 
 def _dynamic(outputs: tuple[Argument, ...]) -> tuple[Argument, ...]:

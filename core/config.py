@@ -188,7 +188,10 @@ def _read(value, kind, where):
     if arguments:
         return _read_generic(value, kind, arguments, where)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise FormatError("{}: expected float, found an integer beyond all floats".format(where))
     if kind is tuple and isinstance(value, list):
         return tuple(value)
     if kind in (int, float, str, bool, list, dict):

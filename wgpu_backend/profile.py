@@ -176,7 +176,7 @@ def main(argv: Sequence[str]) -> int:
     from emberlet.host.files import atomic_write
 
     parser = argparse.ArgumentParser(prog="emberlet profile", description="Time a model's GPU kernels.")
-    parser.add_argument("model", help="an ONNX file or a generated module (.py)")
+    parser.add_argument("model", help="an ONNX file, or a generated module (.py), which is executed")
     models.add_inputs(parser)
     parser.add_argument("--backend", default="wgpu", help="wgpu or wgpu:N (default: wgpu)")
     parser.add_argument("--runs", type=int, default=10, metavar="N", help="measure N times; the fastest counts")

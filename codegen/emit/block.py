@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _TENSORS = ("x", "y", "z", "u", "v", "w")
 _SCALARS = ("n", "m", "k")
 _SHAPES = ("shape",)
+MAX_NESTED = 16  # expressions within one another
 WORTH_DELETING = 1 << 14
 
 
@@ -96,6 +97,7 @@ class Block:
                     nested.add(a.name)
         mine = {a.name for a in self.graph.inputs}
         out: dict[int, int] = {}
+        depth: dict[int, int] = {}
         for i in range(len(self.graph.nodes) - 1, -1, -1):
             node = self.graph.nodes[i]
             if len(node.outputs) != 1 or not isinstance(node.outputs[0].type, ScalarType | ShapeType) or node.graphs():
@@ -108,6 +110,8 @@ class Block:
             if len(at) != 1 or name in nested or self.graph.nodes[at[0]].graphs():
                 continue
             where = out.get(at[0], at[0])
+            if depth.get(at[0], 0) >= MAX_NESTED:
+                continue
             # Writing it later must not keep a tensor alive for longer.
             if all(
                 a.value is not None
@@ -118,6 +122,7 @@ class Block:
                 for a in node.inputs
             ):
                 out[i] = where
+                depth[i] = depth.get(at[0], 0) + 1
         return out
 
     def _last_uses(self, inlined: dict[int, int]) -> dict[str, int]:

@@ -16,7 +16,7 @@ from onnx import ModelProto
 
 from ..budget import model_budget
 from ..ir.graph import Model
-from ..ir.problem import quoted, refusing
+from ..ir.problem import refusing
 from .graphs import NEWEST_OPSET, Reader
 from .texts import broken_text
 

@@ -166,7 +166,8 @@ class Values:
         self.dense_bytes += size * width
         if self.dense_bytes > MAX_DENSE:
             raise Problem(
-                f"a sparse tensor of shape {shape} is too large to be made dense: all of them may come to {MAX_DENSE} bytes"
+                f"a sparse tensor of shape {shape} is too large to be made dense: "
+                f"all of them may come to {MAX_DENSE} bytes"
             )
         strides = [prod(shape[k + 1 :]) for k in range(rank)]
         if len(indices) == count:

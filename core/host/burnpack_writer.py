@@ -28,7 +28,7 @@ def save(
     Raises DTypeError for strings, FormatError past a limit of the format, OSError; then the old file is as it was.
     """
     path = os.fspath(path)
-    if not os.path.splitext(path)[1]:
+    if not os.path.splitext(path)[1] and not os.path.isdir(path) and not path.endswith(("/", os.sep)):
         path += ".bpk"
     header, order = plan(tensors, metadata, scalars, param_ids)
     with atomic_write(path) as file:

@@ -9,14 +9,16 @@ import ast
 import io
 import os
 import re
+import stat
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from math import prod
 from typing import IO
 
 from .. import dtypes
 from ..backend import Backend, get_backend
-from ..errors import DTypeError, FormatError
+from ..errors import DTypeError, EmberletError, FormatError
 from ..tensor import Tensor
 
 _MAGIC = b"\x93NUMPY"
@@ -26,27 +28,58 @@ _DESCR = {
     "<i8": dtypes.int64, "<i4": dtypes.int32, "<i2": dtypes.int16, "|i1": dtypes.int8,
     "<u8": dtypes.uint64, "<u4": dtypes.uint32, "<u2": dtypes.uint16, "|u1": dtypes.uint8, "|b1": dtypes.bool,
 }  # fmt: skip
+HEADER = 10_000  # bytes, NumPy's own limit
+MAX_RANK = 64
+EMPTY_TEXTS = 1 << 16  # strings of no characters, which take no bytes of a file
+EXPANDED = 1 << 30  # bytes that a small archive may become
 _OF = {dtype: descr for descr, dtype in _DESCR.items()}
 
 
-def load(path: str | os.PathLike[str], backend: str | Backend | None = None) -> Tensor:
-    """The array in the .npy file at `path` as a tensor. Raises OSError, FormatError."""
-    with open(path, "rb") as file:
-        return _read(file.read(), os.fspath(path), get_backend(backend))
+Check = Callable[[str, dtypes.DType, tuple[int, ...]], None]
+"""(name, dtype, shape) of an array, before its elements are read; raises what is to be raised."""
 
 
-def load_archive(path: str | os.PathLike[str], backend: str | Backend | None = None) -> dict[str, Tensor]:
-    """name -> tensor of the .npz file at `path`. Raises OSError, FormatError."""
-    found = {}
+def load(
+    path: str | os.PathLike[str], backend: str | Backend | None = None, check: Check | None = None, name: str = ""
+) -> Tensor:
+    """The array in the .npy file at `path` as a tensor.
+
+    Raises OSError, FormatError, DTypeError, and what `check` does; `name` is what it is told.
+    """
     where = os.fspath(path)
+    with open(path, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe does not say how long it is
+            data = file.read()
+            return _read(io.BytesIO(data), len(data), where, get_backend(backend), check, name)
+        return _read(file, os.fstat(file.fileno()).st_size, where, get_backend(backend), check, name)
+
+
+def load_archive(
+    path: str | os.PathLike[str], backend: str | Backend | None = None, check: Check | None = None
+) -> dict[str, Tensor]:
+    """name -> tensor of the .npz file at `path`.
+
+    Raises OSError, FormatError (also where little that is stored becomes very much), DTypeError, and what `check` does.
+    """
+    where, found = os.fspath(path), {}
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                members = {n.removesuffix(".npy"): archive.read(n) for n in archive.namelist() if n.endswith(".npy")}
+                members = [m for m in archive.infolist() if m.filename.endswith(".npy")]
+                total, stored = sum(m.file_size for m in members), os.fstat(file.fileno()).st_size
+                if total > max(EXPANDED, 16 * stored):
+                    raise FormatError(
+                        f"{where}: its {stored} bytes would become {total}; save it without compression to have it read"
+                    )
+                for m in members:
+                    name = m.filename.removesuffix(".npy")
+                    with archive.open(m) as member:
+                        label = f"{where}: {m.filename}"
+                        found[name] = _read(member, m.file_size, label, get_backend(backend), check, name)
+        except EmberletError:
+            raise
         except Exception as error:  # zipfile's and the decompressors' own, which have no common base
             raise FormatError(f"{where}: not an .npz file: {error}") from None
-    for name, data in members.items():
-        found[name] = _read(data, f"{where}: {name}.npy", get_backend(backend))
     return found
 
 
@@ -64,6 +97,8 @@ def dumps(tensor: Tensor) -> bytes:
     """The tensor as the bytes of an .npy file."""
     if tensor.dtype is dtypes.string:
         texts = tensor.backend.to_list(tensor)
+        if any(text.endswith("\0") for text in texts):
+            raise DTypeError("a string ends in a zero character, which an .npy file cannot hold")
         width = max([1, *map(len, texts)])
         data = b"".join(text.encode("utf-32-le").ljust(4 * width, b"\0") for text in texts)
         return _header(f"<U{width}", tensor.shape) + data
@@ -86,39 +121,46 @@ def _header(descr: str, shape: tuple[int, ...]) -> bytes:
     return _MAGIC + b"\1\0" + struct.pack("<H", len(text)) + text.encode("latin-1")
 
 
-def _read(data: bytes, where: str, backend: Backend) -> Tensor:
-    file = io.BytesIO(data)
-    descr, fortran, shape = _read_header(file, where)
-    rest = memoryview(data)[file.tell() :]
+def _read(
+    file: IO[bytes], length: int, where: str, backend: Backend, check: Check | None = None, name: str = ""
+) -> Tensor:
+    """The array in `file`, which is `length` bytes long: nothing is read that its header does not tell of."""
+    descr, fortran, shape, begin = _read_header(file, where)
+    count = prod(shape)
+    texts = re.fullmatch(r"<U([0-9]{1,9})", descr)
+    if texts:
+        dtype, expected = dtypes.string, 4 * int(texts[1]) * count
+        if texts[1].strip("0") == "" and count > EMPTY_TEXTS:
+            raise FormatError(f"{where}: {count} empty strings; at most {EMPTY_TEXTS} are read")
+    elif descr in _DESCR:
+        dtype = _DESCR[descr]
+        expected = int(dtype.nbytes(count))
+    else:
+        raise DTypeError(
+            f"{where}: arrays of {descr[:40]!r} are not read; there are {', '.join(sorted(_DESCR))} and <U"
+        )
+    if length - begin != expected:
+        raise FormatError(f"{where}: {length - begin} bytes of data where its header says {expected}")
+    if check is not None:
+        check(name, dtype, shape)
+    data = memoryview(file.read(expected))
+    if len(data) != expected:
+        raise FormatError(f"{where}: ends after {len(data)} bytes of {expected}")
+    lying = tuple(reversed(shape)) if fortran else shape
     try:
-        x = _elements(rest, descr, tuple(reversed(shape)) if fortran else shape, where, backend)
+        if texts:
+            width = 4 * int(texts[1])
+            words = [str(data[i * width : (i + 1) * width], "utf-32-le").rstrip("\0") for i in range(count)]
+            x = backend.from_list(words, dtype, lying)
+        else:
+            x = backend.from_bytes(data, dtype, lying)
     except (ValueError, OverflowError, IndexError) as error:  # texts that are none; NumPy's limits of axes and sizes
         raise FormatError(f"{where}: {descr!r} of shape {shape}: {error}") from None
     return backend.permute(x, tuple(range(len(shape)))[::-1]) if fortran and len(shape) > 1 else x
 
 
-def _elements(data: memoryview, descr: str, shape: tuple[int, ...], where: str, backend: Backend) -> Tensor:
-    count = 1
-    for n in shape:
-        count *= n
-    if texts := re.fullmatch(r"<U(\d+)", descr):
-        width = 4 * int(texts[1])
-        _check_size(len(data), count * width, where)
-        words = [str(data[i * width : (i + 1) * width], "utf-32-le").rstrip("\0") for i in range(count)]
-        return backend.from_list(words, dtypes.string, shape)
-    if descr not in _DESCR:
-        raise DTypeError(f"{where}: arrays of {descr!r} are not read; there are {', '.join(sorted(_DESCR))} and <U")
-    dtype = _DESCR[descr]
-    _check_size(len(data), dtype.nbytes(count), where)
-    return backend.from_bytes(data, dtype, shape)
-
-
-def _check_size(found: int, expected: int, where: str) -> None:
-    if found != expected:
-        raise FormatError(f"{where}: {found} bytes of data where its header says {expected}")
-
-
-def _read_header(file: IO[bytes], where: str) -> tuple[str, bool, tuple[int, ...]]:
+def _read_header(file: IO[bytes], where: str) -> tuple[str, bool, tuple[int, ...], int]:
+    """(dtype as NumPy writes it, whether the first axis runs fastest, shape, where the data begins)"""
     if file.read(6) != _MAGIC:
         raise FormatError(f"{where}: not an .npy file")
     version = file.read(2)
@@ -126,13 +168,15 @@ def _read_header(file: IO[bytes], where: str) -> tuple[str, bool, tuple[int, ...
     if width is None:
         raise FormatError(f"{where}: .npy version {version.hex('.')} is not known")
     length = int.from_bytes(file.read(width), "little")
+    if length > HEADER:
+        raise FormatError(f"{where}: its .npy header is {length} bytes long; at most {HEADER} are read")
     text = file.read(length)
     try:
         header = ast.literal_eval(text.decode("utf-8" if version == b"\3\0" else "latin-1").strip())
         descr, fortran, shape = header["descr"], header["fortran_order"], header["shape"]
     except (ValueError, SyntaxError, TypeError, KeyError, RecursionError, MemoryError):
         raise FormatError(f"{where}: its .npy header is malformed") from None
-    whole = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
-    if not isinstance(descr, str) or not isinstance(fortran, bool) or not whole:
+    whole = isinstance(shape, tuple) and all(type(n) is int and 0 <= n < 1 << 63 for n in shape)
+    if not isinstance(descr, str) or not isinstance(fortran, bool) or not whole or len(shape) > MAX_RANK:
         raise FormatError(f"{where}: its .npy header is malformed")
-    return descr, fortran, shape
+    return descr, fortran, shape, 8 + width + length

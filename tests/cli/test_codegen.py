@@ -17,7 +17,7 @@ def test_weights_can_be_embedded_under_another_name(emberlet, digits, tmp_path, 
     assert said.out == f"wrote {tmp_path / 'reader.py'}: class Reader\n"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["images.npy", "reader.py"]
     assert emberlet("run", tmp_path / "reader.py", "--input", f"image={images}").status == 0
-    sys.modules.pop("reader")
+    sys.modules.pop("emberlet_model_reader")
 
 
 def test_half_precision_is_smaller(emberlet, digits, tmp_path):

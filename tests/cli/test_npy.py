@@ -1,6 +1,8 @@
 """NumPy's array files without NumPy: the same bytes in, the same arrays out."""
 
 import io
+import tracemalloc
+import zipfile
 
 import emberlet as el
 import numpy as np
@@ -96,3 +98,81 @@ def test_what_is_no_archive_is_refused(tmp_path):
     (tmp_path / "x.npz").write_bytes(b"no zip")
     with pytest.raises(FormatError, match=r"x\.npz: not an \.npz file"):
         npy.load_archive(tmp_path / "x.npz")
+
+
+# -- files that ask for very much -------------------------------------------------------------------------------------
+
+
+def header(text: str) -> bytes:
+    return b"\x93NUMPY\3\0" + len(text).to_bytes(4, "little") + text.encode()
+
+
+@pytest.mark.parametrize(
+    ("descr", "shape"),
+    [
+        ("<U0", f"({10**12},)"), ("<U0", f"({1 << 40}, 0, 4)"), ("<U00", "(70000,)"), ("<f4", f"(0x{'f' * 9000},)"),
+        ("<f4", f"({'9' * 4000},)"), ("<U99999999999", "(1,)"), ("|u1", f"({1 << 60},)"),
+        ("<f4", "(0, 1" + ", 1" * 70 + ")"),
+        ("<f4", "(" * 3000), ("x" * 9000, "()"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("archive", [False, True])
+def test_a_header_that_asks_for_much_is_refused_before_anything_is_read(tmp_path, descr, shape, archive):
+    data = header(f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape}}}")
+    if archive:
+        with zipfile.ZipFile(tmp_path / "x", "w") as file:
+            file.writestr("x.npy", data)
+    else:
+        (tmp_path / "x").write_bytes(data)
+    tracemalloc.start()
+    try:
+        found = npy.load_archive(tmp_path / "x")["x"] if archive else npy.load(tmp_path / "x")
+        assert found.size == 0
+    except (FormatError, DTypeError) as error:
+        assert len(str(error)) < 1000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 << 20
+
+
+def bomb(path, megabytes, name="x"):
+    """An archive whose one array of zeros is much smaller compressed."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file, file.open(name + ".npy", "w", force_zip64=True) as f:
+        f.write(header(f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({megabytes << 20},)}}"))
+        for _ in range(megabytes):
+            f.write(bytes(1 << 20))
+
+
+def test_an_archive_that_expands_beyond_measure_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(npy, "EXPANDED", 1 << 20)
+    bomb(tmp_path / "x.npz", 4)
+    assert (tmp_path / "x.npz").stat().st_size < 1 << 16
+    with pytest.raises(FormatError, match="would become"):
+        npy.load_archive(tmp_path / "x.npz")
+    np.savez(tmp_path / "y.npz", x=np.zeros(4 << 20, np.uint8))  # the same, stored
+    assert npy.load_archive(tmp_path / "y.npz")["x"].size == 4 << 20
+
+
+def test_a_member_that_nobody_asked_for_is_not_read(tmp_path, emberlet, digits):
+    bomb(tmp_path / "x.npz", 64, "other")
+    tracemalloc.start()
+    said = emberlet("run", digits, "--input", tmp_path / "x.npz")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert said.status == 2 and "there is no input 'other'" in said.err
+    bomb(tmp_path / "y.npz", 64, "image")
+    assert (
+        "holds uint8 (67108864,), the model takes image" in emberlet("run", digits, "--input", tmp_path / "y.npz").err
+    )
+    assert peak < 48 << 20
+
+
+def test_strings_keep_their_zeros_or_are_refused(tmp_path):
+    for backend in ("numpy", "python"):
+        for value in ("\0", "a\0b\0", "", "é\0"):
+            assert el.asarray(value, backend=backend).item() == value
+            assert el.full((2,), value, dtype="string", backend=backend).tolist() == [value] * 2
+            assert el.asarray([value], backend=backend).tolist() == [value]
+    with pytest.raises(DTypeError, match="ends in a zero character"):
+        npy.save_archive(tmp_path / "x.npz", {"x": el.asarray(["a\0"])})
+    assert not list(tmp_path.iterdir())

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from models.index import cases
 from onnx import TensorProto, helper, numpy_helper
 from support import machine_learning
+from support.hostile_models import functions, with_external
 from support.onnx_models import parse
 from support.onnx_mutations import NAMES, mutated
 
@@ -73,16 +74,6 @@ def test_names_never_become_code(name: str, tmp_path: Path, monkeypatch: pytest.
 
 
 # -- external data ----------------------------------------------------------------------------------------------------
-
-
-def with_external(folder: Path, **entries: str) -> Path:
-    model = parse("g (float[4] x) => (float[4] y) { y = Add(x, w) }")
-    t = model.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[4])
-    t.data_location = TensorProto.EXTERNAL
-    for key, value in entries.items():
-        t.external_data.add(key=key, value=value)
-    onnx.save(model, folder / "model.onnx")
-    return folder / "model.onnx"
 
 
 @pytest.mark.parametrize(
@@ -292,20 +283,6 @@ def test_subgraphs_nest_as_deep_as_protobuf_reads() -> None:
 def test_deeper_subgraphs_are_refused(depth: int) -> None:
     with pytest.raises(ModelError, match="is no ONNX model"):
         load(nested(depth))
-
-
-def functions(calls: int, levels: int, back: bool = False) -> onnx.ModelProto:
-    """Functions that call the next `calls` times each; the last one computes, or calls the first."""
-    imports = [helper.make_opsetid("", 21), helper.make_opsetid("d", 1)]
-    made = []
-    for i in range(levels):
-        last = i == levels - 1
-        op, domain = (("f0", "d") if back else ("Neg", "")) if last else (f"f{i + 1}", "d")
-        nodes = [helper.make_node(op, [f"v{j}"], [f"v{j + 1}"], domain=domain) for j in range(1 if last else calls)]
-        made.append(helper.make_function("d", f"f{i}", ["v0"], [f"v{len(nodes)}"], nodes, imports))
-    infos = [helper.make_tensor_value_info(n, 1, [2]) for n in "xy"]
-    graph = helper.make_graph([helper.make_node("f0", ["x"], ["y"], domain="d")], "g", infos[:1], infos[1:])
-    return helper.make_model(graph, opset_imports=imports, functions=made)
 
 
 def test_functions_are_read_in_place() -> None:

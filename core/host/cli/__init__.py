@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from ...errors import EmberletError
 from .. import extras
 from ..streams import replace_what_cannot_be_shown
+from .plain import plain
 
 # command -> (module, what it does); a module has configure(parser) and run(arguments) -> exit status
 COMMANDS = {
@@ -32,6 +33,8 @@ DELEGATED = {
     "micro": ("emberlet.micro.builder.cli", "build a model for a microcontroller, and bring it onto a board"),
 }
 
+TRACEBACK = "EMBERLET_TRACEBACK"  # set to 1 it shows where an unexpected error comes from
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
@@ -43,17 +46,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError):  # the reader of the output has left
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        print(f"emberlet: {_text(error)}", file=sys.stderr)
+        print(f"emberlet: {plain(_text(error))}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
-        if library not in extras.EXTRAS:
-            raise
-        print(f"emberlet: {extras.sentence('this', [library])}", file=sys.stderr)
+        known = library in extras.EXTRAS
+        said = extras.sentence("this", [library]) if known else f"this needs {error.name}: install it"
+        print(f"emberlet: {said}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("emberlet: interrupted", file=sys.stderr)
         return 130
+    except Exception as error:  # a fault of ours, or of a module that was run; Python's own status would be verify's 1
+        if os.environ.get(TRACEBACK):
+            raise
+        said = f"{type(error).__name__}: {error}".rstrip(": ")
+        print(f"emberlet: {plain(said)} ({TRACEBACK}=1 shows where)", file=sys.stderr)
+        return 2
 
 
 def _run(arguments: list[str]) -> int:

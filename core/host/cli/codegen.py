@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from .plain import plain
 from .progress import step
 
 
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
             force=arguments.force,
         )
     if arguments.explain:
-        print("\n".join(made.notes) or "no pass changed anything")
+        print(plain("\n".join(made.notes)) or "no pass changed anything")
     files = f"{made.module}" if made.weights is None else f"{made.module} and {made.weights}"
-    print(f"wrote {files}: class {made.class_name}")
+    print(plain(f"wrote {files}: class {made.class_name}"))
     return 0

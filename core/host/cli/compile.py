@@ -12,7 +12,7 @@ from .progress import step
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="an ONNX file or a generated module (.py)")
+    parser.add_argument("model", help="an ONNX file, or a generated module (.py), which is executed")
     parser.add_argument("--out", metavar="FILE", help="where to write (default: the model's name with .plan)")
     models.add_sizes(parser)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ...burnpack import MAGIC, Burnpack
+from .plain import plain
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     from emberlet.codegen import inspect
 
-    print(inspect(arguments.file), end="")
+    print(plain(inspect(arguments.file)), end="")
     return 0
 
 
@@ -32,15 +33,14 @@ def describe_burnpack(path: str) -> str:
         entry = pack.tensors[name]
         total += entry.nbytes
         kind = f"{entry.dtype} (quantized)" if entry.is_quantized else str(entry.dtype)
-        rows.append((_plain(name), kind, str(entry.shape), str(entry.nbytes)))
+        rows.append((_word(name), kind, str(entry.shape), str(entry.nbytes)))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     lines.append(f"{len(pack.tensors)} tensors, {total} bytes")
-    lines += [f"metadata {_plain(key)}: {_plain(value)}" for key, value in sorted(pack.metadata.items())]
-    lines += [f"scalar {_plain(key)}: {value}" for key, value in sorted(pack.scalars.items())]
+    lines += [f"metadata {_word(key)}: {_word(value)}" for key, value in sorted(pack.metadata.items())]
+    lines += [f"scalar {_word(key)}: {value}" for key, value in sorted(pack.scalars.items())]
     return "\n".join(lines)
 
 
-def _plain(text: str) -> str:
-    """A file's own words, with what a terminal would obey escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+def _word(text: str) -> str:
+    return plain(text).replace("\n", "\\n")

@@ -16,7 +16,7 @@ from ... import dtypes
 from ...backend import Backend, get_backend
 from ...errors import DTypeError, EmberletError, LoadError, ShapeError
 from ...tensor import Tensor
-from .. import npy
+from .. import npy, together
 from ..extras import EXTRAS, require
 
 Dims = tuple[int | str | None, ...]
@@ -104,7 +104,9 @@ def _load_onnx(path: str, backend: Backend) -> Loaded:
 def _load_module(path: str, backend: Backend) -> Loaded:
     from ...model import Model
 
-    name = os.path.splitext(os.path.basename(path))[0]
+    together.settle(path)
+    # A name of its own: a model may be called numpy.
+    name = "emberlet_model_" + os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise EmberletError(f"{path}: not a Python module")
@@ -112,7 +114,7 @@ def _load_module(path: str, backend: Backend) -> Loaded:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (SyntaxError, ImportError) as error:
+    except (SyntaxError, ImportError, ValueError) as error:
         del sys.modules[name]
         raise LoadError(f"{path}: cannot be imported: {type(error).__name__}: {error}") from error
     classes = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, Model)]
@@ -152,28 +154,38 @@ def read_inputs(loaded: Loaded, given: list[str], backend: str | None) -> dict[s
         name, equals, path = word.partition("=")
         if not equals and not word.endswith(".npz"):
             raise EmberletError(f"--input {word}: expected NAME=FILE.npy or FILE.npz")
-        named = {name: npy.load(path, backend)} if equals else npy.load_archive(word, backend)
-        for name, x in named.items():
-            match = [i for i in loaded.inputs if name in (i.name, i.parameter)]
-            if not match:
-                raise EmberletError(f"there is no input {name!r}; the model has {list_inputs(loaded)}")
-            if match[0].name in found:
+        file = path if equals else word
+
+        def check(name: str, dtype: dtypes.DType, shape: tuple[int, ...], file: str = file) -> None:
+            i = _input(loaded, name)
+            if i.name in found:
                 raise EmberletError(f"--input {name}: given twice")
-            found[match[0].name] = _fitting(x, match[0], path or word)
+            _check_fits(dtype, shape, i, file)
+
+        named = {name: npy.load(file, backend, check, name)} if equals else npy.load_archive(file, backend, check)
+        for name, x in named.items():
+            i = _input(loaded, name)
+            if i.name in found:
+                raise EmberletError(f"--input {name}: given twice")
+            found[i.name] = x if i.dtype is None or x.dtype is i.dtype else x.backend.cast(x, i.dtype)
     return found
 
 
-def _fitting(x: Tensor, i: Input, path: str) -> Tensor:
-    """The tensor of a file as the input `i` takes it: of the dtype and shape the model says, as far as it says."""
-    if i.dtype is not None and x.dtype is not i.dtype:
-        if x.dtype is not npy.stored_dtype(i.dtype):
-            raise DTypeError(f"{path} holds {x.dtype} {x.shape}, the model takes {i}; convert the file")
-        x = x.backend.cast(x, i.dtype)
+def _input(loaded: Loaded, name: str) -> Input:
+    for i in loaded.inputs:
+        if name in (i.name, i.parameter):
+            return i
+    raise EmberletError(f"there is no input {name!r}; the model has {list_inputs(loaded)}")
+
+
+def _check_fits(dtype: dtypes.DType, shape: tuple[int, ...], i: Input, file: str) -> None:
+    """Refuse the array of a file that the input does not take, before its elements are read."""
+    if i.dtype is not None and dtype is not i.dtype and dtype is not npy.stored_dtype(i.dtype):
+        raise DTypeError(f"{file} holds {dtype} {shape}, the model takes {i}; convert the file")
     if i.shape is not None:
-        fits = len(x.shape) == len(i.shape)
-        if not fits or any(isinstance(d, int) and d != n for n, d in zip(x.shape, i.shape, strict=True)):
-            raise ShapeError(f"{path} holds {x.dtype} {x.shape}, the model takes {i}")
-    return x
+        fits = len(shape) == len(i.shape)
+        if not fits or any(isinstance(d, int) and d != n for n, d in zip(shape, i.shape, strict=True)):
+            raise ShapeError(f"{file} holds {dtype} {shape}, the model takes {i}")
 
 
 def add_sizes(parser: argparse.ArgumentParser) -> None:

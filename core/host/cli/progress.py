@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Iterator
 
+from .plain import plain
+
 
 @contextlib.contextmanager
 def step(text: str) -> Iterator[None]:
@@ -14,6 +16,7 @@ def step(text: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
+    text = plain(text)
     sys.stderr.write(f"{text} …")
     sys.stderr.flush()
     begin = time.monotonic()

@@ -12,11 +12,12 @@ from ...errors import EmberletError
 from ...tensor import Tensor
 from .. import npy
 from . import model as models
+from .plain import plain
 from .progress import step
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="an ONNX file or a generated module (.py)")
+    parser.add_argument("model", help="an ONNX file, or a generated module (.py), which is executed")
     models.add_arguments(parser)
     parser.add_argument("--out", metavar="FILE.npz", help="where to write the outputs")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run N times and print how long that took")
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(_report(outputs, seconds, arguments.backend), indent=2))
         return 0
     for name, x in outputs.items():
-        print(f"{name}: {x.dtype} {x.shape} {_glimpse(x)}")
+        print(plain(f"{name}: {x.dtype} {x.shape} {_glimpse(x)}"))
     if arguments.repeat > 1:
         rest = seconds[1:]
         print(f"first {seconds[0] * 1e3:.2f} ms, then median {statistics.median(rest) * 1e3:.2f} ms, "

@@ -13,6 +13,7 @@ from ...errors import EmberletError
 from ...tensor import Tensor
 from .. import extras
 from . import model as models
+from .plain import plain
 from .progress import step
 
 
@@ -61,10 +62,10 @@ def run(arguments: argparse.Namespace) -> int:
             row.update({key: None for key, value in row.items() if isinstance(value, float) and not isfinite(value)})
         print(json.dumps({"reference": reference, "outputs": rows, "within": good}, indent=2))
         return 0 if good else 1
-    print(f"compared with {reference}, tolerance {arguments.atol:g} + {arguments.rtol:g} × |expected|")
+    print(plain(f"compared with {reference}, tolerance {arguments.atol:g} + {arguments.rtol:g} × |expected|"))
     for row in rows:
         mark = "ok " if row["within"] else "OUT"
-        print(f"{mark} {row['output']}: {row['note']}")
+        print(plain(f"{mark} {row['output']}: {row['note']}"))
     return 0 if good else 1
 
 

@@ -83,7 +83,7 @@ class NumpyBackend(Protocol):
     # -- creation
 
     def full(self, shape: tuple[int, ...], value: Any, dtype: DType) -> Tensor:
-        return self._tensor(np.full(shape, value, numpy_dtype(dtype)), dtype)
+        return self._tensor(_filled(shape, value, numpy_dtype(dtype)), dtype)
 
     def arange(self, start: float, step: float, count: int, dtype: DType) -> Tensor:
         index = np.arange(count, dtype=np.int64)
@@ -229,7 +229,7 @@ class NumpyBackend(Protocol):
     def pad(self, x: Tensor, padding: tuple[tuple[int, int], ...], value: Any) -> Tensor:
         # np.pad costs several times as much for small arrays.
         shape = tuple(n + low + high for n, (low, high) in zip(x.shape, padding, strict=True))
-        out = np.full(shape, value, x.data.dtype)
+        out = _filled(shape, value, x.data.dtype)
         out[tuple(slice(low, low + n) for n, (low, _) in zip(x.shape, padding, strict=True))] = x.data
         return self._tensor(out, x.dtype)
 
@@ -241,3 +241,12 @@ def _comparable(x: Tensor) -> Array:
     """x's array in a dtype that NumPy orders (NaN last)."""
     out: Array = x.data.astype(WIDE[x.dtype]) if x.dtype.name in storage.NARROW else x.data
     return out
+
+
+def _filled(shape: tuple[int, ...], value: Any, dtype: np.dtype[Any]) -> Array:
+    if dtype.kind != "O":
+        out: Array = np.full(shape, value, dtype)
+        return out
+    texts = np.empty(shape, object)
+    texts.fill(value)  # np.full would cut the zeros off the end of a string
+    return texts

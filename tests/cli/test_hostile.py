@@ -1,0 +1,102 @@
+"""Files that are hostile, on the command line: one line on stderr, status 2, nothing a terminal would obey."""
+
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from conformance.cases import node_cases
+from onnx import TensorProto, helper
+from support.onnx_models import parse
+from support.onnx_mutations import mutated
+
+ESCAPES = "\x1b[31mred\x1b]0;title\x07\u202e\x9b2J\r"
+COMMANDS = ("inspect", "run", "verify", "codegen", "compile")
+
+
+def named(name):
+    """A model in which everything is called so."""
+    made = helper.make_graph(
+        [helper.make_node("Neg", [name], [name + "y"], name=name)], name,
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, name])],
+        [helper.make_tensor_value_info(name + "y", TensorProto.FLOAT, [2, name])],
+    )  # fmt: skip
+    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 21)], doc_string=name, producer_name=name)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("broken", [False, True])
+def test_no_escape_sequence_of_a_model_reaches_the_terminal(emberlet, tmp_path, monkeypatch, command, broken):
+    monkeypatch.chdir(tmp_path)
+    model = named(ESCAPES)
+    if broken:
+        model.graph.node[0].op_type = "Nor" + ESCAPES
+    onnx.save(model, "m.onnx")
+    said = emberlet(command, "m.onnx")
+    assert said.status in (0, 2) and (said.status == 2 or not broken)
+    assert all(c == "\n" or c.isprintable() for c in said.out + said.err), repr(said.out + said.err)
+
+
+def test_a_file_name_is_escaped_too(emberlet, tmp_path):
+    path = tmp_path / "a\x1b[2Jb.onnx"
+    path.write_bytes(b"nothing")
+    for command in COMMANDS:
+        said = emberlet(command, path)
+        assert said.status == 2 and "\x1b" not in said.out + said.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_mutated_models_end_in_words_on_the_command_line(emberlet, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    r = random.Random(command)
+    names = sorted(node_cases())
+    for _ in range(12):
+        onnx.save(mutated(node_cases()[r.choice(names)].model, r.randrange(1 << 30)), "m.onnx")
+        said = emberlet(command, "m.onnx")
+        assert said.status in ((0, 1, 2) if command == "verify" else (0, 2))
+        assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), RecursionError("deep"), MemoryError(), AssertionError()])
+def test_an_unexpected_error_is_one_line_and_no_difference(emberlet, tmp_path, monkeypatch, error):
+    from emberlet.codegen import generation
+
+    def fails(*arguments, **named):
+        raise error
+
+    onnx.save(parse("g (float[2] x) => (float[2] y) { y = Neg(x) }"), tmp_path / "m.onnx")
+    monkeypatch.setattr(generation, "translate", fails)
+    said = emberlet("verify", tmp_path / "m.onnx")
+    assert said.status == 2
+    assert said.err.count("\n") == 1 and type(error).__name__ in said.err and "EMBERLET_TRACEBACK=1" in said.err
+    monkeypatch.setenv("EMBERLET_TRACEBACK", "1")
+    with pytest.raises(type(error)):
+        emberlet("verify", tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("name", ["numpy", "os", "typing"])
+def test_a_model_called_like_a_module_does_not_replace_it(emberlet, tmp_path, name):
+    before = sys.modules.get(name, sys)
+    onnx.save(parse("g (float[2] x) => (float[2] y) { y = Neg(x) }"), tmp_path / "m.onnx")
+    assert emberlet("codegen", tmp_path / "m.onnx", "--out", tmp_path, "--name", name).status == 0
+    np.save(tmp_path / "x.npy", np.float32([1, 2]))
+    said = emberlet("run", tmp_path / f"{name}.py", "--input", f"x={tmp_path / 'x.npy'}")
+    assert said.status == 0 and "[-1, -2]" in said.out
+    assert sys.modules.get(name, sys) is before
+
+
+@pytest.mark.parametrize("command", ["run", "compile"])
+def test_the_help_says_that_a_module_is_executed(emberlet, command):
+    assert "executed" in emberlet(command, "--help").out
+
+
+def test_the_package_is_a_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "emberlet", "--version"], capture_output=True, text=True, env=os.environ, check=True
+    )
+    assert done.stdout.strip()
+    done = subprocess.run([sys.executable, "-m", "emberlet", "inspect", "nowhere.onnx"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr == "emberlet: nowhere.onnx: No such file or directory\n"
