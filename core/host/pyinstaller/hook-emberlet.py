@@ -1,8 +1,17 @@
-"""PyInstaller's hook for emberlet: most modules are imported by name when first used, which its analysis cannot see."""
+"""PyInstaller's hook for emberlet: most modules are imported by name when first used, which its analysis cannot see.
+
+What reads ONNX and builds for microcontrollers has hooks of its own, and comes along only where a program imports it.
+"""
 
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules
 
-_NOT_AT_RUN_TIME = ("emberlet.host.pyinstaller", "emberlet.host.stubs")
+_ON_DEMAND = (
+    "emberlet.codegen",
+    "emberlet.host.cli",
+    "emberlet.host.pyinstaller",
+    "emberlet.micro.builder",
+    "emberlet.wgpu_backend.browser",
+)
 
-hiddenimports = collect_submodules("emberlet", filter=lambda name: not name.startswith(_NOT_AT_RUN_TIME))
+hiddenimports = collect_submodules("emberlet", filter=lambda name: not name.startswith(_ON_DEMAND))
 datas = collect_data_files("emberlet")
