@@ -69,7 +69,8 @@ class Allocation:
             part.free()
 
     def __del__(self):
-        if hasattr(self, "device"):  # else it was interrupted before it was made
+        # Not where it was interrupted before it was made, nor once the interpreter ends and takes the module apart.
+        if hasattr(self, "device") and size_class is not None:
             self.free()
 
 

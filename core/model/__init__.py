@@ -42,7 +42,7 @@ class Model(Module):
             return cls.from_embedded(backend)
         from .weights import beside
 
-        return cls.from_file(beside(cls), backend)
+        return cls._loaded(beside(cls), backend)
 
     @classmethod
     def _loaded(cls, pack, backend):

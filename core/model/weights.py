@@ -14,14 +14,22 @@ def embedded(cls):
 
 
 def beside(cls):
-    """The path of the file WEIGHTS, in the folder of the module that says where the weights of `cls` are."""
+    """The burnpack in the file WEIGHTS, beside the module that names it; in an archive, where the module is in one.
+
+    Raises OSError, FormatError.
+    """
     name = cls.WEIGHTS
     if name is None:
         refuse("no weights", cls.__name__)
     while "WEIGHTS" not in cls.__dict__:
         cls = cls.__bases__[0]
-    path = (getattr(sys.modules.get(cls.__module__), "__file__", None) or "").replace("\\", "/")
-    return path[: path.rfind("/") + 1] + name
+    module = sys.modules.get(cls.__module__)
+    path = (getattr(module, "__file__", None) or "").replace("\\", "/")
+    path = path[: path.rfind("/") + 1] + name
+    loader = getattr(module, "__loader__", None)
+    if hasattr(loader, "archive"):  # zipimport's
+        return Burnpack.from_bytes(loader.get_data(path), path)
+    return Burnpack.from_file(path)
 
 
 def _word_aligned(data):
