@@ -5,11 +5,11 @@ passes over the keys once; whenever a larger score appears, what was summed so f
 """
 
 from ..lower import index as ix
+from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
 from ..render import wgsl
 from ..run import storage
 from .loop import MAX_ITERATIONS, finish, flat, spread
-from .scan import _Shape
 
 MAX_SIZE = 128  # of a head: its queries and results are kept in registers
 
@@ -78,7 +78,7 @@ class _Attention:
             added = [low.operand(srcs[3], [self.batch, self.head, line, j]) for line in lines]
         sink = low.value(srcs[-1], [self.head]) if has_sink else None
         results = self._results(lines)
-        out = wgsl.Renderer(low.types)
+        out = wgsl.Renderer(low.slots)
         out.line("let lowest = from_bits(0xff800000u);")
         for r in range(self.rows):
             for c in range(len(queries[r])):
@@ -118,9 +118,9 @@ class _Attention:
         groups = (self.threads + self.width - 1) // self.width
         values = {"workgroup": self.width, "flat": flat(groups, "lane", self.width), "body": out.text()}
         values["rows"] = self.rows
-        shape = _Shape(name, low, self.item.node.word, self.threads)
-        shape.vector_out = self.vector_out
-        return finish(shape, "attention.wgsl", values, spread(groups))
+        frame = Frame(name, low.slots, self.item.node.word, self.threads)
+        frame.vector_out = self.vector_out
+        return finish(frame, "attention.wgsl", values, spread(groups))
 
     def _vec(self, out, four):
         if four[0].op == "component" and four[0].attr == 0:

@@ -3,6 +3,7 @@
 from emberlet.errors import BackendError
 from emberlet.shapes import size
 
+from ..lower.kernel_ir import Slots
 from ..record.node import unpacked
 from ..render import wgsl
 from ..render.template import read, render
@@ -30,11 +31,10 @@ def prepared(name, source, inputs, word, shape, groups, values):
     if "{{" in source:
         given["name"] = name
         given["count"] = size(shape)
-        given["bindings"] = wgsl.bindings(
-            [unpacked(x.data).word for x in inputs],
-            word,
-            "".join([_read(i) for i in range(len(inputs))]),
-        )[0]
+        slots = Slots([x.data for x in inputs], [unpacked(x.data).word for x in inputs])
+        for slot in range(len(inputs)):
+            slots.array(slot)  # it is the text's to read them all
+        given["bindings"] = wgsl.bindings(slots, word)
         source = render(source, given)
     for line in source.split("\n"):
         if "var<storage" in line and "@binding(" in line:
@@ -46,10 +46,6 @@ def prepared(name, source, inputs, word, shape, groups, values):
                     )
                 )
     return wgsl.finish(source), groups
-
-
-def _read(slot):
-    return "in{}[".format(slot)
 
 
 def _occurrences(source, name):

@@ -10,6 +10,12 @@ MAX_ITERATIONS = 60000
 LARGE_WORKGROUP = 256  # where there are many elements, the cost of a workgroup counts
 LARGE = 1 << 16
 MAX_GROUPS = 65535
+# A reduction is done by a workgroup a result where it is at least as long as the first number and there are at most as
+# many results as the second. In software only few results: docs/wgpu.md ("What SwiftShader rewards") tells what a
+# workgroup's barriers cost there. On a GPU wherever the results alone would leave most of it idle; those numbers were
+# chosen, not measured.
+GROUP_IN_SOFTWARE = ((256, 32),)
+GROUP_ON_GPU = ((128, 2048), (1024, 16384))
 
 
 class Kernel:
@@ -49,9 +55,10 @@ def wants_group(count, extent, software):
     """Whether a reduction is better done by a workgroup per result than by one invocation per result."""
     if extent > MAX_ITERATIONS:
         return True
-    if software:
-        return extent >= 256 and count <= 32
-    return (extent >= 128 and count <= 2048) or (extent >= 1024 and count <= 16384)
+    for length, results in GROUP_IN_SOFTWARE if software else GROUP_ON_GPU:
+        if extent >= length and count <= results:
+            return True
+    return False
 
 
 def combine(op, type, a, b):
@@ -87,7 +94,7 @@ def render_loop(loop):
     values = {}
     if red is not None and red.counters and red.counters[0][0] == "r" and not red.empty:
         return _group_kernel(loop, red, values)
-    renderer = wgsl.Renderer(loop.types, "acc")
+    renderer = wgsl.Renderer(loop.slots, "acc")
     if red is not None:
         _serial(renderer, red)
         if red.op[:3] == "arg":
@@ -105,13 +112,13 @@ def render_loop(loop):
     return finish(loop, "map.wgsl", values, spread(groups))
 
 
-def finish(loop, template, values, groups):
+def finish(frame, template, values, groups):
     """The Kernel of a rendered template: its name, bindings and the library functions it calls filled in."""
-    values["name"] = loop.name
-    values["count"] = loop.count
-    body = values["body"] + values.get("fold", "") + values.get("start", "")
-    values["bindings"], slots = wgsl.bindings(loop.types, loop.word, body, loop.vector_out)
-    return Kernel(loop.name, wgsl.finish(render(read(template), values)), [loop.inputs[i] for i in slots], groups)
+    values["name"] = frame.name
+    values["count"] = frame.count
+    values["bindings"] = wgsl.bindings(frame.slots, frame.word, frame.vector_out)
+    inputs = [frame.slots.nodes[slot] for slot in frame.slots.bound()]
+    return Kernel(frame.name, wgsl.finish(render(read(template), values)), inputs, groups)
 
 
 def _serial(renderer, red):
@@ -143,9 +150,9 @@ def _group_kernel(loop, red, values):
     width = 64
     while width < 256 and width * 4 <= extent:
         width *= 2
-    renderer = wgsl.Renderer(loop.types)
+    renderer = wgsl.Renderer(loop.slots)
     _fold(renderer, red)
-    after = wgsl.Renderer(loop.types, "acc")
+    after = wgsl.Renderer(loop.slots, "acc")
     arg = red.op[:3] == "arg"
     if arg:
         after.reduced = "i32(best)"

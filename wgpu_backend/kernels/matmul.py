@@ -5,13 +5,20 @@ Serves every contraction with one inner counter: batched products of any layout,
 
 from ..lower import index as ix
 from ..lower.contraction import problem
+from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
 from ..render import wgsl
 from .loop import finish, flat, spread
-from .scan import _Shape
 
 LANES = 256
 SIDE = 16
+# Below these a block is mostly overhang. Chosen, not measured: `compile(…, tune=True)` measures both kernels, and this
+# one is taken wherever it wins (run/measure_tiles.py).
+LEAST_SIDE = 32  # rows, columns and inner steps
+LEAST_MEMORY = 8192  # bytes of workgroup memory: two tiles of blocks of 64
+LARGE_MEMORY = 16384  # bytes: two tiles of blocks of 128
+LARGE_BLOCK = 128
+ENOUGH_BLOCKS = 64  # blocks of 128 that keep a GPU busy
 
 
 def serves(what, options):
@@ -19,10 +26,10 @@ def serves(what, options):
     return (
         not options.software
         and len(what.inner) == 1
-        and what.rows >= 32
-        and what.columns >= 32
-        and what.depth() >= 32
-        and options.workgroup_bytes >= 8192
+        and what.rows >= LEAST_SIDE
+        and what.columns >= LEAST_SIDE
+        and what.depth() >= LEAST_SIDE
+        and options.workgroup_bytes >= LEAST_MEMORY
     )
 
 
@@ -32,10 +39,10 @@ def matmul(item, stored, name, options, fine=0):
     what = problem(item.anchor)
     if fine:
         return _Blocked(item, stored, what, fine).kernel(name)
-    # Blocks of 128 reuse each element more; they need enough of them to keep the device busy.
-    blocks = ((what.rows + 127) // 128) * ((what.columns + 127) // 128)
+    # Large blocks reuse each element more; they need enough of them to keep the device busy.
+    blocks = -(-what.rows // LARGE_BLOCK) * -(-what.columns // LARGE_BLOCK)
     grid = what.cells() // (what.rows * what.columns)
-    fine = 2 if blocks * grid >= 64 and options.workgroup_bytes >= 16384 else 1
+    fine = 2 if blocks * grid >= ENOUGH_BLOCKS and options.workgroup_bytes >= LARGE_MEMORY else 1
     return _Blocked(item, stored, what, fine).kernel(name)
 
 
@@ -80,11 +87,11 @@ class _Blocked:
             columns = [self._inside(self.column_block, ix.add(first, ix.const(c)), what.columns) for c in range(4)]
             right.append(self._values([what.right(low, self.grid, column, [k]) for column in columns]))
         cells = self._cells()
-        bring = wgsl.Renderer(low.types)
+        bring = wgsl.Renderer(low.slots)
         for u in range(count):
             self._bring_left(bring, u, left[u], quads, ragged, inner)
             self._bring_right(bring, u, right[u], ragged, inner)
-        start = wgsl.Renderer(low.types)
+        start = wgsl.Renderer(low.slots)
         for i in range(4 * self.vectors):
             for j in range(self.vectors):
                 start.line("var acc{}_{} = vec4<f32>();".format(i, j))
@@ -98,7 +105,7 @@ class _Blocked:
             for j in range(self.vectors):
                 text = "acc{0}_{1} = acc{0}_{1} + a{2}.{3} * b{1};"
                 multiply.append(text.format(i, j, i // 4, "xyzw"[i % 4]))
-        out = wgsl.Renderer(low.types)
+        out = wgsl.Renderer(low.slots)
         self._store(out, cells)
         values = {
             "block_rows": self.block,
@@ -113,9 +120,9 @@ class _Blocked:
             "multiply": "\n".join(multiply),
             "body": out.text(),
         }
-        shape = _Shape(name, low, self.item.node.word, self.groups)
-        shape.vector_out = self.vector_out
-        return finish(shape, "matmul.wgsl", values, spread(self.groups))
+        frame = Frame(name, low.slots, self.item.node.word, self.groups)
+        frame.vector_out = self.vector_out
+        return finish(frame, "matmul.wgsl", values, spread(self.groups))
 
     def _values(self, four):
         return self.low.vector(four) or four

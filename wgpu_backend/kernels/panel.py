@@ -8,10 +8,10 @@ subgroups, its four lanes load different parts of a row and broadcast them.
 
 from ..lower import index as ix
 from ..lower.contraction import problem
+from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
 from ..render import wgsl
 from .loop import finish, flat, spread
-from .scan import _Shape
 
 LANES = 4
 LEAST_WORK = 1 << 24  # multiply-adds that are worth the time these shaders take to compile
@@ -82,7 +82,7 @@ class _Panels:
             if not ix.consecutive([store for _, store in cells[at : at + 4]]):
                 self.vector_out = False
         plain = all(cells[j][0] is sums[j][0] for j in range(self.columns))
-        out = wgsl.Renderer(low.types)
+        out = wgsl.Renderer(low.slots)
         looped = self.steps if plain else self.steps - 1
         if looped:
             out.open("for (var panel = 0u; panel < {}u; panel++) {{".format(looped))
@@ -100,9 +100,9 @@ class _Panels:
         values["width"] = self.columns
         values["columns"] = LANES * self.columns
         values["depth"] = self.depth
-        shape = _Shape(name, low, self.item.node.word, self.groups)
-        shape.vector_out = self.vector_out
-        return finish(shape, "panel.wgsl", values, spread(self.groups))
+        frame = Frame(name, low.slots, self.item.node.word, self.groups)
+        frame.vector_out = self.vector_out
+        return finish(frame, "panel.wgsl", values, spread(self.groups))
 
     def _step(self, offset):
         return ix.add(self.inner, offset)

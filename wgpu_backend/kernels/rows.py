@@ -1,12 +1,12 @@
 """The kernel of a row region: one workgroup a row (or one invocation, where rows are short or many)."""
 
 from ..lower import index as ix
+from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
 from ..lower.reductions import identity
 from ..render import wgsl
 from ..run import storage
 from .loop import MAX_ITERATIONS, WORKGROUP, combine, finish, flat, spread
-from .scan import _Shape
 
 
 def rows(item, stored, name, options):
@@ -53,7 +53,7 @@ class _Rows:
         scalars = [low.value(s, self.row) for s in region.scalars]
         per_row = region.exit.shape != region.full
         result, store = low.place(self.item, self.row if per_row else self.full)
-        out = wgsl.Renderer(low.types)
+        out = wgsl.Renderer(low.slots)
         for k in range(len(names)):
             self._stage(out, names[k], region.reductions[k], bodies[k])
             # What depends on finished rows only is computed before the loops that use it.
@@ -77,7 +77,7 @@ class _Rows:
             groups = (self.count + WORKGROUP - 1) // WORKGROUP
             values["flat"] = flat(groups, "lane", WORKGROUP)
         values["length"] = self.length
-        return finish(_Shape(name, low, self.item.node.word, self.count), "rows.wgsl", values, spread(groups))
+        return finish(Frame(name, low.slots, self.item.node.word, self.count), "rows.wgsl", values, spread(groups))
 
     def _fix(self, reduction, name):
         """From here on the reduction is the variable that holds its result."""

@@ -1,7 +1,7 @@
 """Cumulative sums, products, maxima and minima: one invocation a line, or one workgroup where lines are few."""
 
 from ..lower import index as ix
-from ..lower.kernel_ir import coordinates
+from ..lower.kernel_ir import Frame, coordinates
 from ..lower.lowering import Lowering
 from ..lower.reductions import identity
 from ..render import wgsl
@@ -9,6 +9,10 @@ from ..run import storage
 from .loop import MAX_ITERATIONS, WORKGROUP, combine, finish, flat, spread
 
 _GROUP = 256
+# A workgroup a line where lines are fewer than the first number and at least as long as the second: below, one
+# invocation a line keeps as many busy. Chosen, not measured; longer than MAX_ITERATIONS a line must have a workgroup.
+_FEW_LINES = 512
+_LONG_LINE = 128
 
 
 def _steps(combined):
@@ -29,18 +33,6 @@ def _steps(combined):
     return "\n".join(lines)
 
 
-class _Shape:
-    """What `finish` reads of a Loop."""
-
-    def __init__(self, name, lowering, word, count):
-        self.name = name
-        self.word = word
-        self.count = count
-        self.inputs = lowering.inputs
-        self.types = lowering.types
-        self.vector_out = False
-
-
 def cumulative(item, stored, name):
     """The Kernel of a "cumulative" item; arg of its anchor: (op, axis)."""
     node = item.anchor
@@ -56,11 +48,11 @@ def cumulative(item, stored, name):
     body = lowering.value(x, at)
     total = lowering.round(lowering.build.make("reduced", type), node.dtype)
     result, store = lowering.place(item, at, total)
-    grouped = (lines < 512 and length >= 128) or length > MAX_ITERATIONS
-    read = wgsl.Renderer(lowering.types)
+    grouped = (lines < _FEW_LINES and length >= _LONG_LINE) or length > MAX_ITERATIONS
+    read = wgsl.Renderer(lowering.slots)
     element = read.name(body)
     # In scan.wgsl what is read and what is written stand in one block, and share their names.
-    write = wgsl.Renderer(lowering.types, "acc", None if grouped else read)
+    write = wgsl.Renderer(lowering.slots, "acc", None if grouped else read)
     write.store("out", store, result, item.node.word)
     values = {
         "type": type,
@@ -73,11 +65,11 @@ def cumulative(item, stored, name):
         "combine_carry": combine(op, type, "carry", "acc"),
         "workgroup": _GROUP if grouped else WORKGROUP,
     }
-    shape = _Shape(name, lowering, item.node.word, lines)
+    frame = Frame(name, lowering.slots, item.node.word, lines)
     if grouped:
         values["flat"] = flat(lines, "lane", 0)
         values["steps"] = _steps(combine(op, type, "left", "acc"))
-        return finish(shape, "scan_group.wgsl", values, spread(lines))
+        return finish(frame, "scan_group.wgsl", values, spread(lines))
     groups = (lines + WORKGROUP - 1) // WORKGROUP
     values["flat"] = flat(groups, "lane", WORKGROUP)
-    return finish(shape, "scan.wgsl", values, spread(groups))
+    return finish(frame, "scan.wgsl", values, spread(groups))

@@ -5,12 +5,11 @@ through the indices of its line.
 """
 
 from ..lower import index as ix
-from ..lower.kernel_ir import coordinates
+from ..lower.kernel_ir import Frame, coordinates
 from ..lower.lowering import Lowering, lookup
 from ..render import wgsl
 from ..run import storage
 from .loop import MAX_ITERATIONS, WORKGROUP, finish, flat, spread
-from .scan import _Shape
 
 
 def scatter(item, stored, name):
@@ -55,9 +54,9 @@ def _by_line(item, stored, name, extent, steps, lines):
     new = lowering.value(updates, step)
     old = build.make("reduced", storage.register(node.dtype))
     result = _combined(lowering, op, old, new, node.dtype)
-    copy = wgsl.Renderer(lowering.types)
+    copy = wgsl.Renderer(lowering.slots)
     copy.store("out", ix.flatten(copy_to, node.shape), copied, node.word)
-    apply = wgsl.Renderer(lowering.types, "(old != 0u)" if node.dtype.is_bool else "old")
+    apply = wgsl.Renderer(lowering.slots, "(old != 0u)" if node.dtype.is_bool else "old")
     at = apply.index(target)
     apply.line("let at = {};".format(at))
     apply.line("let old = {};".format("f32(out[at])" if node.word == "f16" else "out[at]"))
@@ -65,7 +64,7 @@ def _by_line(item, stored, name, extent, steps, lines):
     values = {"extent": extent, "steps": steps, "fold": copy.text(), "body": apply.text(), "workgroup": WORKGROUP}
     groups = (lines + WORKGROUP - 1) // WORKGROUP
     values["flat"] = flat(groups, "lane", WORKGROUP)
-    return finish(_Shape(name, lowering, node.word, lines), "scatter.wgsl", values, spread(groups))
+    return finish(Frame(name, lowering.slots, node.word, lines), "scatter.wgsl", values, spread(groups))
 
 
 def _by_element(item, stored, name, steps):
@@ -78,9 +77,9 @@ def _by_element(item, stored, name, steps):
     step = list(at)
     step[axis] = ix.counter("r", max(1, steps))
     conditions = [(at[i], picks.shape[i]) for i in range(len(at)) if i != axis]
-    start = wgsl.Renderer(lowering.types)
+    start = wgsl.Renderer(lowering.slots)
     start.line("var acc: {} = {};".format(storage.register(node.dtype), start.name(lowering.value(x, at))))
-    body = wgsl.Renderer(lowering.types, "acc", start)
+    body = wgsl.Renderer(lowering.slots, "acc", start)
     if steps:
         acc = build.make("reduced", storage.register(node.dtype))
         pick = lookup(lowering, picks, step, x.shape[axis])
@@ -97,4 +96,4 @@ def _by_element(item, stored, name, steps):
     groups = (node.count + WORKGROUP - 1) // WORKGROUP
     values = {"workgroup": WORKGROUP, "flat": flat(groups, "lane", WORKGROUP)}
     values["body"] = start.text() + "\n" + body.text()
-    return finish(_Shape(name, lowering, node.word, node.count), "map.wgsl", values, spread(groups))
+    return finish(Frame(name, lowering.slots, node.word, node.count), "map.wgsl", values, spread(groups))

@@ -6,11 +6,10 @@ elements of the sibling run before it, found by bisection.
 """
 
 from ..lower import index as ix
-from ..lower.kernel_ir import coordinates
+from ..lower.kernel_ir import Frame, coordinates
 from ..lower.lowering import Lowering
 from ..render import wgsl
 from .loop import WORKGROUP, finish, flat, spread
-from .scan import _Shape
 
 RUN = 1024  # elements a workgroup sorts: 8 KiB of workgroup memory
 
@@ -41,7 +40,7 @@ def sort_runs(item, stored, name):
     runs = (length + run - 1) // run
     lowering = Lowering(stored)
     at = coordinates("line", x.shape[:-1]) + [ix.counter("r", length)]
-    read = wgsl.Renderer(lowering.types)
+    read = wgsl.Renderer(lowering.slots)
     key = read.name(_key(lowering, x, at, node.arg))
     values = {
         "fold": read.text(),
@@ -53,8 +52,8 @@ def sort_runs(item, stored, name):
         "flat": flat(lines * runs, "lane", 0),
         "body": "out[line * {}u + r] = i32(at);".format(length),
     }
-    shape = _Shape(name, lowering, node.word, lines * runs)
-    return finish(shape, "sort_runs.wgsl", values, spread(lines * runs))
+    frame = Frame(name, lowering.slots, node.word, lines * runs)
+    return finish(frame, "sort_runs.wgsl", values, spread(lines * runs))
 
 
 def merge_runs(item, stored, name):
@@ -72,11 +71,11 @@ def merge_runs(item, stored, name):
         return place, _key(lowering, x, list(line) + [ix.of_value(place, 0, length - 1)], descending)
 
     place, key = position_and_key("r")
-    mine = wgsl.Renderer(lowering.types)
+    mine = wgsl.Renderer(lowering.slots)
     mine.line("let my_at = {};".format(mine.name(place)))
     mine.line("let my_key = {};".format(mine.name(key)))
     place, key = position_and_key("middle")
-    other = wgsl.Renderer(lowering.types)
+    other = wgsl.Renderer(lowering.slots)
     other.line("let before = {};".format(other.name(build.make("cast", "u32", (key,)))))
     groups = (node.count + WORKGROUP - 1) // WORKGROUP
     values = {
@@ -87,4 +86,4 @@ def merge_runs(item, stored, name):
         "workgroup": WORKGROUP,
         "flat": flat(groups, "lane", WORKGROUP),
     }
-    return finish(_Shape(name, lowering, node.word, node.count), "merge_runs.wgsl", values, spread(groups))
+    return finish(Frame(name, lowering.slots, node.word, node.count), "merge_runs.wgsl", values, spread(groups))

@@ -7,11 +7,11 @@ show that they are contiguous and aligned.
 
 from ..lower import index as ix
 from ..lower.contraction import problem
+from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
 from ..render import wgsl
 from ..run import storage
 from .loop import finish, flat, spread
-from .scan import _Shape
 
 
 def contraction(item, stored, name, tile):
@@ -78,7 +78,7 @@ class _Tiled:
                 value = low.build.make("variable", self.type, (), self._cell(i, j))
                 value = low.round(value, self.item.anchor.dtype)
                 sums.append(low.place(self.item, p.out(self.grid, self.rows[i], self.columns[j]), value))
-        out = wgsl.Renderer(low.types)
+        out = wgsl.Renderer(low.slots)
         for i in range(tile.rows):
             for q in range(len(self.chunks)):
                 zero = "{}()".format(self._vector_type(q))
@@ -100,9 +100,9 @@ class _Tiled:
         values = {"workgroup": tile.workgroup, "flat": flat(groups, "lane", tile.workgroup), "body": out.text()}
         values["rows"] = tile.rows
         values["columns"] = tile.columns
-        shape = _Shape(name, low, self.item.node.word, self.threads)
-        shape.vector_out = self.vector_out
-        return finish(shape, "contraction.wgsl", values, spread(groups))
+        frame = Frame(name, low.slots, self.item.node.word, self.threads)
+        frame.vector_out = self.vector_out
+        return finish(frame, "contraction.wgsl", values, spread(groups))
 
     def _vector_type(self, q):
         width = self.chunks[q][1]

@@ -103,23 +103,60 @@ class Reduction:
         return n
 
 
-class Loop:
+class Slots:
+    """The tensors that a kernel may read, by slot number: nodes; types: what each is bound as an array of; read: the
+    slots that rendered text reads. A binding that a shader does not use is not in its automatic layout, so only those
+    are bound."""
+
+    def __init__(self, nodes=(), types=()):
+        self.nodes = list(nodes)
+        self.types = list(types)
+        self.read = {}
+        self._numbers = {}
+
+    def of(self, node):
+        """The slot of a node, a new one where it has none."""
+        found = self._numbers.get(id(node))
+        if found is None:
+            found = self._numbers[id(node)] = len(self.nodes)
+            self.nodes.append(node)
+            self.types.append(node.word)
+        return found
+
+    def array(self, slot):
+        """The name of the slot's array, for text that reads it."""
+        self.read[slot] = True
+        return "in{}".format(slot)
+
+    def bound(self):
+        """The slots that are read, in order."""
+        return sorted(self.read)
+
+
+class Frame:
+    """What a template is filled in with besides its own values: the kernel's name; the Lowering's slots; word: what
+    the result is an array of, as vectors of four where vector_out; count: the elements, or whatever the template
+    counts."""
+
+    def __init__(self, name, slots, word, count, vector_out=False):
+        self.name = name
+        self.slots = slots
+        self.word = word
+        self.count = count
+        self.vector_out = vector_out
+
+
+class Loop(Frame):
     """One kernel over `count` values of the counter "g".
 
-    cells: the (Value, Index) that each stores in the output, an array of `word`: one, or four neighbors; vector_out:
-    those four go into one vector; reduction: a Reduction or None. inputs: the graph nodes bound to slots 0, 1, …;
-    `types[slot]` is what each is an array of.
+    cells: the (Value, Index) that each stores in the output: one, or four neighbors; vector_out: those four go into
+    one vector; reduction: a Reduction or None.
     """
 
-    def __init__(self, name, count, cells, word, reduction, inputs, types):
-        self.name = name
-        self.count = count
+    def __init__(self, name, slots, word, count, cells, reduction):
+        Frame.__init__(self, name, slots, word, count)
         self.cells = cells
-        self.word = word
         self.reduction = reduction
-        self.inputs = inputs
-        self.types = types
-        self.vector_out = False
 
 
 def coordinates(name, shape):

@@ -10,7 +10,7 @@ from emberlet.backend.protocol import BOOLEAN_RESULT
 from ..record.node import Node, numbers, own_numbers
 from ..run import storage
 from . import index as ix
-from .kernel_ir import Builder, Loop, Reduction, coordinates
+from .kernel_ir import Builder, Loop, Reduction, Slots, coordinates
 from .reductions import specification
 
 # Operations whose result is a value of the narrow dtype whenever the operands are.
@@ -30,24 +30,14 @@ class Lowering:
         self.anchor = anchor
         self.flat_reduction = flat_reduction
         self.reduction = None
-        self.inputs = []
-        self.types = []
-        self._slots = {}
+        self.slots = Slots()
         self._memo = {}
         self._root = None
         self._fixed = {}
         self._numbers = None
 
-    def slot(self, node):
-        found = self._slots.get(id(node))
-        if found is None:
-            found = self._slots[id(node)] = len(self.inputs)
-            self.inputs.append(node)
-            self.types.append(node.word)
-        return found
-
     def load(self, node, flat):
-        return self.build.load(self.slot(node), flat, storage.register(node.dtype))
+        return self.build.load(self.slots.of(node), flat, storage.register(node.dtype))
 
     def number(self, node, which, plain, type):
         """Number `which` of a node's own (node.numbers) as a Value: the literal `plain`, or, where the kernel is to
@@ -79,8 +69,8 @@ class Lowering:
             slot = v.attr[0]
         if not ix.consecutive([v.attr[1] for v in four]):
             return None
-        if self.types[slot][:4] != "vec4":
-            self.types[slot] = "vec4<{}>".format(self.types[slot])
+        if self.slots.types[slot][:4] != "vec4":
+            self.slots.types[slot] = "vec4<{}>".format(self.slots.types[slot])
         at = ix.floordiv(four[0].attr[1], 4)
         whole = self.build.make("load4", "vec4", (), (slot, at), (slot, at.key))
         return [self.build.make("component", "f32", (whole,), i) for i in range(4)]
@@ -174,7 +164,7 @@ class Lowering:
                 store = ix.flatten([ix.add(indices[i], ix.const(starts[i])) for i in range(len(starts))], whole.shape)
             cells.append((self.value(node, indices), store))
         word = node.word if item.region is None else item.region[0].word
-        loop = Loop(name, node.count // len(cells), cells, word, self.reduction, self.inputs, self.types)
+        loop = Loop(name, self.slots, word, node.count // len(cells), cells, self.reduction)
         if wide:
             self._widen_loads()
             loop.vector_out = ix.consecutive([store for _, store in cells])
@@ -190,7 +180,7 @@ class Lowering:
                 fits[slot] = fits.get(slot, True) and ix.fours(index) and not index.is_const()
         for slot in fits:
             if fits[slot]:
-                self.types[slot] = "vec4<{}>".format(self.types[slot])
+                self.slots.types[slot] = "vec4<{}>".format(self.slots.types[slot])
 
 
 # -- elementwise --------------------------------------------------------------------------------------------------

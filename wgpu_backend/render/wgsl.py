@@ -106,8 +106,9 @@ class Renderer:
     Names are v_1, v_2, … (Values) and i_1, … (indices): no word of WGSL and no name of a template looks like that.
     """
 
-    def __init__(self, types, reduced=None, before=None):
-        self.types = types
+    def __init__(self, slots, reduced=None, before=None):
+        self.slots = slots
+        self.types = slots.types
         self.lines = []
         self.depth = 0
         self.scopes = [{}] if before is None else before.scopes
@@ -200,12 +201,12 @@ class Renderer:
             if "8" in self.types[slot] and not (self.types[slot][:4] == "vec4" and ix.fours(index)):
                 return self._byte(slot, index, value.type)
             if self.types[slot][:4] != "vec4":
-                text = "in{}[{}]".format(slot, self.index(index))
+                text = "{}[{}]".format(self.slots.array(slot), self.index(index))
             elif ix.fours(index):
                 return self._component(slot, index) + (" != 0u" if value.type == "bool" else "")
             else:
                 at = self.index(index)
-                text = "in{}[{} / 4u][{} % 4u]".format(slot, at, at)
+                text = "{}[{} / 4u][{} % 4u]".format(self.slots.array(slot), at, at)
             if "f16" in self.types[slot]:
                 return "f32({})".format(text)
             return "{} != 0u".format(text) if value.type == "bool" else text
@@ -244,14 +245,14 @@ class Renderer:
     def _byte(self, slot, index, type):
         """One of the four elements of a word."""
         at = self.index(index)
-        word = "in{}[{} / 4u]".format(slot, at)
+        word = "{}[{} / 4u]".format(self.slots.array(slot), at)
         if "i8" in self.types[slot]:
             word = "bitcast<i32>({})".format(word)
         text = "extractBits({}, {} % 4u * 8u, 8u)".format(word, at)
         return text + " != 0u" if type == "bool" else text
 
     def _whole(self, slot, at):
-        text = "in{}[{}]".format(slot, at)
+        text = "{}[{}]".format(self.slots.array(slot), at)
         if "8" in self.types[slot]:
             return "unpack_{}({})".format("i8" if "i8" in self.types[slot] else "u8", text)
         return "vec4<f32>({})".format(text) if "f16" in self.types[slot] else text
@@ -314,22 +315,18 @@ class Renderer:
         self.line("{}[{}] = {};".format(slot, at, whole))
 
 
-def bindings(types, out_type, body, vector_out=False):
-    """(declarations, slots): the input slots that the text `body` reads, numbered in order, then the output.
-
-    A binding that a shader does not use is not in its automatic layout, so it must not be bound either.
-    """
+def bindings(slots, out_type, vector_out=False):
+    """The declarations of the slots that are read, numbered in order, then of the output."""
     lines = []
-    slots = [slot for slot in range(len(types)) if "in{}[".format(slot) in body]
     line = "@group(0) @binding({}) var<storage, {}> {}: array<{}>;"
-    for i in range(len(slots)):
-        element = "u32" if "8" in types[slots[i]] else types[slots[i]]
-        lines.append(line.format(i, "read", "in{}".format(slots[i]), element))
+    for slot in slots.bound():
+        element = "u32" if "8" in slots.types[slot] else slots.types[slot]
+        lines.append(line.format(len(lines), "read", slots.array(slot), element))
     element = "vec4<{}>".format(out_type) if vector_out else out_type
     if "8" in out_type:
         element = "u32"
-    lines.append(line.format(len(slots), "read_write", "out", element))
-    return "\n".join(lines), slots
+    lines.append(line.format(len(lines), "read_write", "out", element))
+    return "\n".join(lines)
 
 
 def finish(text):
