@@ -105,7 +105,7 @@ def evaluate(node: Node[Any], stored: int = 0) -> tuple[Value | None, ...]:
             if written.problems:
                 raise Problem(written.problems[0])
             instance = instantiate(written, "folded", home)
-            instance.load_record(weights.tensors(written.record, home))
+            instance.load_record(weights.tensors(written.record, home), layout="burn")
             results = instance()
             results = results if isinstance(results, tuple) else (results,)
             values = iter(results)

@@ -137,7 +137,7 @@ def load(
     with refusing(source), model_budget():
         model, written, _ = translate(source, name, passes)
         instance = instantiate(written, model.name, backend)
-        instance.load_record(weights.tensors(written.record, backend))
+        instance.load_record(weights.tensors(written.record, backend), layout="burn")
         return instance
 
 

@@ -20,8 +20,9 @@ MAX_FILE = 100 << 30
 MAX_RANK = 64
 MAX_U64 = (1 << 64) - 1
 
-# See special_types.py.
+# See special_types.py, checksums.py.
 NARROW = "emberlet.dtype."
+CHECKSUMS = "emberlet.crc32"
 
 
 def aligned(n):
@@ -61,12 +62,13 @@ class Entry:
 class Burnpack:
     """An open burnpack.
 
-    tensors: name -> Entry; metadata: text -> text; scalars: name -> int, float or bool; data: memoryview of the file.
+    tensors: name -> Entry; metadata: text -> text; scalars: name -> int, float or bool; data: the bytes of the file.
     Raises FormatError, beginning with `origin`, where the bytes are not a burnpack.
     """
 
     def __init__(self, data, origin="burnpack"):
-        data = memoryview(data)
+        if not hasattr(data, "read"):  # else the file itself, each slice of which is read
+            data = memoryview(data)
         self.data = data
         self.origin = origin
         size = len(data)
@@ -88,7 +90,7 @@ class Burnpack:
 
         from . import cbor
 
-        contents = cbor.decode(data, HEADER, HEADER + length, origin)
+        contents = cbor.decode(data[0 : HEADER + length], HEADER, HEADER + length, origin)
         if not isinstance(contents, dict) or not isinstance(contents.get("tensors"), dict):
             self.bad("contents")
         tensors = contents["tensors"]
@@ -99,6 +101,7 @@ class Burnpack:
             tensors[name] = self._entry(name, tensors[name])
         self.tensors = tensors
         self.metadata = {}
+        self.checksums = None
         texts = self._map(contents, "metadata")
         for key in texts:
             if not isinstance(texts[key], str):
@@ -107,6 +110,8 @@ class Burnpack:
                 from .special_types import narrow
 
                 narrow(self, key, texts[key])
+            elif key == CHECKSUMS:
+                self.checksums = texts[key]
             else:
                 self.metadata[key] = texts[key]
         self.scalars = self._map(contents, "scalars")
@@ -121,21 +126,32 @@ class Burnpack:
         return Burnpack(data, origin)
 
     @staticmethod
-    def from_file(path):
+    def from_file(path, zero_copy=False):
         """Open the burnpack at `path`, or at `path`.bpk where there is no such file and the name has no extension.
 
-        CPython maps the file; MicroPython uses it in place where the file system allows (ROMFS), else reads it.
-        Raises OSError where there is no file, FormatError where it is no burnpack.
+        CPython reads each tensor when it is asked for. With zero_copy it maps the file instead and tensors share its
+        pages: then nobody may change the file in place, since touching a page that was cut off ends the process (a
+        file that another one replaces by renaming is safe). MicroPython uses the file in place where the file system
+        allows (ROMFS), else reads it. Raises OSError where there is no file, FormatError where it is no burnpack.
         """
         from .file import contents
 
-        return Burnpack(*contents(path))
+        return Burnpack(*contents(path, zero_copy))
 
     def __repr__(self):
         return "Burnpack({!r}, {} tensors)".format(self.origin, len(self.tensors))
 
+    def verify(self):
+        """Compare every tensor with the checksum that the file holds of it: False where the file holds none, else True.
+
+        Raises FormatError, naming the tensors whose bytes have changed.
+        """
+        from .checksums import verify
+
+        return verify(self)
+
     def raw(self, name):
-        """The bytes of the tensor `name`, a memoryview of the file. Raises FormatError for a name it does not hold."""
+        """The bytes of the tensor `name`, a memoryview. Raises FormatError for a name it does not hold."""
         entry = self._find(name)
         return self.data[entry.start : entry.end]
 

@@ -3,16 +3,16 @@
 import sys
 
 
-def contents(path):
+def contents(path, zero_copy):
     """(bytes, path) of the file at path, or at path.bpk: see Burnpack.from_file."""
     path = str(path)
     try:
-        data = _contents(path)
+        data = _contents(path, zero_copy)
     except OSError:
         if "." in path.replace("\\", "/").split("/")[-1]:
             raise
         try:
-            data = _contents(path + ".bpk")
+            data = _contents(path + ".bpk", zero_copy)
         except OSError:
             data = None
         if data is None:
@@ -21,14 +21,14 @@ def contents(path):
     return data, path
 
 
-def _contents(path):
-    """The bytes of the file at path: mapped, in flash, or read."""
+def _contents(path, zero_copy):
+    """The bytes of the file at path: read slice by slice, mapped, in flash, or read."""
     if sys.implementation.name != "micropython":
-        from ..host.files import map_file
+        from ..host.files import FileBytes, map_file
         from ..host.together import settle
 
         settle(path)
-        return map_file(path)
+        return map_file(path) if zero_copy else FileBytes(path)
     file = open(path, "rb")
     try:
         return memoryview(file)  # a file of ROMFS is a buffer: the flash itself

@@ -6,7 +6,9 @@ The layout is Burn's: names sorted, every tensor at a multiple of 256 bytes. Two
 
 from .. import dtypes
 from ..errors import DTypeError, FormatError
-from . import HEADER, MAGIC, MAX_METADATA, MAX_TENSORS, NARROW, VERSION, aligned
+from . import CHECKSUMS, HEADER, MAGIC, MAX_METADATA, MAX_TENSORS, NARROW, VERSION, aligned
+from .checksums import crc32, placeholder
+from .checksums import digits as digits_of
 
 
 class Source:
@@ -38,7 +40,8 @@ def source_of(tensor):
 
 
 def plan(tensors, metadata=None, scalars=None, param_ids=None):
-    """(header, metadata and padding as bytes; list of (name, position in the data section, Source) to write).
+    """What `write` takes: (header, metadata and padding as bytes; list of (name, position in the data section, Source)
+    to write; where in the file the checksums go and, for each, which entry of the list it is of, or None).
 
     tensors: name -> Tensor or Source; metadata: text -> text; scalars: name -> int, float or bool; param_ids: name ->
     int. Raises DTypeError for strings, FormatError past a limit of the format.
@@ -50,12 +53,18 @@ def plan(tensors, metadata=None, scalars=None, param_ids=None):
         value = metadata[key]
         if not isinstance(key, str) or not isinstance(value, str):
             raise FormatError("metadata {!r}: {!r} is not a pair of texts".format(key, value))
-        if key.startswith(NARROW):
-            raise FormatError("metadata {!r}: keys that begin with {!r} are the writer's own".format(key, NARROW))
+        if key.startswith((NARROW, CHECKSUMS)):
+            raise FormatError(
+                "metadata {!r}: keys that begin with {!r} are the writer's own".format(
+                    key, NARROW if key != CHECKSUMS else CHECKSUMS
+                )
+            )
         texts[key] = value
     entries = []
     order = []
     seen = {}
+    places = {}
+    owners = []  # for each name, in order, which entry of `order` holds its bytes
     end = 0
     for name in sorted(tensors):
         source = source_of(tensors[name])
@@ -67,6 +76,8 @@ def plan(tensors, metadata=None, scalars=None, param_ids=None):
             end = start + source.nbytes
             seen[key] = (start, end)
             order.append((name, start, source))
+            places[key] = len(order) - 1
+        owners.append(places[key])
         stored = source.dtype.burn
         shape = source.shape
         if source.dtype is dtypes.bool:
@@ -82,6 +93,10 @@ def plan(tensors, metadata=None, scalars=None, param_ids=None):
         if param_id is not None:
             entry.append(("param_id", param_id))
         entries.append((name, _Map(entry)))
+    digits = placeholder(len(owners))
+    checksums = _Noted(digits) if digits else None
+    if checksums:
+        texts[CHECKSUMS] = checksums
     contents = [("tensors", _Map(entries))]
     if texts:
         contents.append(("metadata", _Map([(key, texts[key]) for key in sorted(texts)])))
@@ -98,26 +113,38 @@ def plan(tensors, metadata=None, scalars=None, param_ids=None):
     header[4:6] = VERSION.to_bytes(2, "little")
     header[6:10] = len(encoded).to_bytes(4, "little")
     header[HEADER : HEADER + len(encoded)] = encoded
-    return bytes(header), order
+    return bytes(header), order, (HEADER + checksums.at, owners) if checksums else None
 
 
-def write(file, header, order):
-    """Write what `plan` gave to an open binary file; returns the size. Raises FormatError where a Source gives another
-    number of bytes than it said."""
+def write(file, header, order, checksums):
+    """Write what `plan` gave to an open binary file, in which it can go back; returns the size. Raises FormatError
+    where a Source gives another number of bytes than it said."""
+    begin = file.tell()
     size = file.write(header)
-    begin = size
+    first = size
+    found = []
     for name, start, source in order:
-        size += file.write(bytes(begin + start - size))
+        size += file.write(bytes(first + start - size))
         data = source.read()
+        check = 0
         for piece in (data,) if isinstance(data, (bytes, bytearray, memoryview)) else data:
             size += file.write(piece)
+            if checksums:
+                check = crc32(piece, check)
+        found.append(check)
         data = piece = None  # freed before the next one is read
-        if size != begin + start + source.nbytes:
+        if size != first + start + source.nbytes:
             raise FormatError(
                 "tensor {!r} gave {} bytes where {} of shape {} takes {}".format(
-                    name, size - begin - start, source.dtype, source.shape, source.nbytes
+                    name, size - first - start, source.dtype, source.shape, source.nbytes
                 )
             )
+    if checksums:
+        at, owners = checksums
+        file.seek(begin + at)
+        for i in owners:
+            file.write(digits_of(found[i]).encode())
+        file.seek(begin + size)
     return size
 
 
@@ -129,6 +156,14 @@ def _scalar(name, value):
     if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
         return _Map([("Int" if value < 1 << 63 else "UInt", value)])
     raise FormatError("scalar {!r}: {!r} is not a bool, a float or an integer of 64 bits".format(name, value))
+
+
+class _Noted:
+    """A text that is filled in later: `at` says where in the metadata it lies, once it is encoded."""
+
+    def __init__(self, text):
+        self.text = text
+        self.at = 0
 
 
 class _Map:
@@ -161,6 +196,9 @@ def _encode(value, out):
         out.append(0xF5 if value else 0xF4)
     elif isinstance(value, int):
         _head(*((0, value) if value >= 0 else (1, -1 - value)), out)
+    elif isinstance(value, _Noted):
+        _encode(value.text, out)
+        value.at = len(out) - len(value.text)
     elif isinstance(value, str):
         raw = value.encode()
         _head(3, len(raw), out)

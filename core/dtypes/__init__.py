@@ -44,6 +44,12 @@ class DType:
         return self.kind == "int" or self.kind == "uint"
 
     @property
+    def range(self):
+        """(smallest, largest) number of an integer dtype."""
+        signed = self.kind == "int"
+        return -signed << (self.bits - 1), (1 << (self.bits - signed)) - 1
+
+    @property
     def is_bool(self):
         return self.kind == "bool"
 

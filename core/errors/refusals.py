@@ -39,6 +39,10 @@ _SAYS = {
     "bytes": "Format:{} of shape {} takes {} bytes, found {}",
     "kind": "DType:{} where the module has {}",
     "param shape": "Shape:shape {} where the module has {}",
+    "param circle": "Emberlet:two threads that initialize Params would wait for each other for ever: each uses "
+    "one that the other is making, here of shape {}",
+    "no value": "Emberlet:the value of a Param is a Tensor, found {!r}; a mapper returns the new value",
+    "narrowing": "DType:{} values from {} to {} do not fit {}, which holds {} to {}",
     "same param": "Emberlet:the initializer of a Param used that same Param; it would wait for itself",
     "index": "Type:an index is an integer, found a tensor of {}",
     "len": "Type:len() of a tensor without axes",

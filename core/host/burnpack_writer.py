@@ -30,9 +30,9 @@ def save(
     path = os.fspath(path)
     if not os.path.splitext(path)[1] and not os.path.isdir(path) and not path.endswith(("/", os.sep)):
         path += ".bpk"
-    header, order = plan(tensors, metadata, scalars, param_ids)
+    layout = plan(tensors, metadata, scalars, param_ids)
     with atomic_write(path) as file:
-        return int(write(file, header, order))
+        return int(write(file, *layout))
 
 
 def dumps(

@@ -8,9 +8,13 @@ import mmap
 import os
 import secrets
 import stat
+import threading
 import time
+import weakref
 from collections.abc import Iterator
 from errno import EISDIR
+
+from ..errors import FormatError
 
 STALE = 60.0  # seconds
 
@@ -24,6 +28,44 @@ def map_file(path: str | os.PathLike[str]) -> memoryview:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) or os.fstat(file.fileno()).st_size == 0:
             return memoryview(file.read())  # pipes and empty files cannot be mapped
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+class FileBytes:
+    """The bytes of a file that stays open: each slice is read when asked for and is memory of its own.
+
+    A file that is truncated or overwritten meanwhile gives an error or other bytes, never a signal. Raises OSError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+        self._lock = threading.Lock()
+        self._file = open(path, "rb", buffering=0)
+        weakref.finalize(self, self._file.close)
+        self._whole = None
+        if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+            self._size = os.fstat(self._file.fileno()).st_size
+        else:  # a pipe is read once
+            self._whole = self._file.readall()
+            self._size = len(self._whole)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice) -> memoryview:
+        start, stop, _ = part.indices(self._size)
+        return memoryview(self._whole[start:stop] if self._whole is not None else self.read(start, stop - start))
+
+    def read(self, start: int, count: int) -> bytes:
+        """`count` bytes from `start` on. Raises FormatError where the file has become shorter."""
+        pieces = []
+        with self._lock:
+            self._file.seek(start)
+            while count > 0 and (piece := self._file.read(count)):
+                pieces.append(piece)
+                count -= len(piece)
+        if count:
+            raise FormatError(f"{self._path}: was truncated after it was opened; {count} bytes are missing")
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 @contextlib.contextmanager

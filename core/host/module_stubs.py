@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import model, module, param
-from ..param import identity, methods
+from ..module import methods as module_methods
+from ..param import identity
+from ..param import methods as param_methods
 from . import layers
 
 CORE = Path(__file__).resolve().parents[1]
@@ -34,7 +36,7 @@ _TYPES = {
     "flag": "bool",
     "function": "Callable[[Tensor], Tensor]", "groups": "int", "hidden": "Tensor", "id": "ParamId",
     "in_channels": "int", "init": "Callable[[tuple[int, ...], DType, Backend], Tensor]", "initializer": "Initializer",
-    "kernel_size": _SIZES, "key": "Tensor", "lengths": "Tensor", "mapper": "Any", "mask": "Tensor",
+    "kernel_size": _SIZES, "key": "Tensor", "layout": "str", "lengths": "Tensor", "mapper": "Any", "mask": "Tensor",
     "mask_attn": "Tensor", "mask_pad": "Tensor", "memory": "Tensor", "memory_mask_attn": "Tensor",
     "memory_mask_pad": "Tensor",
     "metadata": "Mapping[str, str]", "name": "str", "normalized_shape": _SIZES, "offset": "Tensor",
@@ -81,7 +83,7 @@ _RESULTS = {
     "Param.dtype": "DType", "Param.backend": "Backend", "loaded": "Tensor", "is_initialized": "bool",
     "Param.id": "ParamId", "size": "int", "Param.clone": "Param", "__copy__": "Param", "__deepcopy__": "Param",
     "Param.map": "Self", "init_mapper": "Self", "load_mapper": "Self", "save_mapper": "Self",
-    "set_require_grad": "Self", "saved": "Tensor",
+    "set_require_grad": "Self", "saved": "Tensor", "__reduce__": "Any",
 }  # fmt: skip
 _SPECIAL = ("__init__", "__len__", "__eq__", "__hash__", "__call__")
 # A module is called with what its `forward` takes, and gives what that gives.
@@ -240,6 +242,18 @@ def _class(owner: type, known: dict[str, Any]) -> Iterator[str]:
     yield ""
 
 
+def _attached(owner: str, methods: dict[str, Any]) -> Iterator[str]:
+    """The methods that a class gets from its cold file."""
+    for name, value in methods.items():
+        function: Any = value.fget if isinstance(value, property) else value
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+        assert isinstance(body, ast.FunctionDef)
+        body.name = name
+        if isinstance(value, property):
+            yield "    @property"
+        yield from _function(owner, body, "    ")
+
+
 def nn() -> str:
     """The text of core/nn/__init__.pyi."""
     lines: list[str] = []
@@ -278,7 +292,7 @@ def module_stub() -> str:
         + "from .loading import LoadReport\n"
         + "from .record import Record\n"
         + _CALL
-        + "\n".join(_class(module.Module, {}))
+        + "\n".join(_class(module.Module, {"Module": list(_attached("Module", module_methods.METHODS))}))
         + "\ndef items(value: Any) -> list[tuple[Any, Any]]: ...\n"
         + "def leaves(\n    value: Any, kind: Any, prefix: str = ..., path: tuple[int, ...] = ...\n"
         + ") -> Iterator[tuple[str, Any, Any, Any]]: ...\n"
@@ -298,14 +312,7 @@ def model_stub() -> str:
 
 def param_stub() -> str:
     """The text of core/param/__init__.pyi."""
-    lines = []
-    for name, value in methods.METHODS.items():
-        function: Any = value.fget if isinstance(value, property) else value
-        (body,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-        assert isinstance(body, ast.FunctionDef)
-        body.name = name
-        lines += ["    @property"] if isinstance(value, property) else []
-        lines += _function("Param", body, "    ")
+    lines = list(_attached("Param", param_methods.METHODS))
     return (
         HEAD.format("Types of emberlet.param")
         + "from collections.abc import Callable, Sequence\nfrom typing import Any, Self\n\n"

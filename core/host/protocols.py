@@ -1,4 +1,4 @@
-"""What NumPy, DLPack and the buffer protocol ask of a tensor, loaded when first asked."""
+"""What NumPy, DLPack, the buffer protocol, pickle and copy ask of a tensor, loaded when first asked."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ def _late(file: str, name: str) -> Callable[..., Any]:
 
 
 def attach(tensor: Any) -> None:
-    """Give the class `Tensor` the methods by which other libraries share its memory."""
+    """Give the class `Tensor` the methods by which other libraries share or copy its memory."""
     tensor.__array__ = _late("interop", "to_numpy")
     tensor.__dlpack__ = _late("dlpack", "to_dlpack")
     tensor.__dlpack_device__ = _late("dlpack", "dlpack_device")
     tensor.__buffer__ = _late("interop", "to_buffer")
     tensor.__array_interface__ = property(_late("interop", "array_interface"))
     tensor.__array_namespace__ = _namespace
+    tensor.__reduce__ = _late("copies", "reduced")
+    tensor.__copy__ = _late("copies", "alias")
+    tensor.__deepcopy__ = _late("copies", "deep_copy")
     for name in method_names():
         setattr(tensor, name, Method(name))
 

@@ -16,12 +16,14 @@ class Model(Module):
     EMBEDDED = None
 
     @classmethod
-    def from_file(cls, path, backend=None):
+    def from_file(cls, path, backend=None, zero_copy=False):
         """The model with the weights of the burnpack at `path` (a path without extension is tried with `.bpk`).
+
+        zero_copy: see Burnpack.from_file.
 
         Raises OSError, FormatError where it is no burnpack, LoadError where its tensors do not fit.
         """
-        return cls._loaded(Burnpack.from_file(path), backend)
+        return cls._loaded(Burnpack.from_file(path, zero_copy), backend)
 
     @classmethod
     def from_bytes(cls, data, backend=None):

@@ -12,8 +12,10 @@ class Model(Module):
     """`M(backend)` has no weights yet, and makes random ones if it is run; `M.from_file`, `M.from_bytes`,
     `M.from_embedded` and `M.default` load them. Each takes a backend's name, a Backend, or None for the default."""
     @classmethod
-    def from_file(cls, path: str | PathLike[str], backend: Backend | str | None = ...) -> Self:
+    def from_file(cls, path: str | PathLike[str], backend: Backend | str | None = ..., zero_copy: bool = ...) -> Self:
         """The model with the weights of the burnpack at `path` (a path without extension is tried with `.bpk`).
+
+        zero_copy: see Burnpack.from_file.
 
         Raises OSError, FormatError where it is no burnpack, LoadError where its tensors do not fit."""
     @classmethod

@@ -20,129 +20,38 @@ class Module:
     def forward(self, *args, **kwargs):
         refuse("forward", type(self).__name__)
 
-    # -- parameters --------------------------------------------------------------------------------------------------
-
     def named_params(self):
         """(name, Param) of every parameter, in the order of the attributes; one that is held twice comes twice."""
         for name, _, _, param in leaves(self, Param):
             yield name, param
 
-    def params(self):
-        """The Params, each once."""
-        from .methods import params
-
-        return params(self)
-
-    def num_params(self):
-        """Number of elements of all parameters; nothing is initialized."""
-        from .methods import num_params
-
-        return num_params(self)
-
-    def visit(self, visitor):
-        """Call visitor(name, param), or visitor.visit(name, param), for every parameter."""
-        from .methods import visit
-
-        visit(self, visitor)
-
-    def map(self, mapper):
-        """Replace every parameter's value by mapper(name, tensor), or mapper.map(name, tensor). Returns self."""
-        from .methods import map
-
-        return map(self, mapper)
-
-    def no_grad(self):
-        """Mark every parameter as one that needs no gradient. Returns self."""
-        from .methods import no_grad
-
-        return no_grad(self)
-
-    def valid(self):
-        """This module, for inference: no backend here differentiates, so it is the same."""
-        return self
-
-    # -- backends ----------------------------------------------------------------------------------------------------
-
-    def backends(self):
-        """The backends on which the parameters and constants are, or will be made."""
-        from .methods import backends
-
-        return backends(self)
-
-    def to(self, backend):
-        """Move every parameter and constant to another backend; a lazy parameter stays lazy. Returns self."""
-        from .copying import move
-
-        return move(self, backend)
-
-    def clone(self):
-        """A copy with Params of its own, of the same identities; lazy ones stay lazy."""
-        from .copying import clone
-
-        return clone(self)
-
-    def fork(self, backend):
-        """A copy on another backend; this module stays where it is."""
-        return self.clone().to(backend)
-
-    def compile(self, *examples, backend="wgpu", tune=False):
-        """A callable that runs this module as one plan on a GPU, planned for the dtypes and shapes of `examples`.
-
-        The parameters move to `backend`. Other shapes get plans of their own when first met. tune: measure first which
-        kernels suit the device best. See docs/wgpu.md.
-        """
-        from ..wgpu_backend.compiled import compile
-
-        return compile(self, *examples, backend=backend, tune=tune)
-
-    # -- records -----------------------------------------------------------------------------------------------------
-
-    def to_record(self):
-        """The parameters' values, by name, as a Record."""
-        from .record import record_of
-
-        return record_of(self)
-
-    def load_record(self, record, strict=True):
+    def load_record(self, record, strict=True, layout=None):
         """Take the values from a Record, an open Burnpack or a dict of name -> Tensor; returns a LoadReport.
 
-        Widths are converted to the parameters' dtypes; no initializer runs. Raises LoadError, listing all names, where
-        shapes or kinds of number differ and, unless strict is False, where names are missing or left over. Then
-        nothing is loaded.
+        Widths are converted to the parameters' dtypes; no initializer runs. layout: "burn" where the weights of Linear
+        are (d_input, d_output), "pytorch" where they are transposed, as in a PyTorch state dict; None: what the file
+        says. Raises LoadError, listing all names, where shapes or kinds of number differ, where an integer does not fit
+        the parameter's dtype and, unless strict is False, where names are missing or left over; also for a dict with
+        square Linear weights and no layout, since their shape does not tell which it is. Then nothing is loaded.
         """
         from .loading import load
 
-        return load(self, record, strict)
-
-    def save_file(self, path, precision=None, metadata=None):
-        """Write the parameters to a burnpack at `path`; returns its size in bytes.
-
-        precision: None to store what is computed with, else "double" (float64, int64), "full" (float32, int32),
-        "half" (float16, int16) or "bfloat16" (bfloat16, int16), whatever the parameters' own dtypes. metadata: text ->
-        text. Raises DTypeError where an integer does not fit, OSError; then a file that was there is as it was.
-        """
-        return self.to_record().save(path, precision, metadata)
-
-    def load_file(self, path, strict=True):
-        """`load_record` from the burnpack at `path`."""
-        from ..burnpack import Burnpack
-
-        return self.load_record(Burnpack.from_file(path), strict)
-
-    # -- display -----------------------------------------------------------------------------------------------------
-
-    def custom_settings(self):
-        """DisplaySettings for printing this module and its children, or None. Override it."""
-        return None
-
-    def custom_content(self, content):
-        """Add what is to be printed to `content` and return it, or return None for the default. Override it."""
-        return None
+        return load(self, record, strict, layout)
 
     def __repr__(self):
         from .display import format_module
 
         return format_module(self)
+
+    def __getattr__(self, name):
+        # methods.py has what running a loaded model never asks for, and the class gets it when it is first used.
+        from .methods import METHODS
+
+        found = METHODS.get(name)
+        if found is None:
+            raise AttributeError("{} has no attribute {!r}".format(type(self).__name__, name))
+        setattr(Module, name, found)
+        return getattr(self, name)
 
 
 def items(value):
@@ -163,3 +72,15 @@ def leaves(value, kind, prefix="", path=()):
         elif isinstance(child, (Module, list, tuple, dict)):
             if not any(p is child for p in path):  # a child that knows its parent
                 yield from leaves(child, kind, prefix + str(key) + ".", path)
+
+
+def _attach():
+    from .methods import METHODS
+
+    for name in METHODS:
+        setattr(Module, name, METHODS[name])
+    del Module.__getattr__
+
+
+if hasattr(memoryview, "cast"):  # not on MicroPython
+    _attach()

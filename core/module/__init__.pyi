@@ -28,6 +28,14 @@ class Module:
     def forward(self, *args: Any, **kwargs: Any) -> Any: ...
     def named_params(self) -> Iterator[tuple[str, Param]]:
         """(name, Param) of every parameter, in the order of the attributes; one that is held twice comes twice."""
+    def load_record(self, record: Record | Burnpack | Mapping[str, Tensor], strict: bool = ..., layout: str | None = ...) -> LoadReport:
+        """Take the values from a Record, an open Burnpack or a dict of name -> Tensor; returns a LoadReport.
+
+        Widths are converted to the parameters' dtypes; no initializer runs. layout: "burn" where the weights of Linear
+        are (d_input, d_output), "pytorch" where they are transposed, as in a PyTorch state dict; None: what the file
+        says. Raises LoadError, listing all names, where shapes or kinds of number differ, where an integer does not fit
+        the parameter's dtype and, unless strict is False, where names are missing or left over; also for a dict with
+        square Linear weights and no layout, since their shape does not tell which it is. Then nothing is loaded."""
     def params(self) -> list[Param]:
         """The Params, each once."""
     def num_params(self) -> int:
@@ -55,20 +63,14 @@ class Module:
         kernels suit the device best. See docs/wgpu.md."""
     def to_record(self) -> Record:
         """The parameters' values, by name, as a Record."""
-    def load_record(self, record: Record | Burnpack | Mapping[str, Tensor], strict: bool = ...) -> LoadReport:
-        """Take the values from a Record, an open Burnpack or a dict of name -> Tensor; returns a LoadReport.
-
-        Widths are converted to the parameters' dtypes; no initializer runs. Raises LoadError, listing all names, where
-        shapes or kinds of number differ and, unless strict is False, where names are missing or left over. Then
-        nothing is loaded."""
     def save_file(self, path: str | PathLike[str], precision: str | None = ..., metadata: Mapping[str, str] | None = ...) -> int:
         """Write the parameters to a burnpack at `path`; returns its size in bytes.
 
         precision: None to store what is computed with, else "double" (float64, int64), "full" (float32, int32),
         "half" (float16, int16) or "bfloat16" (bfloat16, int16), whatever the parameters' own dtypes. metadata: text ->
         text. Raises DTypeError where an integer does not fit, OSError; then a file that was there is as it was."""
-    def load_file(self, path: str | PathLike[str], strict: bool = ...) -> LoadReport:
-        """`load_record` from the burnpack at `path`."""
+    def load_file(self, path: str | PathLike[str], strict: bool = ..., layout: str | None = ..., zero_copy: bool = ...) -> LoadReport:
+        """`load_record` from the burnpack at `path`; zero_copy: see Burnpack.from_file."""
     def custom_settings(self) -> DisplaySettings | None:
         """DisplaySettings for printing this module and its children, or None. Override it."""
     def custom_content(self, content: Content) -> Content | None:

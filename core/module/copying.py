@@ -6,7 +6,12 @@ from . import Module, items
 
 
 def clone(module):
-    return _rebuilt(module, {}, lambda leaf: leaf.clone() if isinstance(leaf, Param) else leaf, True)
+    return _rebuilt(module, {}, lambda leaf: leaf.clone() if isinstance(leaf, Param) else alias(leaf), True)
+
+
+def alias(tensor):
+    """Another tensor of the same elements: assigning to one of the two leaves the other as it is."""
+    return Tensor(tensor.data, tensor.dtype, tensor.shape, tensor.backend)
 
 
 def move(module, backend):

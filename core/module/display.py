@@ -66,8 +66,12 @@ def _defaults():
     return s.with_show_num_parameters(True).with_indentation_size(2).with_show_param_id(False)
 
 
-def format_module(module, settings=None, level=1):
-    """`module` as text; `settings`: DisplaySettings of what is around it."""
+def format_module(module, settings=None, level=1, around=()):
+    """`module` as text; settings: DisplaySettings of what is around it; around: the modules and containers that hold
+    it, none of which is printed again inside itself."""
+    if any(outer is module for outer in around):
+        return type(module).__name__ + " {...}"
+    around += (module,)
     settings = settings or _defaults()
     own = module.custom_settings() if isinstance(module, Module) else None
     if own is not None:
@@ -81,7 +85,7 @@ def format_module(module, settings=None, level=1):
     shown = isinstance(module, Module) and hasattr(module, "SHOWN") and not settings.show_all_attributes
     if not content and not count:
         return name
-    parts = ["{}: {}".format(key, _format(key, value, settings, level)) for key, value in content]
+    parts = ["{}: {}".format(key, _format(key, value, settings, level, around)) for key, value in content]
     if count:
         parts.append(count)
     if shown or not settings.new_line_after_attribute:
@@ -108,9 +112,11 @@ def _shown(name, value):
     return (value is not None and value is not False) if name == "bias" else value
 
 
-def _matters(value):
+def _matters(value, around=()):
     if isinstance(value, (list, tuple, dict)):
-        return any(_matters(child) for _, child in items(value))
+        if any(outer is value for outer in around):
+            return False
+        return any(_matters(child, around + (value,)) for _, child in items(value))
     return isinstance(value, (Module, Param, Tensor))
 
 
@@ -120,9 +126,9 @@ def _num_params(value):
     return holder.num_params()
 
 
-def _format(name, value, settings, level):
+def _format(name, value, settings, level, around):
     if isinstance(value, Module) or (isinstance(value, (list, tuple, dict)) and _matters(value)):
-        return format_module(value, settings, level + 1)
+        return format_module(value, settings, level + 1, around)
     if isinstance(value, (Param, Tensor)):
         kind = "int" if value.dtype.kind == "uint" else value.dtype.kind
         text = "Tensor {{rank: {}, shape: {}, kind: {}".format(len(value.shape), list(value.shape), kind)

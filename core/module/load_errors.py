@@ -1,16 +1,26 @@
 """The messages of loading weights: what was loaded, or why the weights do not fit the module."""
 
 from ..errors import LoadError
+from ..param import Param
+from .layouts import dense_weights
 
 
-def refuse_load(module, wrong, missing, unexpected):
-    """Raise LoadError with every problem: lines on values that do not fit, and names that are missing or left over."""
+def refuse_load(module, names, wrong, missing, unexpected):
+    """Raise LoadError with every problem: lines on values that do not fit, and names that are missing or left over.
+
+    names: name -> what has the shape that the record holds.
+    """
     lines = ["the weights do not fit {}; nothing was loaded".format(type(module).__name__)]
     if missing:
         lines.append("  missing: " + ", ".join(sorted(missing)))
     if unexpected:
         lines.append("  unexpected: " + ", ".join(sorted(unexpected)))
-    raise LoadError("\n".join(lines + ["  " + w for w in wrong]))
+    lines += ["  " + w for w in wrong]
+    for name, param in dense_weights(module, Param):
+        if name in names and tuple(names[name].shape) == param.shape[::-1] != param.shape:
+            lines.append("  PyTorch's weights? layout='pytorch' transposes those of dense layers")
+            break
+    raise LoadError("\n".join(lines))
 
 
 def summary(report):

@@ -19,11 +19,16 @@ class LoadReport:
         return summary(self)
 
 
-def load(module, record, strict):
+def load(module, record, strict, layout=None):
     """See Module.load_record."""
     burnpack = hasattr(record, "raw")
     names = record.tensors if burnpack else record
     ids = getattr(record, "param_ids", None)  # a Record's
+    adapt = None
+    if layout or not burnpack or "emberlet.layout" in record.metadata:
+        from .layouts import adapter
+
+        adapt = adapter(module, record, layout, Param)
     found = {}  # id of a Param -> (Param, value, identity or None)
     loaded = []
     absent = []
@@ -35,7 +40,8 @@ def load(module, record, strict):
             absent.append((name, param))
             continue
         try:
-            value = param.loaded(record.tensor(name, param.backend) if burnpack else record[name])
+            value = record.tensor(name, param.backend) if burnpack else record[name]
+            value = param.loaded(adapt(name, value) if adapt else value)
         except (ShapeError, DTypeError) as error:
             wrong.append("{}: {}".format(name, error))
             continue
@@ -47,7 +53,7 @@ def load(module, record, strict):
     if wrong or (strict and (missing or unexpected)):
         from .load_errors import refuse_load
 
-        refuse_load(module, wrong, strict and missing, strict and unexpected)
+        refuse_load(module, names, wrong, strict and missing, strict and unexpected)
     for param, value, identity in found.values():
         param.set(value, identity)
     return LoadReport(loaded, missing, unexpected)

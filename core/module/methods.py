@@ -1,50 +1,148 @@
-"""The methods of Module that act on all its parameters at once; `__init__.py` imports them on first use."""
+"""The methods of Module that running a loaded model never needs.
+
+The class gets these when one is first used on a microcontroller, and at once elsewhere (see __init__.py).
+"""
 
 from ..param import Param
 from ..tensor import Tensor
 from . import leaves
 
 
-def params(module):
+def params(self):
+    """The Params, each once."""
     seen = {}
     found = []
-    for _, param in module.named_params():
+    for _, param in self.named_params():
         if id(param) not in seen:
             seen[id(param)] = True
             found.append(param)
     return found
 
 
-def num_params(module):
-    return sum([p.size for p in module.params()])
+def num_params(self):
+    """Number of elements of all parameters; nothing is initialized."""
+    return sum([p.size for p in self.params()])
 
 
-def visit(module, visitor):
+def visit(self, visitor):
+    """Call visitor(name, param), or visitor.visit(name, param), for every parameter."""
     call = getattr(visitor, "visit", visitor)
-    for name, param in module.named_params():
+    for name, param in self.named_params():
         call(name, param)
 
 
-def map(module, mapper):
+def map(self, mapper):
+    """Replace every parameter's value by mapper(name, tensor), or mapper.map(name, tensor). Returns self."""
     call = getattr(mapper, "map", mapper)
     seen = {}
-    for name, param in module.named_params():
+    for name, param in self.named_params():
         if id(param) not in seen:
             seen[id(param)] = True
             param.set(call(name, param.val()))
-    return module
+    return self
 
 
-def no_grad(module):
-    for param in module.params():
+def no_grad(self):
+    """Mark every parameter as one that needs no gradient. Returns self."""
+    for param in self.params():
         param.set_require_grad(False)
-    return module
+    return self
 
 
-def backends(module):
+def valid(self):
+    """This module, for inference: no backend here differentiates, so it is the same."""
+    return self
+
+
+def backends(self):
+    """The backends on which the parameters and constants are, or will be made."""
     found = []
-    for _, _, _, leaf in leaves(module, (Param, Tensor)):
+    for _, _, _, leaf in leaves(self, (Param, Tensor)):
         backend = leaf.backend
         if not any(b is backend for b in found):
             found.append(backend)
     return found
+
+
+def to(self, backend):
+    """Move every parameter and constant to another backend; a lazy parameter stays lazy. Returns self."""
+    from .copying import move
+
+    return move(self, backend)
+
+
+def clone(self):
+    """A copy with Params of its own, of the same identities; lazy ones stay lazy."""
+    from .copying import clone
+
+    return clone(self)
+
+
+def fork(self, backend):
+    """A copy on another backend; this module stays where it is."""
+    return self.clone().to(backend)
+
+
+def compile(self, *examples, backend="wgpu", tune=False):
+    """A callable that runs this module as one plan on a GPU, planned for the dtypes and shapes of `examples`.
+
+    The parameters move to `backend`. Other shapes get plans of their own when first met. tune: measure first which
+    kernels suit the device best. See docs/wgpu.md.
+    """
+    from ..wgpu_backend.compiled import compile
+
+    return compile(self, *examples, backend=backend, tune=tune)
+
+
+def to_record(self):
+    """The parameters' values, by name, as a Record."""
+    from .record import record_of
+
+    return record_of(self)
+
+
+def save_file(self, path, precision=None, metadata=None):
+    """Write the parameters to a burnpack at `path`; returns its size in bytes.
+
+    precision: None to store what is computed with, else "double" (float64, int64), "full" (float32, int32),
+    "half" (float16, int16) or "bfloat16" (bfloat16, int16), whatever the parameters' own dtypes. metadata: text ->
+    text. Raises DTypeError where an integer does not fit, OSError; then a file that was there is as it was.
+    """
+    return self.to_record().save(path, precision, metadata)
+
+
+def load_file(self, path, strict=True, layout=None, zero_copy=False):
+    """`load_record` from the burnpack at `path`; zero_copy: see Burnpack.from_file."""
+    from ..burnpack import Burnpack
+
+    return self.load_record(Burnpack.from_file(path, zero_copy), strict, layout)
+
+
+def custom_settings(self):
+    """DisplaySettings for printing this module and its children, or None. Override it."""
+    return None
+
+
+def custom_content(self, content):
+    """Add what is to be printed to `content` and return it, or return None for the default. Override it."""
+    return None
+
+
+METHODS = {
+    "params": params,
+    "num_params": num_params,
+    "visit": visit,
+    "map": map,
+    "no_grad": no_grad,
+    "valid": valid,
+    "backends": backends,
+    "to": to,
+    "clone": clone,
+    "fork": fork,
+    "compile": compile,
+    "to_record": to_record,
+    "save_file": save_file,
+    "load_file": load_file,
+    "custom_settings": custom_settings,
+    "custom_content": custom_content,
+}

@@ -63,7 +63,10 @@ class Record:
         """Write a burnpack to `path`; returns its size in bytes. One tensor is converted at a time. The file
         is written whole or not at all; on a desktop a name without extension gets `.bpk`."""
         from ..burnpack.writing import Source
+        from .layouts import KEY
 
+        metadata = dict(metadata or {})
+        metadata.setdefault(KEY, "burn")
         done = {}
         sources = {}
         ids = {}

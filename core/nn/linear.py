@@ -13,6 +13,7 @@ class Linear(Module):
     """
 
     SHOWN = "d_input d_output bias"
+    TRANSPOSED_IN_PYTORCH = True  # the weight: see Module.load_record
 
     def __init__(self, d_input, d_output, bias=True, dtype=None, backend=None, initializer=None):
         self.d_input = d_input

@@ -84,7 +84,10 @@ class Param:
             me = _thread.get_ident()
             if self._owner == me:
                 refuse("same param")
-            self._lock.acquire()
+            if not self._lock.acquire(0):
+                from .waiting import wait
+
+                wait(self, me)
             self._owner = me
 
     def _release(self):
@@ -93,7 +96,12 @@ class Param:
             self._lock.release()
 
     def set(self, value, id=None):
-        """Give it another value (a Tensor), keeping the mappers and, unless another is given, its identity."""
+        """Give it another value (a Tensor), keeping the mappers and, unless another is given, its identity.
+
+        Raises EmberletError for what is no Tensor, such as the None of a mapper that forgot to return.
+        """
+        if not hasattr(value, "backend"):
+            refuse("no value", value)
         self._acquire()
         self._value = value
         self._init = None
@@ -144,13 +152,16 @@ class Param:
         """What `tensor`, from a record, becomes as this Param's value: on its backend, in its dtype, through the load
         mapper. The Param does not change.
 
-        Raises DTypeError for another kind of number, ShapeError where the result has another shape than the Param.
+        Raises DTypeError for another kind of number and for integers that its dtype does not hold, ShapeError where
+        the result has another shape than the Param.
         """
         mine = self.dtype
         if tensor.dtype is not mine:
             if tensor.dtype.is_float != mine.is_float or tensor.dtype.is_bool != mine.is_bool:
                 refuse("kind", tensor.dtype, mine)
-            tensor = tensor.astype(mine)
+            from .converting import converted
+
+            tensor = converted(tensor, mine)
         backend = self.backend
         if tensor.backend is not backend:
             tensor = tensor.to(backend)

@@ -28,7 +28,9 @@ class Param:
         """The value, made now if this Param is lazy. What the initializer raises leaves it lazy: the next call tries
         again."""
     def set(self, value: Tensor, id: ParamId | None = ...) -> Self:
-        """Give it another value (a Tensor), keeping the mappers and, unless another is given, its identity."""
+        """Give it another value (a Tensor), keeping the mappers and, unless another is given, its identity.
+
+        Raises EmberletError for what is no Tensor, such as the None of a mapper that forgot to return."""
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property
@@ -39,7 +41,8 @@ class Param:
         """What `tensor`, from a record, becomes as this Param's value: on its backend, in its dtype, through the load
         mapper. The Param does not change.
 
-        Raises DTypeError for another kind of number, ShapeError where the result has another shape than the Param."""
+        Raises DTypeError for another kind of number and for integers that its dtype does not hold, ShapeError where
+        the result has another shape than the Param."""
     @property
     def is_initialized(self) -> bool: ...
     @property
@@ -52,8 +55,12 @@ class Param:
     def __copy__(self) -> Param:
         """Another Param of the same identity and mappers. A lazy one stays lazy and makes a value of its own."""
     def __deepcopy__(self, memo: Any) -> Param: ...
+    def __reduce__(self) -> Any:
+        """Pickled with its value, which is made now if the Param is lazy: an initializer may be any function."""
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """Replace the value by function(value), making it first where lazy; identity and mappers stay."""
+        """Replace the value by function(value), making it first where lazy; identity and mappers stay.
+
+        Raises EmberletError where the function returns no Tensor; the value stays."""
     def init_mapper(self, function: Callable[[Tensor], Tensor]) -> Self:
         """Apply function(tensor) to the value once it is made: now if it is there, else behind the initializer (and
         behind earlier such functions). A value that is loaded instead does not go through it."""
@@ -65,4 +72,4 @@ class Param:
     def to(self, backend: Backend | str) -> Self:
         """Move the value to another backend, or make it there where lazy."""
     def saved(self) -> Tensor:
-        """What goes into a record: the value through the save mapper."""
+        """What goes into a record: the value through the save mapper. Assigning to it leaves the Param as it is."""

@@ -51,7 +51,7 @@ def clone(self):
         if self._value is None:
             p = self.uninitialized(self._init, self._shape, self._dtype, self._backend, self.require_grad, self.id)
         else:
-            p = type(self)(self._value, self.id, self.require_grad)
+            p = type(self)(_alias(self._value), self.id, self.require_grad)
     finally:
         self._release()
     p._on_load = self._on_load
@@ -63,8 +63,29 @@ def _deepcopy(self, memo):
     return clone(self)
 
 
+def _alias(tensor):
+    """Another tensor of the same elements: assigning to one of the two leaves the other as it is."""
+    return type(tensor)(tensor.data, tensor.dtype, tensor.shape, tensor.backend)
+
+
+def _reduce(self):
+    """Pickled with its value, which is made now if the Param is lazy: an initializer may be any function."""
+    return restored, (type(self), self.val(), self.id.value, self.require_grad, self._on_load, self._on_save)
+
+
+def restored(kind, value, id, require_grad, on_load, on_save):
+    """The Param that was pickled so."""
+    param = kind(value, id, require_grad)
+    param._on_load = on_load
+    param._on_save = on_save
+    return param
+
+
 def map(self, function):
-    """Replace the value by function(value), making it first where lazy; identity and mappers stay."""
+    """Replace the value by function(value), making it first where lazy; identity and mappers stay.
+
+    Raises EmberletError where the function returns no Tensor; the value stays.
+    """
     return self.set(function(self.val()))
 
 
@@ -111,8 +132,8 @@ def to(self, backend):
 
 
 def saved(self):
-    """What goes into a record: the value through the save mapper."""
-    return self._on_save(self.val()) if self._on_save else self.val()
+    """What goes into a record: the value through the save mapper. Assigning to it leaves the Param as it is."""
+    return self._on_save(self.val()) if self._on_save else _alias(self.val())
 
 
 METHODS = {
@@ -122,6 +143,7 @@ METHODS = {
     "clone": clone,
     "__copy__": clone,
     "__deepcopy__": _deepcopy,
+    "__reduce__": _reduce,
     "map": map,
     "init_mapper": init_mapper,
     "load_mapper": load_mapper,

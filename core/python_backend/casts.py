@@ -33,8 +33,7 @@ def _truncated(values, dtype, n):
             return store(dtype, map(int, values), n)
         except (OverflowError, ValueError):
             pass
-    low = -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
-    high = (1 << (dtype.bits - (dtype.kind == "int"))) - 1
+    low, high = dtype.range
 
     def saturated(v):
         if v != v:

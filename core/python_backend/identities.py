@@ -13,6 +13,4 @@ def identity(op, dtype):
         return -INF if op == "max" else INF
     if dtype.is_bool:
         return op == "min"
-    if op == "max":
-        return -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
-    return (1 << (dtype.bits - (dtype.kind == "int"))) - 1
+    return dtype.range[op != "max"]

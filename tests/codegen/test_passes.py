@@ -471,7 +471,7 @@ def results(graph: Graph, model: Any, inputs: list[np.ndarray]) -> list[np.ndarr
     written = ModuleWriter(replace(model, graph=graph)).write()
     assert not written.problems
     instance = instantiate(written, "net", "numpy")
-    instance.load_record(tensors(written.record, "numpy"))
+    instance.load_record(tensors(written.record, "numpy"), layout="burn")
     out = instance(*(to_tensor(x, "numpy") for x in inputs))
     return [to_array(o) for o in (out if isinstance(out, tuple) else (out,))]
 

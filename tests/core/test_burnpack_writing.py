@@ -4,7 +4,9 @@ import os
 import stat
 import struct
 import sys
+import tracemalloc
 import weakref
+import zlib
 
 import pytest
 from emberlet import dtypes
@@ -20,6 +22,10 @@ STORABLE = [d for d in dtypes.ALL if d is not dtypes.string]
 
 def source(dtype, shape, data, **more):
     return Source(dtype, shape, lambda: data, **more)
+
+
+def checksums(*tensors):
+    return "".join(f"{zlib.crc32(data):08x}" for data in tensors)
 
 
 def test_a_file_is_written_byte_for_byte_as_the_format_says():
@@ -38,7 +44,7 @@ def test_a_file_is_written_byte_for_byte_as_the_format_says():
             "layer.mask": tensor({"Bool": "Native"}, [3], 256, 259),
             "layer.weight": tensor("F32", [2, 3], 512, 536, param_id=77),
         },
-        "metadata": {"producer": "somebody"},
+        "metadata": {"producer": "somebody", "emberlet.crc32": checksums(struct.pack("<q", 42), b"\1\0\1", FLOATS)},
         "scalars": {
             "done": {"Bool": True},
             "large": {"UInt": (1 << 64) - 1},
@@ -46,6 +52,7 @@ def test_a_file_is_written_byte_for_byte_as_the_format_says():
             "steps": {"Int": 7},
         },
     }
+    expected["metadata"] = dict(sorted(expected["metadata"].items()))
     data = struct.pack("<q", 42).ljust(256, b"\0") + b"\1\0\1".ljust(256, b"\0") + FLOATS
     assert written == pack(expected, data)
 
@@ -57,7 +64,13 @@ def test_empty_metadata_and_scalars_are_left_out():
 def test_a_dtype_without_a_name_in_the_format_is_readable_as_bytes_by_every_reader():
     written = dumps({"t": source(dtypes.int4, (3, 3), b"\x21\x43\x65\x87\x09")})
     assert written == pack(
-        {"tensors": {"t": tensor("U8", [5], 0, 5)}, "metadata": {"emberlet.dtype.t": "int4 3 3"}},
+        {
+            "tensors": {"t": tensor("U8", [5], 0, 5)},
+            "metadata": {
+                "emberlet.crc32": checksums(b"\x21\x43\x65\x87\x09"),
+                "emberlet.dtype.t": "int4 3 3",
+            },
+        },
         b"\x21\x43\x65\x87\x09",
     )
     found = Burnpack.from_bytes(written)
@@ -219,3 +232,70 @@ def test_a_scalar_that_does_not_fit_is_refused(value):
 def test_metadata_is_text_and_not_the_writers_own(metadata):
     with pytest.raises(FormatError, match="metadata"):
         dumps({}, metadata=metadata)
+
+
+def test_a_checksum_tells_which_tensors_were_damaged(tmp_path):
+    shared = source(dtypes.uint8, (4,), b"once")
+    path = tmp_path / "w.bpk"
+    save(
+        path,
+        {"a": shared, "b": source(dtypes.uint8, (3,), b"abc"), "c": shared, "empty": source(dtypes.int8, (0,), b"")},
+    )
+    pack_ = Burnpack.from_file(path)
+    assert pack_.verify() is True
+    entry = pack_.tensors["b"]
+    data = bytearray(path.read_bytes())
+    for at in range(entry.start, entry.end):
+        damaged = bytearray(data)
+        damaged[at] ^= 1
+        with pytest.raises(FormatError, match=r"damaged, these tensors have changed: b$"):
+            Burnpack.from_bytes(damaged).verify()
+    data[Burnpack.from_bytes(data).tensors["a"].start] ^= 128
+    with pytest.raises(FormatError, match=r"changed: a, c$"):
+        Burnpack.from_bytes(data).verify()
+
+
+def test_a_file_without_checksums_loads_and_says_so():
+    found = Burnpack.from_bytes(pack({"tensors": {"t": tensor("U8", [2], 0, 2)}}, b"ab"))
+    assert found.verify() is False
+    assert found.tensor("t").tolist() == [97, 98]
+
+
+def test_a_file_that_is_cut_after_it_was_opened_gives_an_error(tmp_path):
+    """It used to end the process: mapped pages beyond the end of a file are a signal."""
+    path = tmp_path / "w.bpk"
+    save(path, {"t": source(dtypes.float32, (1 << 16,), bytes(1 << 18))})
+    found = Burnpack.from_file(path)
+    with open(path, "r+b") as file:  # as `cp new old` does
+        file.truncate(1000)
+    with pytest.raises(FormatError, match=r"w\.bpk: was truncated after it was opened; .* bytes are missing"):
+        found.tensor("t")
+
+
+def test_what_was_loaded_stays_when_the_file_is_overwritten(tmp_path):
+    path = tmp_path / "w.bpk"
+    save(path, {"t": source(dtypes.float32, (6,), FLOATS)})
+    x = Burnpack.from_file(path).tensor("t", "numpy")
+    before = x.tolist()
+    path.write_bytes(bytes(path.stat().st_size))
+    assert x.tolist() == before
+
+
+def test_zero_copy_shares_the_pages_of_the_file(tmp_path):
+    path = tmp_path / "w.bpk"
+    save(path, {"t": source(dtypes.float32, (6,), FLOATS)})
+    found = Burnpack.from_file(path, zero_copy=True)
+    x = found.tensor("t", "numpy")
+    assert x.tolist() == list(struct.unpack("<6f", FLOATS))
+    save(path, {"t": source(dtypes.float32, (6,), bytes(24))})  # replaced, not overwritten
+    assert x.tolist() == list(struct.unpack("<6f", FLOATS))
+
+
+def test_opening_a_file_reads_only_its_table_of_contents(tmp_path):
+    path = tmp_path / "w.bpk"
+    save(path, {"t": source(dtypes.uint8, (1 << 24,), bytes(1 << 24))})
+    tracemalloc.start()
+    Burnpack.from_file(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20

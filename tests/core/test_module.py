@@ -214,7 +214,7 @@ def test_saving_and_loading_a_file_keeps_values_and_identities(tmp_path):
     source = Nest().map(lambda name, tensor: tensor * 0.1)
     size = source.save_file(tmp_path / "nest", metadata={"by": "test"})
     assert size == (tmp_path / "nest.bpk").stat().st_size
-    assert Burnpack.from_file(tmp_path / "nest").metadata == {"by": "test"}
+    assert Burnpack.from_file(tmp_path / "nest").metadata == {"by": "test", "emberlet.layout": "burn"}
     target = Nest()
     target.load_file(tmp_path / "nest")
     assert [p.id for p in target.params()] == [p.id for p in source.params()]

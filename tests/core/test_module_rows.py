@@ -36,7 +36,7 @@ def largest_difference(row: Row, names: dict[str, Any]) -> float:
         assert eval(row.emberlet, names)
         return 0.0
     names["m"] = eval(row.emberlet, names)
-    names["m"].load_record({k: emberlet.asarray(np.ascontiguousarray(v)) for k, v in case.state.items()})
+    names["m"].load_record({k: emberlet.asarray(np.ascontiguousarray(v)) for k, v in case.state.items()}, layout="burn")
     for letter, array in zip("abcde", case.inputs, strict=False):
         names[letter] = emberlet.asarray(np.ascontiguousarray(array))
     found = eval(row.call, names)
@@ -87,7 +87,7 @@ for n in range(len(rows)):
             right = bool(eval(code))
         else:
             m = eval(code)
-            m.load_record({k: tensor(state[k]) for k in state})
+            m.load_record({k: tensor(state[k]) for k in state}, layout="burn")
             for i in range(len(inputs)):
                 names["abcde"[i]] = tensor(inputs[i])
             found = eval(call)

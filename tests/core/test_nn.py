@@ -53,7 +53,8 @@ def test_a_gru_that_resets_before_the_transform(backend, rng):
             f"{gate}_gate.{name}_transform.weight": tensor(w[gate][i], backend)
             for gate in w
             for i, name in enumerate(("input", "hidden"))
-        }
+        },
+        layout="burn",
     )
     x, h = rng.standard_normal((1, 4, 3)).astype(np.float32), rng.standard_normal((1, 2)).astype(np.float32)
     wanted, start = [], h
@@ -79,7 +80,8 @@ def test_an_lstm_with_clip_and_coupled_gates(backend, rng):
             f"{gate}_gate.{name}_transform.weight": tensor(w[gate][i], backend)
             for gate in w
             for i, name in enumerate(("input", "hidden"))
-        }
+        },
+        layout="burn",
     )
     x = rng.standard_normal((1, 3, 3)).astype(np.float32)
     h = c = np.zeros((1, 2), np.float32)

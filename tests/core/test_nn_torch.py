@@ -27,7 +27,7 @@ class Case:
 
     def load(self, module, state=None):
         state = self.state if state is None else state
-        module.load_record({k: self.tensor(v) for k, v in state.items() if k != "num_batches_tracked"})
+        module.load_record({k: self.tensor(v) for k, v in state.items() if k != "num_batches_tracked"}, layout="burn")
         return module.to(self.backend)
 
     def check(self, *outputs, tolerance=2e-5):

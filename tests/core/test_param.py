@@ -186,7 +186,10 @@ def test_initialising_a_clone_leaves_the_original_lazy():
 
 def test_a_clone_of_an_initialised_one_has_its_value():
     p = Param(el.ones((2,)))
-    assert p.clone().val() is p.val()
+    clone = p.clone()
+    clone.val()[0] = 5
+    assert clone.val().tolist() == [5, 1]
+    assert p.val().tolist() == [1, 1]
     assert p.clone().id == p.id
 
 

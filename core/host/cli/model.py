@@ -93,7 +93,7 @@ def _load_onnx(path: str, backend: Backend) -> Loaded:
 
     model, written, _ = translate(path)
     instance = instantiate(written, model.name, backend)
-    instance.load_record(weights.tensors(written.record, backend))
+    instance.load_record(weights.tensors(written.record, backend), layout="burn")
     inputs = []
     for argument, parameter in zip(model.graph.inputs, written.inputs, strict=True):
         known = argument.type if isinstance(argument.type, TensorType) else None

@@ -151,8 +151,7 @@ def cast(array: Array, dtype: DType, saturate: bool) -> Array:
 
 
 def _float_to_integer(array: Array, dtype: DType) -> Array:
-    low = -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
-    high = (1 << (dtype.bits - (dtype.kind == "int"))) - 1
+    low, high = dtype.range
     wide = np.trunc(array.astype(np.float64))
     inside = np.where(np.isnan(wide), 0.0, np.clip(wide, float(low), float(high)))
     if dtype.bits < 64:

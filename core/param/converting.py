@@ -1,0 +1,15 @@
+"""Values in another dtype, refused where an integer does not fit."""
+
+from ..errors import refuse
+
+
+def converted(tensor, dtype):
+    """`tensor` in `dtype`. Raises DTypeError where it holds integers outside the range of an integer `dtype`."""
+    if dtype.is_integer and tensor.dtype.is_integer and tensor.size:
+        low, high = dtype.range
+        least, most = tensor.dtype.range
+        if least < low or most > high:
+            least, most = int(tensor.min()), int(tensor.max())
+            if least < low or most > high:
+                refuse("narrowing", tensor.dtype, least, most, dtype, low, high)
+    return tensor.astype(dtype)

@@ -1,0 +1,255 @@
+"""What owns, what shares and what copies: parameters, modules, records, pickles."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import pickle
+import threading
+
+import emberlet as el
+import numpy as np
+import pytest
+from emberlet import Param, nn
+from emberlet.errors import DTypeError, EmberletError, LoadError
+from support.every_backend import EVERY
+
+
+class Net(nn.Module):
+    def __init__(self, backend=None):
+        self.first = nn.Linear(2, 3, backend=backend)
+        self.rest = [nn.Lstm(3, 4, backend=backend), {"norm": nn.BatchNorm(3, backend=backend)}]
+        self.constant = el.ones((3,), backend=backend)
+        self.child = nn.Relu()
+        self.child.parent = self
+
+    def forward(self, x):
+        return self.child(self.first(x) + self.constant)
+
+
+def _assigned(x):
+    x[0] = 99
+    return x
+
+
+@pytest.mark.parametrize("backend", EVERY)
+@pytest.mark.parametrize(
+    "copied",
+    [
+        lambda p: p.clone().val(),
+        lambda p: copy.copy(p).val(),
+        lambda p: copy.deepcopy(p).val(),
+        lambda p: pickle.loads(pickle.dumps(p)).val(),
+        lambda p: p.saved(),
+        lambda p: p.clone().to(p.backend).val(),
+    ],
+    ids=["clone", "copy", "deepcopy", "pickle", "saved", "to"],
+)
+def test_assigning_to_a_copy_of_a_param_leaves_the_param(backend, copied):
+    param = Param(el.asarray([1.0, 2.0], backend=backend))
+    _assigned(copied(param))
+    assert param.val().tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("backend", EVERY)
+@pytest.mark.parametrize(
+    "copied",
+    [
+        lambda m: m.clone(),
+        lambda m: m.fork(m.constant.backend),
+        lambda m: copy.deepcopy(m),
+        lambda m: pickle.loads(pickle.dumps(m)),
+    ],
+    ids=["clone", "fork", "deepcopy", "pickle"],
+)
+def test_assigning_to_a_copied_module_leaves_the_original(backend, copied):
+    module = Net(backend)
+    x = el.ones((1, 2), backend=backend)
+    before = module(x).tolist()
+    for param in module.params():
+        param.val()
+    other = copied(module)
+    assert other(x).tolist() == before
+    assert [p.id for p in other.params()] == [p.id for p in module.params()]
+    assert other.child.parent is other
+    for param in other.params():
+        _assigned(param.val())
+    _assigned(other.constant)
+    assert module(x).tolist() == before
+    assert other(x).tolist() != before
+
+
+@pytest.mark.parametrize("backend", EVERY)
+def test_records_share_with_nobody_who_assigns(backend):
+    module, other = nn.LayerNorm(3, backend=backend), nn.LayerNorm(3, backend=backend)
+    record = module.to_record()
+    _assigned(record["weight"])
+    assert module.weight.val().tolist() == [1, 1, 1]
+    weights = {"weight": el.ones((3,), backend=backend), "bias": el.zeros((3,), backend=backend)}
+    other.load_record(weights)
+    _assigned(weights["weight"])
+    assert other.weight.val().tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("backend", EVERY)
+@pytest.mark.parametrize("dtype", [d for d in el.dtypes.ALL if d.kind != "string"], ids=str)
+def test_tensors_of_every_dtype_pickle_and_copy(backend, dtype):
+    x = el.asarray([[1, 0, 1]], backend=backend).astype(dtype)
+    before = x.tolist()  # float8_e8m0fnu has no 0
+    for other in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x), copy.copy(x)):
+        assert (other.dtype, other.shape, other.backend) == (dtype, (1, 3), x.backend)
+        assert other.tolist() == before
+        other[0] = 1
+        assert x.tolist() == before
+
+
+@pytest.mark.parametrize("backend", ["python", "numpy"])
+def test_views_borrowed_bytes_and_strings_pickle(backend):
+    x = el.asarray(np.arange(24, dtype=np.float32).reshape(2, 3, 4), backend=backend)
+    strings = el.asarray(["a", "é"], dtype="string", backend=backend)
+    for view in (x[::-1, 1:], x.mT, el.broadcast_to(x[0, 0], (5, 4)), strings):
+        assert pickle.loads(pickle.dumps(view)).tolist() == view.tolist()
+
+
+def test_another_process_takes_a_module():
+    layer = nn.Linear(2, 3, backend="numpy")
+    x = el.ones((1, 2), backend="numpy")
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(nn.Linear.forward, (layer, x)).tolist() == layer(x).tolist()
+
+
+def test_a_mapper_that_returns_nothing_is_named_and_the_module_stays_usable():
+    module = nn.Linear(2, 2)
+    before = module.weight.val().tolist()
+    with pytest.raises(EmberletError, match="value of a Param is a Tensor, found None; a mapper returns the new value"):
+        module.map(lambda name, tensor: None)
+    with pytest.raises(EmberletError, match="found None"):
+        module.weight.map(lambda tensor: None)
+    assert module.weight.val().tolist() == before
+    assert "Linear" in repr(module)
+
+
+def test_a_module_that_knows_its_parent_prints():
+    net = Net()
+    net.rest.append(net.rest)
+    assert repr(net).count("Net {...}") == 1
+    assert f"params: {net.num_params()}\n}}" in repr(net)
+
+
+# -- loading ----------------------------------------------------------------------------------------------------------
+
+
+class Table(nn.Module):
+    def __init__(self, dtype, backend):
+        self.table = Param.zeros((2,), dtype, backend)
+
+
+@pytest.mark.parametrize("backend", EVERY)
+@pytest.mark.parametrize(("mine", "fits", "does_not"), [("int16", 32767, 32768), ("uint8", 255, 256), ("uint8", 0, -1)])
+def test_an_integer_that_does_not_fit_is_not_loaded(backend, mine, fits, does_not):
+    module = Table(mine, backend)
+    module.load_record({"table": el.asarray([1, fits], dtype="int64", backend=backend)})
+    assert module.table.val().tolist() == [1, fits]
+    with pytest.raises(LoadError, match=rf"int64 values from .* do not fit {mine}, which holds"):
+        module.load_record({"table": el.asarray([1, does_not], dtype="int64", backend=backend)})
+    assert module.table.val().tolist() == [1, fits]
+
+
+def test_integers_of_another_width_that_fit_are_converted():
+    assert Param.zeros((2,), "int8").loaded(el.asarray([-128, 127], dtype="int32")).tolist() == [-128, 127]
+    with pytest.raises(DTypeError, match="int32 values from -129 to 0 do not fit int8, which holds -128 to 127"):
+        Param.zeros((2,), "int8").loaded(el.asarray([-129, 0], dtype="int32"))
+
+
+def _state(d_input, d_output):
+    """As PyTorch's state dict has it."""
+    weight = np.arange(d_input * d_output, dtype=np.float32).reshape(d_output, d_input)
+    return {"weight": el.asarray(weight), "bias": el.zeros((d_output,))}
+
+
+def test_a_square_weight_in_a_dict_wants_to_know_its_layout():
+    layer = nn.Linear(2, 2)
+    with pytest.raises(LoadError, match=r"weight is square.*layout='burn' or layout='pytorch'"):
+        layer.load_record(_state(2, 2))
+    layer.load_record(_state(2, 2), layout="pytorch")
+    assert layer.weight.val().tolist() == [[0, 2], [1, 3]]
+    layer.load_record(_state(2, 2), layout="burn")
+    assert layer.weight.val().tolist() == [[0, 1], [2, 3]]
+
+
+def test_pytorch_weights_of_another_shape_are_refused_with_the_remedy():
+    layer = nn.Linear(3, 2)
+    with pytest.raises(LoadError, match=r"PyTorch's weights\? layout='pytorch' transposes"):
+        layer.load_record(_state(3, 2))
+    layer.load_record(_state(3, 2), layout="pytorch")
+    assert layer.weight.val().tolist() == [[0, 3], [1, 4], [2, 5]]
+    with pytest.raises(LoadError, match="layout is one of burn, pytorch, found 'torch'"):
+        layer.load_record(_state(3, 2), layout="torch")
+
+
+def test_a_file_says_its_layout(tmp_path):
+    layer = nn.Linear(2, 2)
+    layer.save_file(tmp_path / "layer")
+    nn.Linear(2, 2).load_file(tmp_path / "layer")
+    with pytest.raises(LoadError, match="the file says that its layout is 'burn'; it was to be loaded as 'pytorch'"):
+        nn.Linear(2, 2).load_file(tmp_path / "layer", layout="pytorch")
+    layer.save_file(tmp_path / "turned", metadata={"emberlet.layout": "pytorch"})
+    other = nn.Linear(2, 2)
+    other.load_file(tmp_path / "turned")
+    assert other.weight.val().tolist() == layer.weight.val().mT.tolist()
+
+
+# -- threads ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_threads_whose_params_initialize_each_other_are_told(size):
+    """Each thread makes one Param, whose initializer uses the next one: without the check they wait for ever."""
+    params = []
+    begun = threading.Barrier(size, timeout=10)
+    own = threading.local()
+
+    def init_of(i):
+        def init(shape, dtype, backend):
+            if not hasattr(own, "begun"):
+                own.begun = True
+                begun.wait()
+            return params[(i + 1) % size].val()
+
+        return init
+
+    params += [Param.uninitialized(init_of(i), (1,)) for i in range(size)]
+    said = []
+
+    def run(i):
+        try:
+            params[i].val()
+        except EmberletError as error:
+            said.append(str(error))
+
+    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in threads)
+    assert len(said) == size
+    assert any("threads that initialize Params would wait for each other for ever" in text for text in said)
+
+
+def test_a_shared_param_that_others_wait_for_is_no_circle():
+    waiting = threading.Event()
+
+    def slow(shape, dtype, backend):
+        waiting.wait(0.2)
+        return el.ones(shape)
+
+    shared = Param.uninitialized(slow, (2,))
+    users = [Param.uninitialized(lambda s, d, b: shared.val() + 1, (2,)) for _ in range(6)]
+    found = []
+    threads = [threading.Thread(target=lambda p=p: found.append(p.val().tolist())) for p in users]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[2, 2]] * 6
