@@ -165,3 +165,29 @@ def test_a_damaged_plan_is_refused(gpu, make, net, tmp_path, damage):
     data = burnpack_writer.dumps(tensors, metadata)
     with pytest.raises(FormatError, match="as a plan it"):
         plan_file.load(data, gpu.device)
+
+
+def test_the_host_evaluates_every_operation_that_is_recorded():
+    from emberlet.wgpu_backend.kernels.table import _SPECIAL
+    from emberlet.wgpu_backend.lower.lowering import _LOWER
+    from emberlet.wgpu_backend.lower.reductions import _SPECIFICATIONS
+    from emberlet.wgpu_backend.record.host_evaluation import _EVALUATE
+
+    # "rows" is made of reductions when they are fused; a kernel of one's own only a GPU runs.
+    assert {*_SPECIAL, *_LOWER, *_SPECIFICATIONS} - {"rows", "kernel"} <= set(_EVALUATE)
+
+
+@pytest.mark.parametrize("extra", [{}, {"is_causal": True}, {"softcap": 2.0}], ids=str)
+def test_attention_on_constants_compiles(gpu, make, tmp_path, extra):
+    q = make((1, 2, 5, 4))
+    values = np.array(q.backend.to_list(q), np.float32).reshape(q.shape)
+
+    def model(x):
+        constant = F.asarray(values, device=x.backend)
+        return F.attention(constant, constant, constant, **extra) + x
+
+    want = np.asarray(model(q))
+    np.testing.assert_allclose(np.asarray(compile(model, q, backend=gpu)(q)), want, rtol=1e-5, atol=1e-6)
+    plan_file.save(str(tmp_path / "x.plan"), model, q)
+    (found,) = plan_file.load(str(tmp_path / "x.plan"), gpu.device).run(q)
+    np.testing.assert_allclose(np.asarray(found.to_tensor("numpy")), want, rtol=1e-5, atol=1e-6)

@@ -237,3 +237,38 @@ def test_primitives_other_than_nonzero_never_fall_back_to_the_host(gpu, twin, ma
 def test_numbers_of_a_list_wrap_into_narrower_integers(gpu, make, dtype):
     values = [300, -1, 70000, -(1 << 31) - 5, (1 << 32) + 9, 3]
     assert gpu.to_list(gpu.from_list(values, dtype, (6,))) == make.cpu.to_list(make.cpu.from_list(values, dtype, (6,)))
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_cumulative_along_every_axis_with_what_follows(twin, make, op, axis):
+    x = make((3, 1, 4, 5))
+    twin.check(lambda k, x: k.cumulative(op, x, axis), x, rtol=1e-4)
+    twin.check(lambda k, x: k.binary("mul", k.cumulative(op, x, axis), x), x, rtol=1e-4)
+    twin.check(lambda k, x: k.cumulative(op, k.permute(x, (2, 0, 3, 1)), axis), x, rtol=1e-4)
+    long = make((2, 300, 3))
+    twin.check(lambda k, x: k.binary("add", k.cumulative(op, x, 1), x) if op != "prod" else x, long, rtol=1e-3)
+
+
+def test_slices_of_a_reshaped_concatenation_keep_their_own_parts(twin, make):
+    def graph(k, x, y):
+        whole = k.reshape(k.concat([x, y], 0), (2, 2, 3))
+        first, second = [k.slice(whole, (i, 0, 0), (1, 2, 3), (1, 1, 1)) for i in (0, 1)]
+        return k.concat([first, second], 0), k.concat([second, first, second], 1)
+
+    twin.check(graph, make((2, 3)), make((2, 3)))
+
+
+@pytest.mark.parametrize("layer", ["lstm", "gru", "rnn"])
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_bidirectional_recurrence(twin, make, layer, steps, batch):
+    from emberlet import functional as F
+
+    gates = {"lstm": 4, "gru": 3, "rnn": 1}[layer]
+
+    def graph(k, x, w, r):
+        out = getattr(F, layer)(x, w, r, direction="bidirectional")
+        return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+
+    twin.check(graph, make((steps, batch, 3)), make((2, gates * 2, 3)), make((2, gates * 2, 2)))

@@ -134,6 +134,9 @@ class Lowering:
         self._root = None if item.copy else item.node
         if value is not None:
             self._fixed[id(item.anchor)] = value
+            # A cell of a tile that overhangs can have the coordinates of one inside, and what was made of its value
+            # must not serve that.
+            self._memo = {}
         shape = item.anchor.shape if item.anchor is not None else item.node.shape
         for node in item.chain:
             if node.op == "reshape":
@@ -203,9 +206,9 @@ def _binary(self, node, indices):
     op = node.arg
     if op in BOOLEAN_RESULT:
         return self.build.make(op, "bool", (a, b))
-    if op == "mul" and a.type == "f32" and 0 in (a.attr if a.op == "const" else 1, b.attr if b.op == "const" else 1):
-        # Compilers take x * 0 for 0, which it is not where x is infinite or NaN.
-        return self.build.make("function", "f32", (a, b), ("times_zero",))
+    if op in ("mul", "div") and a.type == "f32" and [v for v in (a, b) if v.op == "const" and v.attr == 0]:
+        # Compilers take x * 0 and 0 / x for 0, and invent a value for x / 0.
+        return self.build.make("function", "f32", (a, b), ("times_zero" if op == "mul" else "over_zero",))
     out = self.build.make(op, a.type, (a, b))
     return out if op in _EXACT else self.round(out, node.dtype)
 

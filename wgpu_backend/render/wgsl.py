@@ -50,10 +50,9 @@ def pattern(op, type):
     if op == "logical_not":
         return "{0} == 0" + ("u" if type == "u32" else "")
     if op.startswith("logical_"):
-        zero = {"f32": "0.0", "i32": "0", "u32": "0u"}[type]
-        return {"and": "({0} != Z) && ({1} != Z)", "or": "({0} != Z) || ({1} != Z)", "xor": "({0} != Z) != ({1} != Z)"}[
-            op[8:]
-        ].replace("Z", zero)
+        # Not `!=`, which implementations compile to a comparison that is false for NaN.
+        one, other = ["!({{{}}} == {})".format(i, {"f32": "0.0", "i32": "0", "u32": "0u"}[type]) for i in (0, 1)]
+        return "{} {} {}".format(one, {"and": "&&", "or": "||", "xor": "!="}[op[8:]], other)
     if op in ("shift_left", "shift_right", "div", "floor_divide", "remainder", "fmod", "pow") or type[0] == "f":
         name = op + "_" + type
         arguments = "({0}, {1})" if op in _TWO else "({0})"

@@ -22,6 +22,14 @@ fn times_zero(a: f32, b: f32) -> f32 {
     return bitcast<f32>(select(sign, 0x7fc00000u, special));
 }
 
+// a / b where one of them is 0.
+fn over_zero(a: f32, b: f32) -> f32 {
+    let undefined = isnan_f32(a) || isnan_f32(b) || (a == 0.0 && b == 0.0);
+    let sign = (bitcast<u32>(a) ^ bitcast<u32>(b)) & 0x80000000u;
+    let whole = select(sign, sign | 0x7f800000u, b == 0.0);
+    return bitcast<f32>(select(whole, 0x7fc00000u, undefined));
+}
+
 fn sign_f32(x: f32) -> f32 {
     return select(sign(x), x, isnan_f32(x));
 }
@@ -304,8 +312,11 @@ fn remainder_f32(a: f32, b: f32) -> f32 {
 }
 
 fn floor_divide_f32(a: f32, b: f32) -> f32 {
+    if (isnan_f32(a) || isnan_f32(b)) {
+        return from_bits(0x7fc00000u);
+    }
     if (b == 0.0) {
-        return a / b;
+        return over_zero(a, b);
     }
     let r = fmod_f32(a, b);
     var q = (a - r) / b;
@@ -347,6 +358,8 @@ fn pow_f32(a: f32, b: f32) -> f32 {
     } else if (isinf_f32(b)) {
         r = select(select(0.0, b, (m > 1.0) == (b > 0.0)), 1.0, m == 1.0);
         r = abs(r);
+    } else if (m == 1.0) {
+        r = 1.0;
     } else if (b == 0.5) {
         r = sqrt(m);
     } else {
