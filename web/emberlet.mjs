@@ -37,10 +37,19 @@ def _told(ports):
 
 async def load(path):
     device = await open_device_async()
-    plans[path] = plan = plan_file.load(path, device)
-    await plan.program.prepare_async()
+    plan = plan_file.load(path, device)
+    try:
+        await plan.program.prepare_async()
+    except BaseException:
+        plan.release()
+        raise
+    plans[path] = plan
     adapter = device.raw.adapter.summary
     return json.dumps({"adapter": adapter, "inputs": _told(plan.inputs), "outputs": _told(plan.outputs)})
+
+def release(path):
+    if path in plans:
+        plans.pop(path).release()
 
 async def run(path):
     plan = plans[path]
@@ -70,7 +79,7 @@ export function load(url) {
     interpreter.catch(() => (interpreter = null)); // to be tried again
     const [python, plan] = await Promise.all([interpreter, content]);
     const path = `/${++count}-${String(url).split("/").pop()}`;
-    python.FS.writeFile(path, plan);
+    python.FS.writeFile(path, plan, { canOwn: true }); // read part by part, straight to the GPU
     try {
       await python.runPythonAsync(`answer = await load(${JSON.stringify(path)})`);
     } finally {
@@ -83,6 +92,7 @@ export function load(url) {
 class Model {
   #python;
   #path;
+  #released = false;
 
   constructor(python, path, { adapter, inputs, outputs }) {
     this.#python = python;
@@ -99,10 +109,20 @@ class Model {
     if (unknown !== undefined) throw new Error(`the model has no input "${unknown}"; it takes ${names.join(", ")}`);
     const inputs = this.inputs.map((input) => bytesOf(input, given[input.name]));
     return inTurn(async () => {
+      if (this.#released) throw new Error("the model was released; load it again");
       const { FS } = this.#python;
       for (const [i, bytes] of inputs.entries()) FS.writeFile(`/in${i}`, bytes);
       await this.#python.runPythonAsync(`await run(${JSON.stringify(this.#path)})`);
       return Object.fromEntries(this.outputs.map(({ name, array }, i) => [name, new array(FS.readFile(`/out${i}`).buffer)]));
+    });
+  }
+
+  // Give the model's memory on the GPU back, after the runs that were begun. A page that loads one model after the other
+  // should: no garbage collector does. Resolves when it is done; a released model cannot run.
+  release() {
+    return inTurn(async () => {
+      this.#released = true;
+      await this.#python.runPythonAsync(`release(${JSON.stringify(this.#path)})`);
     });
   }
 }

@@ -34,7 +34,7 @@ _PLAN_RUNTIME = {
     "emberlet.burnpack": "__init__ cbor cbor_extended errors file special_types",
     "emberlet.wgpu_backend": "__init__ device plan_file",
     "emberlet.wgpu_backend.micropython": "__init__ bridge device",
-    "emberlet.wgpu_backend.plan": "__init__ data",
+    "emberlet.wgpu_backend.plan": "__init__ data parts reading",
     "emberlet.wgpu_backend.run": "__init__ kept runtime storage",
 }
 _SOURCES = (".py", ".wgsl", ".js")

@@ -188,12 +188,7 @@ class Device:
         """The BackendError for something the device refused; notes where it is lost."""
         # A browser tells late that a buffer could not be had: none made before is used again.
         self.failures += 1
-        free = self.free
-        self.free = {}
-        self.free_bytes = 0
-        for pooled in list(free.values()):
-            while pooled:  # taken out first: no other thread is given what is destroyed
-                pooled.pop().destroy()
+        self.trim()
         text = str(error)
         if "is lost" in text or "was lost" in text or "Device lost" in text:
             self.lost = True
@@ -207,12 +202,14 @@ class Device:
 
     # -- buffers --------------------------------------------------------------------------------------------------
 
-    def allocate(self, nbytes):
-        """An Allocation of at least nbytes. Raises BackendError where the device has no room for it."""
-        if nbytes > self.page_bytes:
+    def allocate(self, nbytes, page_bytes=None):
+        """An Allocation of at least nbytes, in pages of `page_bytes` where it is more than the device binds at once or
+        than `page_bytes` says. Raises BackendError where the device has no room for it."""
+        page_bytes = min(page_bytes or self.page_bytes, self.page_bytes)
+        if nbytes > page_bytes:
             parts = []
-            for at in range(0, nbytes, self.page_bytes):
-                parts.append(self.allocate(min(self.page_bytes, nbytes - at)))
+            for at in range(0, nbytes, page_bytes):
+                parts.append(self.allocate(min(page_bytes, nbytes - at)))
             return Allocation(self, None, nbytes, parts)
         size = min(size_class(max(4, nbytes)), self.page_bytes)
         gpu = None
@@ -240,20 +237,46 @@ class Device:
         else:
             gpu.destroy()
 
-    def write(self, allocation, data):
-        """Upload row-major words into an allocation."""
-        if not len(data):
-            return
+    def trim(self):
+        """Give back the memory that is kept for later allocations."""
+        free = self.free
+        self.free = {}
+        self.free_bytes = 0
+        for pooled in list(free.values()):
+            while pooled:  # taken out first: no other thread is given what is destroyed
+                pooled.pop().destroy()
+
+    def write(self, allocation, data, at=0):
+        """Upload row-major words into an allocation, from byte `at` on."""
         try:
             if allocation.gpu is not None:
-                self.queue.write_buffer(allocation.gpu, 0, data)
+                self.queue.write_buffer(allocation.gpu, at, data)
                 return
             data = memoryview(data)
-            for i in range(len(allocation.pages)):
-                part = data[i * self.page_bytes : (i + 1) * self.page_bytes]
-                self.queue.write_buffer(allocation.pages[i].gpu, 0, part)
+            for page in allocation.pages:
+                size = min(page.nbytes - at, len(data))
+                if size > 0:
+                    self.queue.write_buffer(page.gpu, at, data[:size])
+                    data = data[size:]
+                    at = 0
+                else:
+                    at -= page.nbytes
         except Exception as error:
             raise self.failure("uploading", error)
+
+    def clear(self, allocations):
+        """Set all their bytes to zero."""
+        self.enter()
+        try:
+            encoder = self.raw.create_command_encoder()
+            for allocation in allocations:
+                for page in allocation.pages:
+                    encoder.clear_buffer(page.gpu)
+            self.queue.submit([encoder.finish()])
+        except Exception as error:
+            raise self.failure("clearing buffers", error)
+        finally:
+            self.leave()
 
     def read(self, allocation, nbytes):
         """The first nbytes of an allocation, a multiple of 4."""
@@ -262,9 +285,11 @@ class Device:
             if allocation.gpu is not None:
                 return self.queue.read_buffer(allocation.gpu, 0, nbytes)
             parts = []
-            for i in range(len(allocation.pages)):
-                size = min(self.page_bytes, nbytes - i * self.page_bytes)
-                parts.append(bytes(self.queue.read_buffer(allocation.pages[i].gpu, 0, size)))
+            for page in allocation.pages:
+                size = min(page.nbytes, nbytes)
+                nbytes -= size
+                if size:
+                    parts.append(bytes(self.queue.read_buffer(page.gpu, 0, size)))
             return b"".join(parts)
         except Exception as error:
             raise self.failure("reading back", error)
@@ -276,9 +301,11 @@ class Device:
         if not must_await():
             return self.read(allocation, nbytes)
         parts = []
-        for i in range(len(allocation.pages)):
-            size = min(self.page_bytes, nbytes - i * self.page_bytes)
-            parts.append(await self.queue.read_buffer_async(allocation.pages[i].gpu, 0, size))
+        for page in allocation.pages:
+            size = min(page.nbytes, nbytes)
+            nbytes -= size
+            if size:
+                parts.append(await self.queue.read_buffer_async(page.gpu, 0, size))
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     # -- pipelines ------------------------------------------------------------------------------------------------

@@ -5,19 +5,23 @@
 
 The metadata entry "emberlet.plan" is JSON: {"version": 2, "inputs" and "outputs": [[name, dtype, shape, buffer]],
 "buffers": [[kind, bytes]], "constants": [[buffer, tensor]], "kernels": [[name, WGSL]], "steps": {CLASS: [[kernel,
-[x, y, z], [buffer, …]]]}}, where CLASS is a class of device: "gpu", "software" for one that computes in software, or
+[x, y, z], [buffer, …]]]}}. The last of a step's buffers is what it writes; a step that binds a tensor as several pages
+of "page_bytes" has a fourth entry, how many of each buffer.
+Here CLASS is a class of device: "gpu", "software" for one that computes in software, or
 (it may be left out) "subgroups" for SwiftShader with WGSL's subgroup operations.
 """
 
 import json
+import sys
 
 from emberlet import dtypes
 from emberlet.errors import FormatError
 
-from .plan.data import KEY, VERSION, Buffer, Plan, Step
+from .device import must_await
+from .plan.data import KEY, VERSION
+from .plan.parts import FileParts, checksums, upload
+from .plan.reading import read
 from .run import storage
-
-_MAX_BYTES = 1 << 31
 
 
 def save(path, model, *examples, **options):
@@ -27,46 +31,35 @@ def save(path, model, *examples, **options):
     return save(path, model, *examples, **options)
 
 
-def load(source, device=None):
+def load(source, device=None, verify=None):
     """The `SavedPlan` in a file (a path) or in bytes. device: a Device; opened where it is None.
 
-    Raises FormatError where it is no plan. Under MicroPython open the device first: `await open_device_async()`.
+    A file's tensors are read one at a time, in parts, into the GPU's memory. verify: whether they are compared with the
+    checksums that the file holds, if it does; by default in a browser's tab, where files come from afar.
+    Raises FormatError where it is no plan, or damaged. Under MicroPython open the device first:
+    `await open_device_async()`.
     """
     from emberlet.burnpack import Burnpack
 
-    pack = Burnpack.from_file(source) if isinstance(source, str) else Burnpack.from_bytes(source, "plan")
     if device is None:
         from .device import open_device
 
         device = open_device()
-    return SavedPlan(pack, device)
-
-
-class Port:
-    """An input or output: name, dtype, shape, number of its buffer."""
-
-    def __init__(self, name, dtype, shape, buffer):
-        self.name = name
-        self.dtype = dtype
-        self.shape = shape
-        self.buffer = buffer
-        self.count = 1
-        for d in shape:
-            self.count *= d
-
-    @property
-    def given(self):
-        """Bytes of an input: narrow elements stay packed, four to a word."""
-        return storage.nbytes(storage.packed(self.dtype), self.count)
-
-    def __repr__(self):
-        return "{}: {} {}".format(self.name, self.dtype, self.shape)
+    if verify is None:
+        verify = must_await() or sys.platform == "emscripten"
+    if not isinstance(source, str):
+        return SavedPlan(Burnpack.from_bytes(source, "plan"), device, verify)
+    file = FileParts(source)
+    try:
+        return SavedPlan(Burnpack(file, source), device, verify)
+    finally:
+        file.close()
 
 
 class SavedPlan:
     """A plan ready to run. inputs, outputs: lists of Port; plan: the Plan for this device's class."""
 
-    def __init__(self, pack, device):
+    def __init__(self, pack, device, verify=False):
         from .run.runtime import Program
 
         self.origin = pack.origin
@@ -74,19 +67,21 @@ class SavedPlan:
         if content.get("version") != VERSION:
             self._bad("is of version {!r}; this release reads {}".format(content.get("version"), VERSION))
         try:
-            self.plan = _plan(content, _steps(content, device))
-            self.inputs = [_port(p, self.plan, True) for p in content["inputs"]]
-            self.outputs = [_port(p, self.plan, False) for p in content["outputs"]]
-            constants = [(int(number), str(name)) for number, name in content["constants"]]
-        except (KeyError, ValueError, TypeError, IndexError) as error:
-            self._bad("does not hold together: {!r}".format(error))
+            self.plan, self.inputs, self.outputs, constants = read(content, _steps(content, device))
+        except ValueError as error:
+            self._bad("does not hold together: {}".format(error))
+        self._check_constants(pack, constants)
         allocations = {}
-        for number, name in constants:
-            data = pack.raw(name)
-            if not 0 <= number < len(self.plan.buffers) or len(data) > self.plan.buffers[number].nbytes:
-                self._bad("its tensor {!r} does not fit buffer {}".format(name, number))
-            allocations[number] = device.allocate(self.plan.buffers[number].nbytes)
-            device.write(allocations[number], data)
+        try:
+            for i in range(len(self.plan.buffers)):
+                allocations[i] = device.allocate(self.plan.buffers[i].nbytes, self.plan.page_bytes)
+            # What is read before it is written, by mistake or by intent, must not be what others left there.
+            device.clear([allocations[i] for i in allocations])
+            self._fill(pack, device, allocations, constants, verify)
+        except BaseException:
+            for i in allocations:
+                allocations[i].free()
+            raise
         self.program = Program(
             device,
             self.plan,
@@ -95,6 +90,23 @@ class SavedPlan:
             [(p.buffer, p.count * 4) for p in self.outputs],
             owned=True,
         )
+
+    def _check_constants(self, pack, constants):
+        for number, name in constants:
+            entry = pack.tensors.get(name)
+            if entry is None:
+                self._bad("takes a tensor {!r} that is not there".format(name))
+            if entry.nbytes % 4 or entry.nbytes > self.plan.buffers[number].nbytes:
+                self._bad(
+                    "has a tensor {!r} of {} bytes, which does not fit buffer {}".format(name, entry.nbytes, number)
+                )
+
+    def _fill(self, pack, device, allocations, constants, verify):
+        sums = checksums(pack) if verify else {}
+        for number, name in constants:
+            entry = pack.tensors[name]
+            if not upload(device, allocations[number], pack.data, entry.start, entry.end, sums.get(name)):
+                raise FormatError("{}: damaged, the bytes of tensor {!r} have changed".format(self.origin, name))
 
     def _bad(self, message):
         raise FormatError("{}: as a plan it {}".format(self.origin, message))
@@ -167,47 +179,13 @@ class SavedPlan:
         """Give the plan's memory on the GPU back, once the calls under way have ended; later ones raise BackendError.
         Where there is no garbage collector for it, under MicroPython, nothing else does."""
         self.program.release()
+        self.program.device.trim()
 
 
 def _steps(content, device):
     """The class whose steps serve the device."""
     if device.device_class == "gpu":
         return "gpu"
-    if device.device_class == "swiftshader" and device.subgroups and "subgroups" in content["steps"]:
+    if device.device_class == "swiftshader" and device.subgroups and "subgroups" in (content.get("steps") or ()):
         return "subgroups"
     return "software"
-
-
-def _plan(content, device_class):
-    plan = Plan()
-    for kind, nbytes in content["buffers"]:
-        if not 0 <= nbytes <= _MAX_BYTES:
-            raise ValueError("a buffer of {} bytes".format(nbytes))
-        plan.buffers.append(Buffer(str(kind), int(nbytes)))
-    kernels = [(str(name), str(source)) for name, source in content["kernels"]]
-    used = {}
-    for kernel, groups, buffers in content["steps"][device_class]:
-        x, y, z = [int(n) for n in groups]
-        bound = [int(b) for b in buffers]
-        if not 0 <= kernel < len(kernels) or min(bound) < 0 or max(bound) >= len(plan.buffers):
-            raise ValueError("dispatch {} names what is not there".format(len(plan.steps)))
-        if not 0 <= min(x, y, z) <= max(x, y, z) < 1 << 32:
-            raise ValueError("dispatch {} is of {} workgroups".format(len(plan.steps), groups))
-        if kernel not in used:
-            used[kernel] = len(plan.kernels)
-            plan.kernels.append(kernels[kernel])
-        plan.steps.append(Step(used[kernel], bound, (x, y, z)))
-    return plan
-
-
-def _port(found, plan, is_input):
-    name, dtype, shape, buffer = found
-    port = Port(str(name), dtypes.BY_NAME[dtype], tuple([int(d) for d in shape]), int(buffer))
-    if [d for d in port.shape if d < 0]:
-        raise ValueError("{} has an axis of negative length".format(port))
-    if (
-        not 0 <= port.buffer < len(plan.buffers)
-        or (port.given if is_input else port.count * 4) > plan.buffers[port.buffer].nbytes
-    ):
-        raise ValueError("{} does not fit its buffer".format(port))
-    return port

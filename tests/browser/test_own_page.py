@@ -286,3 +286,65 @@ def test_the_readme_tells_the_sizes(folder: Path) -> None:
     told = re.search(r"([\d.]+) MB, ([\d.]+) MB compressed", README.read_text(encoding="utf-8"))
     assert told, "the sizes are not where they are looked for"
     assert [float(number) for number in told.groups()] == [round(size / 1e6, 1), round(gzipped / 1e6, 1)]
+
+
+def test_released_models_leave_no_gpu_memory(browser: Browser, own: Server) -> None:
+    watch = """{
+      globalThis.alive = new Set();
+      const { createBuffer } = GPUDevice.prototype;
+      const { destroy } = GPUBuffer.prototype;
+      GPUDevice.prototype.createBuffer = function (...given) {
+        const made = createBuffer.apply(this, given);
+        alive.add(made);
+        return made;
+      };
+      GPUBuffer.prototype.destroy = function () { alive.delete(this); return destroy.call(this); };
+    }"""
+    page = browser.open(own.url + "emberlet/emberlet.json", before=watch)
+    code = """async () => {
+      const { load } = await import("/emberlet/emberlet.mjs");
+      const counts = [];
+      for (let i = 0; i < 6; i++) {
+        const model = await load("/model.plan");
+        const running = model.run({ image: new Float32Array(64) });
+        await model.release(); // after what was begun
+        await running;
+        counts.push(alive.size);
+        if (i === 5) {
+          try {
+            await model.run({ image: new Float32Array(64) });
+          } catch (error) {
+            counts.push(error.message);
+          }
+        }
+      }
+      return counts;
+    }"""
+    *counts, told = page.evaluate(code)
+    page.close()
+    assert counts == [0] * 6
+    assert told == "the model was released; load it again"
+
+
+def test_a_shader_error_names_the_kernel_and_shows_its_lines(browser: Browser, own: Server, folder: Path) -> None:
+    data = (folder / "model.plan").read_bytes()
+    (folder / "faulty.plan").write_bytes(data.replace(b"fn main(", b"fn main["))
+    page = browser.open(own.url)
+    message = refused_whole(page, 'load("faulty.plan")')
+    page.close()
+    assert "compiling kernel" in message and "fn main[" in message and "   1  " in message, message
+    assert "__init__" not in message
+
+
+def refused_whole(page: Page, call: str) -> str:
+    """The message of an Error and of what caused it."""
+    code = f"""async () => {{
+      const {{ load }} = await import("/emberlet/emberlet.mjs");
+      try {{
+        await {call};
+      }} catch (error) {{
+        return `${{error.message}} ${{error.cause?.message}}`;
+      }}
+      return "nothing was raised";
+    }}"""
+    return str(page.evaluate(code))

@@ -193,11 +193,17 @@ class Memory:
 
     device_class = "software"
 
-    def allocate(self, nbytes):
+    def allocate(self, nbytes, page_bytes):
         assert 0 <= nbytes <= 1 << 31
-        return object()
+        return self
 
-    def write(self, allocation, data):
+    def write(self, allocation, data, at):
+        pass
+
+    def clear(self, allocations):
+        pass
+
+    def free(self):
         pass
 
 
@@ -208,14 +214,14 @@ PLAN = {
     "buffers": [["storage", 24], ["storage", 64], ["storage", 24]],
     "constants": [[1, "weight"]],
     "kernels": [["add", "@compute fn main() {}"], ["mul", ""]],
-    "steps": {"gpu": [[0, [1, 1, 1], [0, 1, 2]]], "software": [[1, [4, 1, 1], [2, 0]], [0, [1, 2, 1], [1]]]},
+    "steps": {"gpu": [[0, [1, 1, 1], [0, 1, 2]]], "software": [[1, [4, 1, 1], [0, 2]], [0, [1, 2, 1], [1]]]},
 }
 
 
 @pytest.fixture
 def read_plan(monkeypatch):
     """Reads the plan that a burnpack with this metadata is."""
-    monkeypatch.setattr(runtime, "Program", lambda *arguments: None)
+    monkeypatch.setattr(runtime, "Program", lambda *arguments, **named: None)
     weight = el.ones((16,), backend="python")
 
     def read(text):

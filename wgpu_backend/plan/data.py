@@ -29,7 +29,8 @@ class Plan:
     """kernels: list of (name, WGSL source), each distinct source once; buffers: list of Buffer; steps: list of Step.
 
     externals: buffer numbers the caller provides; outputs: per root the buffer number that holds it (an external one
-    where the root is just another shape of it).
+    where the root is just another shape of it). page_bytes: where a saved plan cuts its tensors, None for the device's
+    own measure.
     """
 
     def __init__(self):
@@ -38,6 +39,7 @@ class Plan:
         self.steps = []
         self.externals = []
         self.outputs = []
+        self.page_bytes = None
 
     def text_bytes(self):
         """About what the plan itself takes in memory."""

@@ -17,6 +17,7 @@ from ..record.node import ValueNeeded, unpacked
 from ..record.tracing import constants, trace
 from .data import KEY, VERSION, Plan
 from .make import make_plan
+from .reading import PAGE_BYTES
 from .weight_order import reorder_weights
 
 # SwiftShader stands for devices in software: it is the one that browsers bring.
@@ -102,6 +103,7 @@ def save(
     roots = {id(r): plan.outputs[i] for i, r in enumerate(traced.roots)}
     content: dict[str, Any] = {
         "version": VERSION,
+        "page_bytes": PAGE_BYTES,
         "inputs": ports,
         "outputs": [[labels[i], r.dtype.name, list(r.shape), roots[id(r)]] for i, r in enumerate(results)],
         "buffers": [[b.kind, b.nbytes] for b in plan.buffers],
@@ -113,8 +115,10 @@ def save(
     for name, (other, _) in plans.items():
         for kernel in other.kernels:
             numbers.setdefault(kernel, len(numbers))
-        steps = [[numbers[other.kernels[s.kernel]], list(s.groups), s.buffers] for s in other.steps]
-        content["steps"][name] = steps
+        content["steps"][name] = [
+            [numbers[other.kernels[s.kernel]], list(s.groups), s.buffers, *([s.pages] if max(s.pages) > 1 else [])]
+            for s in other.steps
+        ]
     content["kernels"] = [list(kernel) for kernel in numbers]
     metadata = {KEY: json.dumps(content)}
     burnpack_writer.save(path, tensors, metadata)

@@ -1,0 +1,63 @@
+"""A file that is read part by part, so that a plan of any size loads in the memory of one part."""
+
+PART = 1 << 20  # bytes of a tensor that are read at once
+
+try:
+    from binascii import crc32
+except ImportError:  # a small port
+    crc32 = None
+
+
+class FileParts:
+    """The bytes of an open binary file; each slice of them is read when asked for. Raises OSError."""
+
+    def __init__(self, path):
+        self._path = path
+        self._file = open(path, "rb")
+        self._size = self._file.seek(0, 2)
+
+    def __len__(self):
+        return self._size
+
+    def __getitem__(self, part):
+        return self.read(part.start or 0, min(part.stop, self._size) - (part.start or 0))
+
+    def read(self, start, count):
+        """`count` bytes from `start` on. Raises FormatError where the file ends before."""
+        self._file.seek(start)
+        data = bytearray(count)
+        view = memoryview(data)
+        at = 0
+        while at < count:
+            got = self._file.readinto(view[at:] if at else data)
+            if not got:
+                from emberlet.errors import FormatError
+
+                raise FormatError("{}: ends {} bytes too early".format(self._path, count - at))
+            at += got
+        return view
+
+    def close(self):
+        self._file.close()
+
+
+def upload(device, allocation, data, start, end, expected):
+    """Write data[start:end] into an allocation, a part at a time. expected: eight hexadecimal digits of the CRC-32 of
+    these bytes, or None; returns whether they are what is there."""
+    check = 0
+    for at in range(start, end, PART):
+        part = data[at : min(end, at + PART)]
+        if expected and crc32:
+            check = crc32(part, check)
+        device.write(allocation, part, at - start)
+    return not expected or not crc32 or "{:08x}".format(check & 0xFFFFFFFF) == expected
+
+
+def checksums(pack):
+    """name -> eight hexadecimal digits, of the tensors of a Burnpack that holds them ("emberlet.crc32": one after the
+    other in the order of the names); empty for one that does not."""
+    text = getattr(pack, "checksums", None) or pack.metadata.get("emberlet.crc32") or ""
+    names = sorted(pack.tensors)
+    if len(text) != 8 * len(names):
+        return {}
+    return {names[i]: text[8 * i : 8 * i + 8] for i in range(len(names))}

@@ -1,0 +1,153 @@
+"""From a saved plan's JSON to a Plan. A file is never trusted: whatever does not hold together raises ValueError in
+words, before anything is allocated for it."""
+
+from emberlet import dtypes
+
+from ..run import storage
+from .data import Buffer, Plan, Step
+
+PAGE_BYTES = 1 << 27  # of WebGPU's baseline, for which plans are made
+MAX_BYTES = 1 << 31  # of a buffer
+MAX_COUNT = 100000  # buffers, kernels, steps, inputs
+MAX_RANK = 64
+
+
+class Port:
+    """An input or output: name, dtype, shape, number of its buffer."""
+
+    def __init__(self, name, dtype, shape, buffer):
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.buffer = buffer
+        self.count = 1
+        for d in shape:
+            self.count *= d
+
+    @property
+    def given(self):
+        """Bytes of an input: narrow elements stay packed, four to a word."""
+        return storage.nbytes(storage.packed(self.dtype), self.count)
+
+    def __repr__(self):
+        return "{}: {} {}".format(self.name, self.dtype, self.shape)
+
+
+def read(content, device_class):
+    """(Plan, inputs, outputs, [(buffer, tensor)]) for the steps of a class of device."""
+    plan = Plan()
+    for found in _list(_of(content, "buffers"), "buffers"):
+        kind, nbytes = _list(found, "a buffer", 2)
+        plan.buffers.append(Buffer(_text(kind, "a buffer's kind"), _whole(nbytes, "a buffer's size", MAX_BYTES)))
+    kernels = []
+    for found in _list(_of(content, "kernels"), "kernels"):
+        name, source = _list(found, "a kernel", 2)
+        kernels.append((_text(name, "a kernel's name"), _text(source, "a kernel")))
+    _read_steps(plan, kernels, _of(_of(content, "steps"), device_class), _page_bytes(content))
+    inputs = [_port(p, plan, True) for p in _list(_of(content, "inputs"), "inputs")]
+    outputs = [_port(p, plan, False) for p in _list(_of(content, "outputs"), "outputs")]
+    constants = []
+    for found in _list(_of(content, "constants"), "constants"):
+        number, name = _list(found, "a constant", 2)
+        constants.append((_buffer(number, plan, "a constant"), _text(name, "a constant's name")))
+    _check_written(plan, inputs, outputs, constants)
+    return plan, inputs, outputs, constants
+
+
+def _page_bytes(content):
+    size = _whole(content.get("page_bytes", PAGE_BYTES), "page_bytes", MAX_BYTES)
+    if size < 256 or size & (size - 1):
+        raise ValueError("page_bytes is {}, not a power of two from 256 on".format(size))
+    return size
+
+
+def _read_steps(plan, kernels, steps, page_bytes):
+    plan.page_bytes = page_bytes
+    used = {}
+    for found in _list(steps, "steps"):
+        what = "dispatch {}".format(len(plan.steps))
+        if not isinstance(found, list) or len(found) not in (3, 4):
+            raise ValueError("{} is not a list of 3 or 4".format(what))
+        kernel = _whole(found[0], what + "'s kernel", len(kernels) - 1)
+        groups = [_whole(n, what + "'s workgroups", (1 << 32) - 1) for n in _list(found[1], what, 3)]
+        bound = [_buffer(b, plan, what) for b in _list(found[2], what)]
+        if not bound:
+            raise ValueError("{} binds nothing".format(what))
+        pages = [1] * len(bound)
+        if len(found) == 4:
+            pages = [_whole(n, what + "'s pages", 16) for n in _list(found[3], what, len(bound))]
+        for i in range(len(bound)):
+            most = (plan.buffers[bound[i]].nbytes + page_bytes - 1) // page_bytes
+            if not 1 <= pages[i] <= most:
+                raise ValueError("{} binds {} pages of a buffer of {}".format(what, pages[i], most))
+        if kernel not in used:
+            used[kernel] = len(plan.kernels)
+            plan.kernels.append(kernels[kernel])
+        plan.steps.append(Step(used[kernel], bound, tuple(groups), pages))
+
+
+def _port(found, plan, is_input):
+    name, dtype, shape, buffer = _list(found, "an input or output", 4)
+    dtype = dtypes.BY_NAME.get(_text(dtype, "a dtype"))
+    if dtype is None or storage.word(dtype) is None:
+        raise ValueError("{!r} is no dtype that a plan has".format(found[1]))
+    shape = _list(shape, "a shape")
+    if len(shape) > MAX_RANK:
+        raise ValueError("a shape has {} dimensions, and at most {} are read".format(len(shape), MAX_RANK))
+    shape = tuple([_whole(d, "a dimension", MAX_BYTES) for d in shape])
+    port = Port(_text(name, "a name"), dtype, shape, _buffer(buffer, plan, "an input or output"))
+    if (port.given if is_input else port.count * 4) > plan.buffers[port.buffer].nbytes:
+        raise ValueError("{} does not fit its buffer".format(port))
+    return port
+
+
+def _check_written(plan, inputs, outputs, constants):
+    """Refuse a plan that leaves an output unwritten: it would return what other tensors left in that memory."""
+    written = {}
+    for port in inputs:
+        written[port.buffer] = True
+    for number, _ in constants:
+        written[number] = True
+    for step in plan.steps:
+        written[step.buffers[-1]] = True
+    for port in outputs:
+        if port.count and port.buffer not in written:
+            raise ValueError("nothing writes the output {}".format(port))
+
+
+def _of(content, key):
+    if not isinstance(content, dict) or key not in content:
+        raise ValueError("has no {!r}".format(key))
+    return content[key]
+
+
+def _list(value, what, length=None):
+    if not isinstance(value, list):
+        raise ValueError("{} is {}, not a list".format(what, _short(value)))
+    if len(value) > MAX_COUNT or (length is not None and len(value) != length):
+        most = "at most {}".format(MAX_COUNT) if length is None else str(length)
+        raise ValueError("{} is a list of {}, and takes {}".format(what, len(value), most))
+    return value
+
+
+def _text(value, what):
+    if not isinstance(value, str):
+        raise ValueError("{} is {}, not a text".format(what, _short(value)))
+    return value
+
+
+def _whole(value, what, most):
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise ValueError("{} is {}, not a whole number from 0 to {}".format(what, _short(value), most))
+    return value
+
+
+def _buffer(value, plan, what):
+    return _whole(value, "the buffer of " + what, len(plan.buffers) - 1)
+
+
+def _short(value):
+    if isinstance(value, (list, dict)):
+        return "a list" if isinstance(value, list) else "an object"
+    text = repr(value)
+    return text if len(text) < 40 else text[:37] + "..."
