@@ -1,21 +1,40 @@
-"""Every one of ONNX's node cases, on every backend: from the model to the outputs of its generated code."""
+"""Every one of ONNX's node cases, on every backend: from the model to the outputs of its generated code.
+
+`pytest tests/conformance -k lrn` runs the cases whose name, or one of whose operators, holds "lrn", each as a test.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from .cases import SLOW_IN_PYTHON, node_cases, run_case
+from .cases import SLOW_IN_PYTHON, node_cases, operators, run_case
 
 CHUNK = 48  # cases to a test: one test each would cost pytest more than the cases take
 BACKENDS = ("numpy", "python")
 NAMES = sorted(node_cases())
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The cases in chunks; one by one, with their operators in their ids, where `-k` chooses among them."""
+    if "names" in metafunc.fixturenames:
+        if metafunc.config.getoption("keyword"):
+            chosen = [[name] for name in NAMES]
+            ids = [f"{name.removeprefix('test_')}-{_operators(name)}" for name in NAMES]
+        else:
+            chosen = [NAMES[i : i + CHUNK] for i in range(0, len(NAMES), CHUNK)]
+            ids = [names[0].removeprefix("test_") for names in chosen]
+        metafunc.parametrize("names", chosen, ids=ids)
+
+
+def _operators(name: str) -> str:
+    """The operators of a case in lower case, those of ONNX's functions aside where the case is of one operator."""
+    return "-".join(sorted({operator.lower() for _, operator in operators(node_cases()[name].model)}))
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("start", range(0, len(NAMES), CHUNK), ids=lambda i: NAMES[i].removeprefix("test_"))
-def test_node_cases_give_the_expected_outputs(start: int, backend: str) -> None:
+def test_node_cases_give_the_expected_outputs(names: list[str], backend: str) -> None:
     failures = []
-    for name in NAMES[start : start + CHUNK]:
+    for name in names:
         if backend == "python" and name in SLOW_IN_PYTHON:
             continue
         try:
