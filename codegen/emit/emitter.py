@@ -6,7 +6,8 @@ statements where an operator needs more than one expression.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from emberlet.dtypes import DType
@@ -203,6 +204,12 @@ class Default:
 
 def default(value: Liftable, usual: Liftable) -> Default:
     return Default(value, usual)
+
+
+def default_of(function: Callable[..., object], parameter: str) -> Liftable:
+    """The default of a parameter of the functional layer."""
+    found: Liftable = inspect.signature(function).parameters[parameter].default
+    return found
 
 
 def keywords(kwargs: Mapping[str, Liftable | Default]) -> tuple[tuple[str, Expr], ...]:

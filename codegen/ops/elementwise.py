@@ -6,10 +6,10 @@ from abc import ABC
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-from emberlet import dtypes
+from emberlet import dtypes, functional
 from emberlet.dtypes import DType
 
-from ..emit.emitter import Emission, Emitter, default
+from ..emit.emitter import Emission, Emitter, default, default_of
 from ..emit.expression import Binary, Unary, lift
 from ..ir.node import Node
 from ..ir.types import ScalarType, TensorType, Type
@@ -195,40 +195,46 @@ class AlphaConfig:
 class Alpha(Elementwise[AlphaConfig], ABC):
     """`F.function(x, alpha=…)`; the keyword is left out where the functional layer has the same default."""
 
-    usual: ClassVar[float]
     keyword: ClassVar[str] = "alpha"
 
     @classmethod
+    def usual(cls) -> float:
+        """ONNX's default, which is the function's too."""
+        usual = default_of(getattr(functional, cls.function), cls.keyword)
+        assert isinstance(usual, float)
+        return usual
+
+    @classmethod
     def read(cls, a: Attributes) -> AlphaConfig:
-        return AlphaConfig(a.float("alpha", cls.usual))
+        return AlphaConfig(a.float("alpha", cls.usual()))
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call(self.function, e.x(), **{self.keyword: default(self.config.alpha, self.usual)})
+        return e.call(self.function, e.x(), **{self.keyword: default(self.config.alpha, self.usual())})
 
 
 class Celu(Alpha):
-    since, function, usual = (12, 28), "celu", 1.0
+    since, function = (12, 28), "celu"
 
 
 class Elu(Alpha):
-    since, function, usual = (1, 6, 22), "elu", 1.0
+    since, function = (1, 6, 22), "elu"
 
 
 class LeakyRelu(Alpha):
-    since, function, usual, keyword = (1, 6, 16), "leaky_relu", 0.01, "negative_slope"
+    since, function, keyword = (1, 6, 16), "leaky_relu", "negative_slope"
 
 
 class Swish(Alpha):
     """x · sigmoid(alpha · x)"""
 
-    since, function, usual = (24,), "swish", 1.0
+    since, function = (24,), "swish"
 
     def emit(self, e: Emitter) -> Emission:
         return e.call("silu", e.x()) if self.config.alpha == 1.0 else super().emit(e)
 
 
 class ThresholdedRelu(Alpha):
-    since, function, usual = (10, 22), "thresholded_relu", 1.0
+    since, function = (10, 22), "thresholded_relu"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..emit.emitter import Emission, Emitter, default
+from emberlet.functional.elementwise.activations_by_name import ACTIVATIONS
+
+from ..emit.emitter import Emission, Emitter, default, default_of
 from ..emit.expression import Binary, Expr, lift
 from ..ir.argument import Argument
 from ..ir.problem import Problem
@@ -27,34 +29,21 @@ class FusedActivation:
     def apply(self, e: Emitter, x: Expr) -> Expr:
         if not self.name:
             return x
-        function, keywords, usual = ACTIVATIONS[self.name]
-        given = self.parameters + usual[len(self.parameters) :]
         if self.name == "Clip":
-            return e.call(function, x, *given[:2])
-        pairs = zip(keywords, given, usual, strict=False)
-        return e.call(function, x, **{k: default(v, u) for k, v, u in pairs})
+            return e.call("clip", x, *(*self.parameters, float("-inf"), float("inf"))[:2])
+        function, keywords = ACTIVATIONS[self.name]
+        given = zip(keywords, self.parameters, strict=False)
+        return e.call(function.__name__, x, **{k: default(v, default_of(function, k)) for k, v in given})
 
 
-# Name in ONNX -> (function, keywords, ONNX's defaults, which are the function's too).
-ACTIVATIONS: dict[str, tuple[str, tuple[str, ...], tuple[float, ...]]] = {
-    "Clip": ("clip", ("min", "max"), (float("-inf"), float("inf"))),
-    "Elu": ("elu", ("alpha",), (1.0,)),
-    "HardSigmoid": ("hard_sigmoid", ("alpha", "beta"), (0.2, 0.5)),
-    "LeakyRelu": ("leaky_relu", ("negative_slope",), (0.01,)),
-    "Relu": ("relu", (), ()),
-    "Selu": ("selu", ("alpha", "gamma"), (1.6732632423543772, 1.0507009873554805)),
-    "Sigmoid": ("sigmoid", (), ()),
-    "Softplus": ("softplus", (), ()),
-    "Softsign": ("softsign", (), ()),
-    "Tanh": ("tanh", (), ()),
-    "ThresholdedRelu": ("thresholded_relu", ("alpha",), (1.0,)),
-}
+# What com.microsoft fuses: functions that have a name of their own here.
+FUSED = ("Clip", *(name for name, (function, _) in ACTIVATIONS.items() if not function.__name__.startswith("_")))
 
 
 def _activation(a: Attributes, parameters: tuple[float, ...]) -> FusedActivation:
     name = a.string("activation", "")
-    if name and name not in ACTIVATIONS:
-        raise Problem(f"the fused activation {name!r} is not supported; it is one of {', '.join(sorted(ACTIVATIONS))}")
+    if name and name not in FUSED:
+        raise Problem(f"the fused activation {name!r} is not supported; it is one of {', '.join(sorted(FUSED))}")
     return FusedActivation(name, parameters)
 
 

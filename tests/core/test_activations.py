@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.backend import get_backend
+from emberlet.host.declarations import read
 from emberlet.tensor import Tensor
 from support.backends import EPSILON, NAMES, numpy_dtype, same, tensor
 
@@ -209,3 +210,21 @@ def test_lp_normalize_and_mean_variance(backend):
 
 def test_integers_have_no_softmax_of_their_own(backend):
     assert F.softmax(emberlet.arange(3)).dtype.name == "float32"
+
+
+# They look along an axis, or want more than a tensor.
+SPECIAL = (
+    "contains_nan", "softmax", "softmin", "quiet_softmax", "log_softmax", "hardmax", "glu", "activation",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "function",
+    [d.name for d in read() if d.family.startswith("elementwise.") and d.tensors() == ["x"] and d.name not in SPECIAL],
+)
+def test_an_elementwise_function_takes_a_tensor_without_axes(backend, function):
+    """As it takes one of a single element."""
+    value = 3 if function.startswith(("bitwise", "logical")) else 0.625
+    one, none = (getattr(F, function)(emberlet.asarray(v, backend=backend)) for v in ([value], value))
+    assert none.shape == () and one.shape == (1,)
+    same(none, np.asarray(one)[0], rtol=0)

@@ -6,27 +6,28 @@ from . import activations as _a
 from .transcendental import tanh
 
 
-def _affine(x, alpha, beta):
+def _affine(x, alpha=1.0, beta=0.0):
     return x * alpha + beta
 
 
-def _scaled_tanh(x, alpha, beta):
+def _scaled_tanh(x, alpha=1.0, beta=1.0):
     return tanh(x * beta) * alpha
 
 
-# name in lower case -> (function, default alpha, default beta); None where it has no such parameter.
-_KNOWN = {
-    "relu": (_relu, None, None),
-    "tanh": (tanh, None, None),
-    "sigmoid": (_a.sigmoid, None, None),
-    "affine": (_affine, 1.0, 0.0),
-    "leakyrelu": (_a.leaky_relu, 0.01, None),
-    "thresholdedrelu": (_a.thresholded_relu, 1.0, None),
-    "scaledtanh": (_scaled_tanh, 1.0, 1.0),
-    "hardsigmoid": (_a.hard_sigmoid, 0.2, 0.5),
-    "elu": (_a.elu, 1.0, None),
-    "softsign": (_a.softsign, None, None),
-    "softplus": (_a.softplus, None, None),
+# ONNX's name -> (function, its parameters in ONNX's order); their defaults are ONNX's too.
+ACTIVATIONS = {
+    "Affine": (_affine, ("alpha", "beta")),
+    "Elu": (_a.elu, ("alpha",)),
+    "HardSigmoid": (_a.hard_sigmoid, ("alpha", "beta")),
+    "LeakyRelu": (_a.leaky_relu, ("negative_slope",)),
+    "Relu": (_relu, ()),
+    "ScaledTanh": (_scaled_tanh, ("alpha", "beta")),
+    "Selu": (_a.selu, ("alpha", "gamma")),
+    "Sigmoid": (_a.sigmoid, ()),
+    "Softplus": (_a.softplus, ()),
+    "Softsign": (_a.softsign, ()),
+    "Tanh": (tanh, ()),
+    "ThresholdedRelu": (_a.thresholded_relu, ("alpha",)),
 }
 
 
@@ -36,14 +37,14 @@ def activation(name, alphas=(), betas=()):
     lists `alphas` and `betas` as far as they reach. Raises UnsupportedError for an unknown name."""
     if not isinstance(name, str):
         return name
-    known = _KNOWN.get(name.lower())
-    if known is None:
-        raise UnsupportedError("there is no activation {!r}; there are {}".format(name, ", ".join(sorted(_KNOWN))))
-    function, alpha, beta = known
-    if alpha is None:
-        return function
-    alpha = alphas.pop(0) if alphas else alpha
-    if beta is None:
-        return lambda x: function(x, alpha)
-    beta = betas.pop(0) if betas else beta
-    return lambda x: function(x, alpha, beta)
+    for known in ACTIVATIONS:
+        if known.lower() == name.lower():
+            break
+    else:
+        raise UnsupportedError("there is no activation {!r}; there are {}".format(name, ", ".join(sorted(ACTIVATIONS))))
+    function, parameters = ACTIVATIONS[known]
+    given = {}
+    for parameter, values in zip(parameters, (alphas, betas)):
+        if values:
+            given[parameter] = values.pop(0)
+    return (lambda x: function(x, **given)) if given else function

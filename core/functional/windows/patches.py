@@ -79,7 +79,7 @@ def fold(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
 
 #: function; ONNX MaxUnpool
 @composite
-def max_unpool(x, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool(x, indices, kernel_size, stride=1, padding=0, output_size=None):
     """x (n, c, *spatial) put back where max_pool_with_indices found it, zeros elsewhere (ONNX MaxUnpool).
 
     indices: int64, position in the flattened (n, c, *spatial) array that was pooled; output_size: spatial size of the
@@ -88,7 +88,7 @@ def max_unpool(x, indices, kernel_size, stride=None, padding=0, output_size=None
     x = numeric(x, "max_unpool")
     d = x.ndim - 2
     kernel = per_axis(kernel_size, d, "kernel_size")
-    stride = per_axis(1 if stride is None else stride, d, "stride")
+    stride = per_axis(stride, d, "stride")
     padding = padding_pairs(padding, d)
     pooled = tuple([(x.shape[i + 2] - 1) * stride[i] - sum(padding[i]) + kernel[i] for i in range(d)])
     shape = x.shape[:2] + pooled

@@ -46,7 +46,7 @@ def relu(backend: NumpyBackend, x: Tensor) -> Tensor:
 
 def sigmoid(backend: NumpyBackend, x: Tensor) -> Tensor:
     with np.errstate(all="ignore"):
-        out = np.negative(_wide(x))
+        out = np.asarray(np.negative(_wide(x)))  # of a tensor without axes it would be a scalar
         np.exp(out, out=out)
         out += 1
         np.reciprocal(out, out=out)
@@ -84,7 +84,7 @@ def gelu(backend: NumpyBackend, x: Tensor, approximate: str) -> Tensor:
     array = _wide(x)
     with np.errstate(all="ignore"):
         if approximate == "tanh":
-            bend = array * array
+            bend = np.asarray(array * array)  # of a tensor without axes it would be a scalar
             bend *= 0.044715
             bend += 1
             bend *= array

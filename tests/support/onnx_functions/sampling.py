@@ -75,7 +75,7 @@ def max_unpool(c: Call) -> Any:
     x = c.tensor(0)
     size = c.values(2)
     pads = c.pads(x.ndim - 2)
-    return F.max_unpool(x, c.tensor(1), c.get("kernel_shape"), c.get("strides"), pads, size[2:] if size else None)
+    return F.max_unpool(x, c.tensor(1), c.get("kernel_shape"), c.get("strides") or 1, pads, size[2:] if size else None)
 
 
 @handles("CenterCropPad")
