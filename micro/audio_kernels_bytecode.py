@@ -1,4 +1,4 @@
-"""Integer kernels of the log-mel front end, for every port. audio_kernels_viper.py is the same in machine code.
+"""Integer kernels of the log-mel front end, for every port; `check --fix` makes them from audio_kernels_viper.py.
 
 Arrays are of 32-bit integers. In machine code their elements come without a sign on 64-bit words: shifting there and
 back by E bits gives it to them. No product or sum reaches 2**30.

@@ -1,4 +1,4 @@
-"""Kernels that shrink pictures, for every port. image_kernels_viper.py is the same in machine code."""
+"""Kernels that shrink pictures, for every port; `check --fix` makes them from image_kernels_viper.py."""
 
 
 def shrink_bytes(src, dst, sizes, levels):

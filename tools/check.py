@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 
+from . import bytecode_kernels
 from .layout import PYPROJECT, host_files, packages, pyproject, typing_tree
 from .paths import ROOT
 from .steps import say
@@ -25,6 +26,7 @@ def check(*, fix: bool = False) -> bool:
     results = [
         check_packages(fix=fix),
         check_generated(fix=fix),
+        check_bytecode_kernels(fix=fix),
         _tool("stubs", [sys.executable, "-m", "emberlet.host.module_stubs", *ruff_fix]),
         _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", *ruff_fix, "."]),
         # A preview rule that stands alone: with it, ruff's other rules would be those of its next release.
@@ -63,6 +65,15 @@ def check_generated(*, fix: bool = False) -> bool:
     if said := (done.stdout + done.stderr).strip():
         say(f"generated from the declarations in core/functional:\n{said}")
     return done.returncode == 0
+
+
+def check_bytecode_kernels(*, fix: bool = False) -> bool:
+    """Whether micro's bytecode kernels are what its viper kernels give."""
+    drifted = bytecode_kernels.drifted(fix)
+    if not drifted or fix:
+        return True
+    say(f"{', '.join(drifted)}: not what the viper kernels give; run `python3 dev.py check --fix`")
+    return False
 
 
 def _mypy() -> bool:
