@@ -1,6 +1,7 @@
 """Coverage-guided fuzzing of the ONNX importer: python tests/fuzz/fuzz_reader.py [-max_total_time=60] [CORPUS].
 
-Needs atheris. Whatever a file says, the importer raises EmberletError or writes Python that compiles. Bytes are
+Needs atheris. Whatever a file says, the importer raises EmberletError, on purpose and not because something else was
+raised first, or writes Python that compiles. Bytes are
 changed as bytes, and now and then as a model: one of everything that a file may lie about (support/onnx_mutations.py).
 """
 
@@ -19,7 +20,7 @@ with atheris.instrument_imports(include=["emberlet.codegen"]):
     from emberlet.errors import EmberletError
 
 from onnx import ModelProto  # noqa: E402
-from support import machine_learning  # noqa: E402
+from support import hostile_models, machine_learning  # noqa: E402
 from support.onnx_mutations import mutated  # noqa: E402
 
 LARGEST = 16384
@@ -28,7 +29,8 @@ LARGEST = 16384
 def read(data: bytes) -> None:
     try:
         written = translate(data)[1]
-    except EmberletError:
+    except EmberletError as error:
+        assert error.__cause__ is None or isinstance(error.__cause__, EmberletError), repr(error.__cause__)
         return
     compile(written.source, "generated", "exec")
 
@@ -54,6 +56,7 @@ def seeds(folder: pathlib.Path, count: int = 200) -> None:
     files = [f for f in sorted((ROOT / "tests" / "models").rglob("*.onnx")) if f.stat().st_size < LARGEST]
     models = {n: node_cases()[n].model.SerializeToString() for n in names}
     models.update({m.graph.node[0].op_type: m.SerializeToString() for m in machine_learning.models()})
+    models.update({name: case().SerializeToString() for name, case in hostile_models.CASES.items()})
     for name, data in {**models, **{f.parent.name: f.read_bytes() for f in files}}.items():
         if len(data) < LARGEST:
             (folder / name).write_bytes(data)

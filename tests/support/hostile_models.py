@@ -1,11 +1,15 @@
 """Models that lie or ask for too much, made for several tests."""
 
+# mypy: disable-error-code="arg-type"
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from .onnx_models import parse
 
@@ -32,3 +36,104 @@ def functions(calls: int, levels: int, back: bool = False) -> onnx.ModelProto:
     infos = [helper.make_tensor_value_info(n, 1, [2]) for n in "xy"]
     graph = helper.make_graph([helper.make_node("f0", ["x"], ["y"], domain="d")], "g", infos[:1], infos[1:])
     return helper.make_model(graph, opset_imports=imports, functions=made)
+
+
+# -- little that asks for much ----------------------------------------------------------------------------------------
+
+FLOAT, INT64, STRING, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING, TensorProto.BOOL
+N = helper.make_node
+
+
+def model(nodes, constants=None, inputs=(), output=FLOAT, texts=None, sparse=(), domain=None):  # type: ignore[no-untyped-def]
+    made = [numpy_helper.from_array(np.asarray(v), k) for k, v in (constants or {}).items()]
+    made += [helper.make_tensor(k, STRING, [len(v)], [s.encode() for s in v]) for k, v in (texts or {}).items()]
+    infos = [helper.make_tensor_value_info(name, FLOAT, shape) for name, shape in inputs]
+    outputs = [helper.make_tensor_value_info("y", output, None)]
+    graph = helper.make_graph(nodes, "g", infos, outputs, made, sparse_initializer=list(sparse))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def sparse(k: int, size: int) -> onnx.SparseTensorProto:
+    values = helper.make_tensor(f"w{k}", FLOAT, [1], [1.0])
+    return helper.make_sparse_tensor(values, helper.make_tensor(f"i{k}", INT64, [1], [0]), [size])
+
+
+def summed(*nodes: onnx.NodeProto) -> list[onnx.NodeProto]:
+    return [*nodes, N("ReduceSum", ["z"], ["y"])]
+
+
+def pixel() -> np.ndarray:
+    return np.ones((1, 1, 2, 2), np.float32)
+
+
+ONES = [f"s{i}" for i in range(32)]
+CASES: dict[str, Callable[[], onnx.ModelProto]] = {
+    "a regular expression": lambda: model(
+        [N("RegexFullMatch", ["s"], ["y"], pattern="(a+)+$")], output=BOOL, texts={"s": ["a" * 40 + "b"]}
+    ),
+    "n-grams": lambda: model(
+        [
+            N(
+                "TfIdfVectorizer", ["s"], ["y"], mode="TF", min_gram_length=1, max_gram_length=1 << 40,
+                max_skip_count=1 << 40, ngram_counts=[0, 2], ngram_indexes=[0, 1], pool_int64s=[1, 2],
+            )
+        ],
+        {"s": np.int64([1, 2, 3])},
+    ),
+    "a resize": lambda: model(
+        [N("Resize", ["a", "", "by"], ["y"])], {"a": pixel(), "by": np.float32([1, 1, 1e30, 1e30])}
+    ),
+    "padding of a convolution": lambda: model(
+        [N("Conv", ["a", "w"], ["y"], pads=[8192] * 4, strides=[16384, 16384])], {"a": pixel(), "w": pixel()}
+    ),
+    "padding of a pool": lambda: model(
+        [N("MaxPool", ["a"], ["y"], kernel_shape=[16384] * 2, pads=[8192] * 4, strides=[16384] * 2)], {"a": pixel()}
+    ),
+    "one element of a fill": lambda: model(
+        [N("ConstantOfShape", ["s"], ["f"]), N("Gather", ["f", "i"], ["y"])],
+        {"s": np.int64([1 << 29]), "i": np.int64([3])},
+    ),
+    "the sum of a fill": lambda: model(
+        summed(N("ConstantOfShape", ["s"], ["z"])), {"s": np.int64([1 << 29])}
+    ),
+    "ones in Expand": lambda: model(
+        [N("Expand", ["x", "s"], ["y"])], {"s": np.ones(100_000, np.int64)}, [("x", ["n"])]
+    ),
+    "ones in Reshape": lambda: model(
+        [N("Reshape", ["x", "s"], ["y"])], {"s": np.ones(100_000, np.int64)}, [("x", ["n"])]
+    ),
+    "axes": lambda: model([N("Unsqueeze", ["x", "s"], ["y"])], {"s": np.arange(100_000)}, [("x", ["n"])]),
+    "70 axes": lambda: model([N("Unsqueeze", ["x", "s"], ["y"])], {"s": np.arange(69)}, [("x", ["n"])]),
+    "sampling of a region": lambda: model(
+        [N("RoiAlign", ["a", "r", "b"], ["y"], output_height=1, output_width=1, sampling_ratio=1 << 15)],
+        {"a": pixel(), "r": np.float32([[0, 0, 1, 1]]), "b": np.int64([0])},
+    ),
+    "a window over channels": lambda: model([N("LRN", ["a"], ["y"], size=1 << 30)], {"a": pixel()}),
+    "strings that double": lambda: model(
+        [N("StringConcat", ["s0", "s0"], ["s1"])]
+        + [N("StringConcat", [f"s{i}", f"s{i}"], [f"s{i + 1}"]) for i in range(1, 31)]
+        + [N("Identity", ["s31"], ["y"])],
+        output=STRING, texts={"s0": ["ab"]},
+    ),
+    "tensors that double": lambda: model(
+        [N("Concat", ["a", "a"], ["t0"], axis=0)]
+        + [N("Concat", [f"t{i}", f"t{i}"], [f"t{i + 1}"], axis=0) for i in range(40)]
+        + [N("ReduceSum", ["t40"], ["y"])],
+        {"a": np.ones(1, np.float32)},
+    ),
+    "an outer product": lambda: model(
+        [N("Einsum", ["a"] * 6, ["y"], equation="a,b,c,d,e,f->")], {"a": np.ones(1000, np.float32)}
+    ),
+    "a long range": lambda: model(
+        [N("Range", ["a", "b", "c"], ["y"])],
+        {"a": np.int64(0), "b": np.int64(1 << 50), "c": np.int64(1)}, output=INT64,
+    ),
+    "a long transform": lambda: model(
+        summed(N("DFT", ["a", "n"], ["z"])), {"a": np.ones((1, 4, 1), np.float32), "n": np.int64(1 << 30)}
+    ),
+    "a power of a size": lambda: model(
+        [N("Shape", ["x"], ["s"]), N("Pow", ["s", "e"], ["t"]), N("Expand", ["x", "t"], ["y"])],
+        {"e": np.int64([1 << 40])}, [("x", [3])],
+    ),
+    "functions of functions": lambda: functions(2, 40),
+}  # fmt: skip
