@@ -363,6 +363,7 @@ from .functional import to_data as to_data
 from .functional import to_data_async as to_data_async
 from .functional import to_device as to_device
 from .functional import to_full_precision as to_full_precision
+from .functional import tokenize as tokenize
 from .functional import tolist as tolist
 from .functional import topk as topk
 from .functional import topk_with_indices as topk_with_indices

@@ -65,7 +65,8 @@ FAMILIES = {
     "onnx_ml.svm": ("", "svm_kernel one_against_one pairwise_coupling"),
     "onnx_ml.text": (
         "",
-        "string_concat string_split string_normalizer regex_full_match tfidf label_encode as_strings as_numbers",
+        "string_concat string_split string_normalizer tokenize regex_full_match tfidf label_encode as_strings "
+        "as_numbers",
     ),
     "onnx_ml.trees": ("", "tree_ensemble"),
     "quantized.integer_products": (

@@ -173,6 +173,7 @@ def main(argv: Sequence[str]) -> int:
     from emberlet.backend import get_backend
     from emberlet.functional.creation.fills import zeros
     from emberlet.host.cli import model as models
+    from emberlet.host.cli import sizing
     from emberlet.host.files import atomic_write
 
     parser = argparse.ArgumentParser(prog="emberlet profile", description="Time a model's GPU kernels.")
@@ -190,7 +191,7 @@ def main(argv: Sequence[str]) -> int:
         raise EmberletError(f"profile times GPU kernels; {options.backend!r} has none")
     loaded = models.load(options.model, options.backend)
     given = models.read_inputs(loaded, options.input, "numpy")
-    known = models.sizes(options.dim, loaded)
+    known = sizing.sizes(options.dim, loaded)
     arguments: list[Tensor] = []
     for i in loaded.inputs:
         if i.name in given:
@@ -198,7 +199,7 @@ def main(argv: Sequence[str]) -> int:
         elif i.dtype is None or i.shape is None:
             raise EmberletError(f"the dtype and shape of input {i} are not known; give it with --input {i.name}=FILE")
         else:
-            arguments.append(zeros(models.sized(i.shape, known), dtype=i.dtype, backend="numpy"))
+            arguments.append(zeros(sizing.sized(i, known), dtype=i.dtype, backend="numpy"))
     compiled = compile_model(loaded.model, *arguments, backend=backend)
     if compiled.cut is not None:
         raise ModelError(f"this model has no single plan to profile: {compiled.cut}") from compiled.cut

@@ -17,6 +17,7 @@ from .attributes import Attributes
 from .base import one_channel_or, reshaped
 from .linear_algebra import product_shape
 from .microsoft import Contrib, PlainContrib
+from .text import check_pattern
 
 
 class Trilu(Contrib[constant.TriluConfig], constant.Trilu):
@@ -184,6 +185,62 @@ class GatedRMSNorm(Contrib[GatedConfig]):
         return Binary("*", e.method(out, "reshape", e.shape_of(e.x(0))), gate)
 
 
+@dataclass(frozen=True)
+class TokenizerConfig:
+    pad_value: str
+    separators: tuple[str, ...]
+    expression: str | None
+    mark: bool
+    shortest: int
+
+
+class Tokenizer(Contrib[TokenizerConfig]):
+    """Strings as rows of tokens: what skl2onnx writes for CountVectorizer and TfidfVectorizer."""
+
+    arity, unbounded = (1, 1), True
+
+    @classmethod
+    def read(cls, a: Attributes) -> TokenizerConfig:
+        separators = a.strings("separators", ()) if a.has("separators") else ()
+        expression = a.string("tokenexp") if a.has("tokenexp") else None
+        if (expression is None) == (not separators):
+            raise Problem("expected either tokenexp or separators")
+        for pattern in (*separators, *([expression] if expression else [])):
+            check_pattern(pattern)
+        config = TokenizerConfig(a.string("pad_value"), separators, expression, a.flag("mark"), a.int("mincharnum", 1))
+        if config.shortest < 1 or (separators == ("",) and config.shortest > 1):
+            raise Problem(f"mincharnum is {config.shortest}, which these tokens cannot have")
+        return config
+
+    def infer(self) -> tuple[Type, ...]:
+        shape = self.shape(0)
+        if shape is not None and len(shape) not in (1, 2):
+            raise Problem(f"takes strings of rank 1 or 2, found rank {len(shape)}")
+        return (TensorType(dtypes.string, None if shape is None else (*shape, None)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c = self.config
+        return e.call(
+            "tokenize",
+            e.x(0),
+            c.pad_value,
+            separators=default(c.separators, ()),
+            expression=default(c.expression, None),
+            mark=default(c.mark, False),
+            shortest=default(c.shortest, 1),
+        )
+
+
 Family = (
-    CDist | ExpandDims | GatedRMSNorm | GatherND | GridSample | MatMulInteger16 | Pad | Range | Trilu | Unique
-)  # fmt: skip
+    CDist
+    | ExpandDims
+    | GatedRMSNorm
+    | GatherND
+    | GridSample
+    | MatMulInteger16
+    | Pad
+    | Range
+    | Tokenizer
+    | Trilu
+    | Unique
+)

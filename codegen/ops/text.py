@@ -92,6 +92,14 @@ class StringNormalizer(Node[StringNormalizerConfig]):
         )
 
 
+def check_pattern(pattern: str) -> None:
+    """Raise Problem where a pattern is no regular expression."""
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise Problem(f"the pattern {pattern[:80]!r} is no regular expression: {error}") from None
+
+
 @dataclass(frozen=True)
 class RegexFullMatchConfig:
     pattern: str
@@ -105,10 +113,7 @@ class RegexFullMatch(Node[RegexFullMatchConfig]):
     @classmethod
     def read(cls, a: Attributes) -> RegexFullMatchConfig:
         pattern = a.string("pattern")
-        try:
-            re.compile(pattern)
-        except (re.error, OverflowError) as error:
-            raise Problem(f"the pattern {pattern[:80]!r} is no regular expression: {error}") from None
+        check_pattern(pattern)
         return RegexFullMatchConfig(pattern)
 
     def infer(self) -> tuple[Type, ...]:

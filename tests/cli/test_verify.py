@@ -3,8 +3,11 @@
 import json
 
 import numpy as np
+import onnx
 import pytest
 from emberlet.host.cli.verify import compare
+from emberlet.host.numpy_backend import NumpyBackend
+from onnx import TensorProto, helper, numpy_helper
 
 
 @pytest.mark.parametrize("reference", ["onnxruntime", "onnx"])
@@ -98,3 +101,116 @@ def test_without_onnxruntime_onnxs_reference_is_used(emberlet, digits, monkeypat
 )
 def test_tolerance(got, expected, within):
     assert compare(got, expected, 1e-4, 1e-3)["within"] is within
+
+
+# -- sizes ------------------------------------------------------------------------------------------------------------
+
+
+def kernel_of_512(path, shape=("N", 1, None)):
+    """A convolution over sound whose kernel is 512 long, and whose length has no name."""
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["sound", "w"], ["y"], strides=[128])],
+        "g",
+        [helper.make_tensor_value_info("sound", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.random.default_rng(0).random((4, 1, 512), np.float32), "w")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), path)
+    return path
+
+
+@pytest.mark.parametrize("shape", [("N", 1, None), ("N", 1, "length"), (None, 1, None)])
+def test_sizes_are_chosen_that_the_model_takes(emberlet, tmp_path, shape):
+    said = emberlet("verify", kernel_of_512(tmp_path / "m.onnx", shape))
+    assert (said.status, said.err) == (0, "")
+    assert f"{shape[2] or 'sound:2'} = 512" in said.out and "(1, 4, 1)" in said.out
+
+
+@pytest.mark.parametrize("backend", ["numpy", "python"])
+def test_axes_without_a_name_are_given_sizes(emberlet, tmp_path, backend):
+    path = kernel_of_512(tmp_path / "m.onnx")
+    said = emberlet("verify", path, "--dim", "sound:2=640", "--dim", "N=2", "--backend", backend)
+    assert said.status == 0 and "(2, 4, 2)" in said.out
+    assert "(3, 4, 1)" in emberlet("verify", path, "--dim", "sound:0=3", "--dim", "sound:2=512").out
+    assert (
+        "no input has a dimension 'sound:1'; there are N, sound:2" in emberlet("verify", path, "--dim", "sound:1=2").err
+    )
+
+
+def test_sizes_that_no_choice_fits_name_the_option(emberlet, tmp_path):
+    said = emberlet("verify", kernel_of_512(tmp_path / "m.onnx"), "--dim", "sound:2=100")
+    assert said.status == 2 and "kernel (512,)" in said.err and "--dim N=…" in said.err
+
+
+# -- lists of dicts ---------------------------------------------------------------------------------------------------
+
+
+def classifier(path, keys):
+    kind = "classlabels_strings" if isinstance(keys[0], str) else "classlabels_int64s"
+    graph = helper.make_graph(
+        [
+            helper.make_node("Softmax", ["x"], ["p"]),
+            helper.make_node("ZipMap", ["p"], ["probabilities"], domain="ai.onnx.ml", **{kind: keys}),
+            helper.make_node("ArgMax", ["x"], ["label"], axis=1, keepdims=0),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", len(keys)])],
+        [
+            helper.make_tensor_value_info("label", TensorProto.INT64, ["N"]),
+            helper.make_value_info(
+                "probabilities",
+                helper.make_sequence_type_proto(
+                    helper.make_map_type_proto(
+                        TensorProto.STRING if isinstance(keys[0], str) else TensorProto.INT64,
+                        helper.make_tensor_type_proto(TensorProto.FLOAT, []),
+                    )
+                ),
+            ),
+        ],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    return path
+
+
+@pytest.mark.parametrize("keys", [[7, 3, 5], ["cat", "dog", "newt"]])
+def test_lists_of_dicts_are_compared(emberlet, tmp_path, keys):
+    said = emberlet("verify", classifier(tmp_path / "m.onnx", keys), "--dim", "N=4")
+    assert (said.status, said.err) == (0, "")
+    assert "ok  probabilities: float32 (4, 3)" in said.out and "ok  probabilities.keys: " in said.out
+    said = emberlet("verify", tmp_path / "m.onnx", "--reference", "onnx")  # which has no ZipMap
+    assert said.status == 2 and "ONNX's reference does not run the model" in said.err
+
+
+def test_lists_of_dicts_are_run_and_saved(emberlet, tmp_path):
+    path = classifier(tmp_path / "m.onnx", ["cat", "dog"])
+    np.save(tmp_path / "x.npy", np.float32([[0, 0], [0, 9]]))
+    emberlet("codegen", path, "--out", tmp_path)
+    for model in (path, tmp_path / "m.py"):
+        said = emberlet("run", model, "--input", f"x={tmp_path / 'x.npy'}", "--out", tmp_path / "o.npz")
+        assert said.status == 0, said.err
+        with np.load(tmp_path / "o.npz") as found:
+            (table,) = [n for n in found.files if found[n].shape == (2, 2)]
+            np.testing.assert_allclose(found[table], [[0.5, 0.5], [0.0001, 0.9999]], atol=1e-4)
+            assert found[table + ".keys"].tolist() == ["cat", "dog"]
+
+
+# -- bisection --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reference", ["onnxruntime", "onnx"])
+@pytest.mark.parametrize("backend", ["numpy", "python"])
+def test_bisect_finds_no_difference_in_a_right_model(emberlet, digits, reference, backend):
+    said = emberlet("verify", digits, "--bisect", "--reference", reference, "--backend", backend)
+    assert said.status == 0 and said.out.startswith("all ") and "values are as" in said.out
+
+
+@pytest.mark.parametrize(("method", "operator"), [("relu", "Relu"), ("pool", "MaxPool"), ("conv", "Conv")], ids=str)
+def test_bisect_names_the_first_node_that_differs(emberlet, digits, monkeypatch, method, operator):
+    real = getattr(NumpyBackend, method)
+    monkeypatch.setattr(NumpyBackend, method, lambda self, *a, **k: self.binary("add", *(2 * (real(self, *a, **k),))))
+    first = next(n for n in onnx.load(digits).graph.node if n.op_type == operator)
+    said = emberlet("verify", digits, "--bisect", "--backend", "numpy")
+    assert said.status == 1 and f"({operator}), {first.output[0]}: " in said.out
+    found = json.loads(emberlet("verify", digits, "--bisect", "--json").out)
+    assert found["output"] == first.output[0] and not found["within"]

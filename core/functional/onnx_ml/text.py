@@ -66,6 +66,51 @@ def string_normalizer(x, case_change=None, is_case_sensitive=False, stopwords=()
     return x.backend.from_list(kept, dtypes.string, x.shape[:-1] + (len(kept),))
 
 
+#: function; pad_value: str; separators: Sequence[str]; expression: str | None; mark: bool; shortest: int
+def tokenize(x, pad_value, separators=(), expression=None, mark=False, shortest=1):
+    """The tokens of each string of x (n,) or (batch, n): strings of shape (..., most tokens), padded with `pad_value`.
+
+    Tokens are what matches the regular expression `expression`, or what is left between matches of the separators, each
+    of which splits what the one before it left; the only separator "" makes every character a token. Tokens of fewer
+    than `shortest` characters are dropped. mark: "\x02" before the first token and "\x03" after the last.
+    com.microsoft's Tokenizer, as onnxruntime computes it, but with the syntax of Python's re in the place of RE2's.
+    """
+    import re
+
+    x = _strings(x, "tokenize")
+    if x.ndim not in (1, 2):
+        raise ShapeError("tokenize takes (n,) or (batch, n), found {}".format(x.shape))
+    found = []
+    for text in x.backend.to_list(x):
+        if expression is not None:
+            tokens = [m.group(0) for m in re.finditer(expression, text)]
+        elif list(separators) == [""]:
+            tokens = list(text)
+        else:
+            tokens = [text]
+            for separator in separators:
+                tokens = [part for token in tokens for part in _between(re.compile(separator), token)]
+        found.append([t for t in tokens if t and len(t) >= shortest])
+    most = max([len(tokens) for tokens in found] + [0])
+    if not most:
+        shape = x.shape if x.size else x.shape[:-1]
+        return x.backend.from_list([], dtypes.string, shape + (0,))
+    if mark:
+        found, most = [["\x02"] + tokens + ["\x03"] for tokens in found], most + 2
+    items = [t for tokens in found for t in tokens + [pad_value] * (most - len(tokens))]
+    return x.backend.from_list(items, dtypes.string, x.shape + (most,))
+
+
+def _between(separator, text):
+    """What is left of a text between the matches of a separator."""
+    parts, end = [], 0
+    for match in separator.finditer(text):
+        if match.end() > match.start():
+            parts.append(text[end : match.start()])
+            end = match.end()
+    return parts + [text[end:]]
+
+
 #: function; ONNX RegexFullMatch; pattern: str
 def regex_full_match(x, pattern):
     """bool: whether each whole string matches `pattern` (Python's re, of which RE2's syntax is nearly a subset)."""

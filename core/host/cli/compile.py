@@ -8,6 +8,7 @@ import os
 from ...errors import EmberletError
 from ...functional.creation.fills import zeros
 from . import model as models
+from . import sizing
 from .progress import step
 
 
@@ -22,12 +23,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     with step(f"loading {arguments.model}"):
         loaded = models.load(arguments.model, None)
-    sizes = models.sizes(arguments.dim, loaded)
+    sizes = sizing.sizes(arguments.dim, loaded)
     examples = []
     for i in loaded.inputs:
         if i.dtype is None or i.shape is None:
             raise EmberletError(f"the dtype and shape of input {i} are not known, and a plan is made for them")
-        examples.append(zeros(models.sized(i.shape, sizes), dtype=i.dtype))
+        examples.append(zeros(sizing.sized(i, sizes), dtype=i.dtype))
     out = arguments.out or os.path.splitext(os.path.basename(arguments.model))[0] + ".plan"
     with step("planning"):
         plan = save(

@@ -18,6 +18,7 @@ from ...errors import DTypeError, EmberletError, LoadError, ShapeError
 from ...tensor import Tensor
 from .. import npy, together
 from ..extras import EXTRAS, require
+from .results import parts
 
 Dims = tuple[int | str | None, ...]
 
@@ -45,12 +46,13 @@ class Loaded:
     outputs: tuple[str, ...]
 
     def __call__(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The outputs by name."""
+        """The outputs by name; one that is a list of dicts, or of tensors, by several names (results.parts)."""
+        return {part: x for name, value in self.raw(inputs).items() for part, x in parts(name, value).items()}
+
+    def raw(self, inputs: Mapping[str, Tensor]) -> dict[str, Any]:
+        """The outputs by name, as the model returns them."""
         found = self.model(*[inputs[i.name] for i in self.inputs])
-        results = list(found) if isinstance(found, (tuple, list)) else [found]
-        for x in results:
-            if not isinstance(x, Tensor):
-                raise EmberletError(f"an output is of {type(x).__name__}; only tensors can be shown and saved")
+        results = list(found) if isinstance(found, tuple) else [found]
         names = self.outputs
         if len(names) != len(results):
             names = ("output",) if len(results) == 1 else tuple(f"output_{i}" for i in range(len(results)))
@@ -191,29 +193,12 @@ def _check_fits(dtype: dtypes.DType, shape: tuple[int, ...], i: Input, file: str
 def add_sizes(parser: argparse.ArgumentParser) -> None:
     """The argument that says how large symbolic dimensions are."""
     parser.add_argument(
-        "--dim", action="append", default=[], metavar="NAME=N", help="size of a symbolic dimension (default: 1)"
+        "--dim",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="size of a dimension by its name, or by the input and the axis: length=512, input:1=512 (default: 1)",
     )
-
-
-def sizes(given: list[str], loaded: Loaded) -> dict[str, int]:
-    """The NAME=N pairs of --dim. Raises EmberletError for a name that no input's shape has."""
-    symbols = sorted({d for i in loaded.inputs for d in i.shape or () if isinstance(d, str)})
-    found = {}
-    for pair in given:
-        name, _, size = pair.partition("=")
-        if not size.isdigit():
-            raise EmberletError(f"--dim {pair}: expected NAME=NUMBER")
-        if name not in symbols:
-            raise EmberletError(
-                f"--dim {pair}: no input has a dimension {name!r}; there are {', '.join(symbols) or 'none'}"
-            )
-        found[name] = int(size)
-    return found
-
-
-def sized(shape: Dims, known: Mapping[str, int]) -> tuple[int, ...]:
-    """`shape` with its symbols replaced by their sizes; 1 where nothing is known."""
-    return tuple(d if isinstance(d, int) else known.get(d or "", 1) for d in shape)
 
 
 def list_inputs(loaded: Loaded) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -13,8 +14,10 @@ from ...errors import EmberletError
 from ...tensor import Tensor
 from .. import extras
 from . import model as models
+from . import sizing
 from .plain import plain
 from .progress import step
+from .results import parts
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--atol", type=float, default=1e-4, help="absolute tolerance (default: 1e-4)")
     parser.add_argument("--rtol", type=float, default=1e-3, help="relative tolerance (default: 1e-3)")
     parser.add_argument("--reference", choices=("onnxruntime", "onnx"), help="what to compare with")
+    parser.add_argument("--bisect", action="store_true", help="name the first node whose value differs")
     parser.add_argument("--json", action="store_true", help="print what was found as JSON")
 
 
@@ -39,34 +43,87 @@ def run(arguments: argparse.Namespace) -> int:
             raise EmberletError(f"--{option} is {getattr(arguments, option)}, expected 0 or more")
     with step(f"loading {arguments.model}"):
         loaded = models.load(arguments.model, arguments.backend)
-    inputs = models.read_inputs(loaded, arguments.input, arguments.backend)
-    sizes = models.sizes(arguments.dim, loaded)
-    random = np.random.default_rng(arguments.seed)
-    for i in loaded.inputs:
-        if i.name not in inputs:
-            inputs[i.name] = _drawn(i, sizes, random, arguments.backend)
+    given = models.read_inputs(loaded, arguments.input, arguments.backend)
+    free = replace(loaded, inputs=tuple(i for i in loaded.inputs if i.name not in given))
+
+    def attempt(sizes: sizing.Sizes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        random = np.random.default_rng(arguments.seed)
+        drawn = {i.name: _drawn(i, sizes, random, arguments.backend) for i in free.inputs}
+        inputs = {i.name: given[i.name] if i.name in given else drawn[i.name] for i in loaded.inputs}
+        return inputs, {name: to_numpy(x) for name, x in loaded(inputs).items()}
+
     with step("running"):
-        ours = {name: to_numpy(x) for name, x in loaded(inputs).items()}
+        (inputs, ours), sizes = sizing.fitted(free, sizing.sizes(arguments.dim, loaded), attempt)
+    if arguments.bisect:
+        return _bisect(arguments, loaded, inputs)
     with step("running the reference"):
         reference, call = _reference(arguments.model, arguments.reference)
         try:
             wanted = call({name: to_numpy(x) for name, x in inputs.items()})
         except Exception as error:  # neither's errors have a common base
             raise EmberletError(f"{reference} fails on these inputs: {error}") from None
-    rows = []
-    for (name, got), expected in zip(ours.items(), wanted, strict=True):
-        rows.append({"output": name, **compare(got, np.asarray(expected), arguments.atol, arguments.rtol)})
+    named = zip(loaded.outputs, wanted, strict=True)
+    expected = {part: x for name, value in named for part, x in parts(name, value).items()}
+    rows: list[dict[str, Any]] = []
+    for name in {**ours, **expected}:
+        if name not in ours or name not in expected:
+            found = f"only {'emberlet' if name in ours else reference} returns it"
+            rows.append({"output": name, "within": False, "note": found})
+            continue
+        theirs = _array(expected[name])
+        rows.append({"output": name, **compare(ours[name], theirs, arguments.atol, arguments.rtol)})
     good = all(row["within"] for row in rows)
     if arguments.json:
         for row in rows:  # JSON has neither infinity nor NaN
             row.update({key: None for key, value in row.items() if isinstance(value, float) and not isfinite(value)})
-        print(json.dumps({"reference": reference, "outputs": rows, "within": good}, indent=2))
+        said = {"reference": reference, "outputs": rows, "within": good, "sizes": sizes}
+        print(json.dumps(said, indent=2))
         return 0 if good else 1
     print(plain(f"compared with {reference}, tolerance {arguments.atol:g} + {arguments.rtol:g} × |expected|"))
+    if sizes:
+        print(plain("sizes: " + ", ".join(f"{name} = {size}" for name, size in sizes.items())))
     for row in rows:
         mark = "ok " if row["within"] else "OUT"
         print(plain(f"{mark} {row['output']}: {row['note']}"))
     return 0 if good else 1
+
+
+def _bisect(arguments: argparse.Namespace, loaded: models.Loaded, inputs: dict[str, Tensor]) -> int:
+    from .bisect import first_difference
+
+    def reference(exposed: Any) -> tuple[str, dict[str, Any]]:
+        name, call = _reference(exposed.SerializeToString(), arguments.reference)
+        try:
+            wanted = call({name: to_numpy(x) for name, x in inputs.items()})
+        except Exception as error:  # neither's errors have a common base
+            raise EmberletError(f"{name} fails on these inputs: {error}") from None
+        return name, dict(zip([o.name for o in exposed.graph.output], wanted, strict=True))
+
+    def near(name: str, got: Any, expected: Any) -> tuple[bool, str]:
+        mine, theirs = parts(name, got), parts(name, expected)
+        for part, x in mine.items():
+            if part not in theirs:
+                return False, f"{part} is not in the reference's result"
+            said = compare(_array(x), _array(theirs[part]), arguments.atol, arguments.rtol)
+            if not said["within"]:
+                return False, str(said["note"])
+        return len(mine) == len(theirs), f"{len(mine)} parts where {len(theirs)} are expected"
+
+    with step("comparing node by node"):
+        found = first_difference(arguments.model, arguments.backend, inputs, reference, near)
+    if arguments.json:
+        print(json.dumps({**found._asdict(), "within": not found.node}, indent=2))
+    elif found.node:
+        print(plain(f"first difference from {found.reference}: node {found.node}, {found.output}: {found.note}"))
+    else:
+        print(plain(f"all {found.compared} values are as {found.reference} has them"))
+    return 1 if found.node else 0
+
+
+def _array(x: Any) -> Any:
+    import numpy as np
+
+    return to_numpy(x) if isinstance(x, Tensor) else np.asarray(x)
 
 
 def compare(got: Any, expected: Any, atol: float, rtol: float) -> dict[str, Any]:
@@ -91,7 +148,7 @@ def compare(got: Any, expected: Any, atol: float, rtol: float) -> dict[str, Any]
     return {"within": within, "absolute": largest, "relative": ratio, "note": note}
 
 
-def _drawn(i: models.Input, sizes: dict[str, int], random: Any, backend: str | None) -> Tensor:
+def _drawn(i: models.Input, sizes: sizing.Sizes, random: Any, backend: str | None) -> Tensor:
     """A random input: normal floats, integers of 0 to 9, fair bools; dimensions of unknown size are 1."""
     import numpy as np
 
@@ -99,7 +156,7 @@ def _drawn(i: models.Input, sizes: dict[str, int], random: Any, backend: str | N
 
     if i.dtype is None or i.shape is None or i.dtype is dtypes.string:
         raise EmberletError(f"nothing can be drawn for the input {i}; give --input {i.name}=FILE.npy")
-    shape = models.sized(i.shape, sizes)
+    shape = sizing.sized(i, sizes)
     if i.dtype.is_float:
         values = random.standard_normal(shape).astype(np.float32)
     elif i.dtype.is_bool:
@@ -125,7 +182,7 @@ def to_numpy(x: Tensor) -> Any:
     return values.astype(getattr(ml_dtypes, x.dtype.name))
 
 
-def _reference(path: str, asked: str | None) -> tuple[str, Callable[[dict[str, Any]], list[Any]]]:
+def _reference(model: str | bytes, asked: str | None) -> tuple[str, Callable[[dict[str, Any]], list[Any]]]:
     """(name, function from named inputs to the list of outputs): onnxruntime, else ONNX's reference."""
     problem: Exception | None = None
     if asked != "onnx":
@@ -134,16 +191,20 @@ def _reference(path: str, asked: str | None) -> tuple[str, Callable[[dict[str, A
 
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 4
-            session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+            session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
             return f"onnxruntime {onnxruntime.__version__}", lambda inputs: list(session.run(None, inputs))
         except Exception as error:  # onnxruntime's errors have no common base
             if asked == "onnxruntime":
-                raise EmberletError(f"onnxruntime cannot run {path}: {error}") from None
+                raise EmberletError(f"onnxruntime cannot run the model: {error}") from None
             problem = error
     import onnx
     from onnx.reference import ReferenceEvaluator
 
-    evaluator = ReferenceEvaluator(path)
+    try:
+        evaluator = ReferenceEvaluator(onnx.load_from_string(model) if isinstance(model, bytes) else model)
+    except Exception as error:  # operators that it lacks, and files that it cannot read
+        refused = "" if problem is None else f"; nor does onnxruntime: {problem}"
+        raise EmberletError(f"ONNX's reference does not run the model: {error}{refused}") from None
     name = f"ONNX's reference {onnx.__version__}"
     if not isinstance(problem, ImportError) and problem is not None:
         name += f" (onnxruntime refuses the model: {str(problem).splitlines()[0]})"

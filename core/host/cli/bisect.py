@@ -1,0 +1,77 @@
+"""`emberlet verify --bisect`: the first node of a model whose value differs from the reference's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ...errors import EmberletError
+from ...tensor import Tensor
+
+
+class Outcome(NamedTuple):
+    """reference: who was asked. compared: how many values. node: "name (operator)" of the first node that differs, or
+    "" where none does; output and note say which value of it, and by how much."""
+
+    reference: str
+    compared: int
+    node: str
+    output: str
+    note: str
+
+
+Compare = Callable[[str, Any, Any], tuple[bool, str]]
+"""(name, ours, the reference's) -> (whether they are near enough, in words)"""
+
+
+def first_difference(
+    path: str, backend: str | None, inputs: Mapping[str, Tensor], reference: Callable[[Any], Any], compare: Compare
+) -> Outcome:
+    """Run the model with every value of its main graph as an output, here and there, and compare in the model's order.
+
+    reference: an exposed ModelProto -> (name, function from inputs to outputs). Raises EmberletError.
+    """
+    from emberlet.codegen import load
+
+    exposed, producers = expose(path)
+    try:
+        model = load(exposed, backend)
+    except EmberletError as error:
+        raise EmberletError(f"the model cannot be compared node by node: {error}") from None
+    found = model(*[inputs[name] for name in _inputs(exposed)])
+    ours = dict(
+        zip([o.name for o in exposed.graph.output], found if isinstance(found, tuple) else (found,), strict=True)
+    )
+    name, wanted = reference(exposed)
+    compared = 0
+    for output, (label, operator) in producers.items():
+        if output not in ours or output not in wanted:
+            continue
+        near, note = compare(output, ours[output], wanted[output])
+        compared += 1
+        if not near:
+            return Outcome(name, compared, f"{label} ({operator})", output, note)
+    return Outcome(name, compared, "", "", "")
+
+
+def expose(path: str) -> tuple[Any, dict[str, tuple[str, str]]]:
+    """(the model with all values as outputs, value -> (node's name, operator) in the order they are computed)"""
+    import onnx
+
+    model = onnx.load(path)
+    known = {o.name: o for o in (*model.graph.value_info, *model.graph.output)}
+    producers: dict[str, tuple[str, str]] = {}
+    for i, node in enumerate(model.graph.node):
+        for o in node.output:
+            if o:
+                producers[o] = (node.name or f"number {i}", node.op_type)
+    had = {o.name for o in model.graph.output}
+    for name in producers:
+        if name not in had:
+            model.graph.output.append(known.get(name) or onnx.ValueInfoProto(name=name))
+    return model, producers
+
+
+def _inputs(model: Any) -> list[str]:
+    constants = {t.name for t in model.graph.initializer} | {s.values.name for s in model.graph.sparse_initializer}
+    return [i.name for i in model.graph.input if i.name not in constants]

@@ -1,0 +1,92 @@
+"""How large the unknown dimensions of inputs are: what `--dim` says, and sizes that a model can run on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from ...errors import EmberletError, ShapeError
+from .model import Dims, Input, Loaded
+
+Sizes = dict[str, int]
+"""Size by the name of a dimension, or by "input:axis"."""
+
+TRIED = (1, 2, 3, 4, 8, 16, 32, 64, 128, 224, 256, 512, 1024, 2048, 4096, 16000)
+T = TypeVar("T")
+
+
+def sizes(given: Sequence[str], loaded: Loaded) -> Sizes:
+    """The NAME=N and INPUT:AXIS=N pairs of --dim. Raises EmberletError for a dimension that no input has."""
+    found: Sizes = {}
+    known = unknown(loaded.inputs)
+    for pair in given:
+        name, _, size = pair.rpartition("=")
+        if not size.isdecimal() or not name:
+            raise EmberletError(f"--dim {pair}: expected NAME=NUMBER")
+        key = _place(name, loaded.inputs) if ":" in name and name not in known else name
+        if key not in known:
+            raise EmberletError(
+                f"--dim {pair}: no input has a dimension {name!r}; there are {', '.join(known) or 'none'}"
+            )
+        found[key] = int(size)
+    return found
+
+
+def unknown(inputs: Sequence[Input]) -> list[str]:
+    """The names of the dimensions whose size is not known; "input:axis" for those without a name."""
+    found: dict[str, None] = {}
+    for i in inputs:
+        for axis, d in enumerate(i.shape or ()):
+            if not isinstance(d, int):
+                found[d or f"{i.name}:{axis}"] = None
+    return list(found)
+
+
+def _place(name: str, inputs: Sequence[Input]) -> str:
+    """ "input:axis" with the input's own name, the dimension's name where it has one."""
+    word, _, axis = name.rpartition(":")
+    for i in inputs:
+        if word in (i.name, i.parameter) and axis.isdecimal() and int(axis) < len(i.shape or ()):
+            return (i.shape or ())[int(axis)] or f"{i.name}:{axis}"  # type: ignore[return-value]
+    return name
+
+
+def sized(i: Input, known: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of an input with its unknown dimensions given sizes; 1 where nothing is said."""
+    shape: Dims = i.shape or ()
+    return tuple(d if isinstance(d, int) else known.get(d or f"{i.name}:{k}", 1) for k, d in enumerate(shape))
+
+
+def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple[T, Sizes]:
+    """(what `attempt` gives, the sizes it was given).
+
+    Sizes that nobody said are 1 or, where the model refuses that, the smallest of TRIED that it takes. First axes,
+    which are batches, stay 1 unless nothing else fits.
+
+    Raises EmberletError, with a word on `--dim`, where none fits.
+    """
+    names = [n for n in unknown(loaded.inputs) if n not in given]
+    first = {_name(i, 0) for i in loaded.inputs if i.shape}
+    inner = [n for n in names if n not in first]
+    plans = [dict.fromkeys(inner, n) for n in TRIED] + [dict.fromkeys(names, n) for n in TRIED[1:]]
+    if not inner:
+        plans = [dict.fromkeys(names, n) for n in TRIED]
+    problem: EmberletError | None = None
+    for plan in plans if names else [{}]:
+        tried = {**given, **plan}
+        try:
+            return attempt(tried), tried
+        except EmberletError as error:
+            problem = problem or error
+            if not isinstance(error, ShapeError):
+                break
+    assert problem is not None
+    if not names:
+        raise problem
+    said = " ".join(f"--dim {n}=…" for n in names)
+    raise type(problem)(f"{problem}; say how large the dimensions of unknown size are: {said}")
+
+
+def _name(i: Input, axis: int) -> str:
+    d = (i.shape or ())[axis]
+    return d if isinstance(d, str) else f"{i.name}:{axis}"
