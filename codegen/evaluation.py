@@ -101,7 +101,7 @@ def evaluate(node: Node[Any], stored: int = 0) -> tuple[Value | None, ...]:
     graph = Graph("folded", (replace(node, outputs=_dynamic(node.outputs)),), (), outputs)
     try:
         with counted(stored) as home:
-            written = ModuleWriter(Model("folded", graph, (), tuple(o.name for o in outputs))).write()
+            written = ModuleWriter(Model("folded", graph, (), (), tuple(o.name for o in outputs))).write()
             if written.problems:
                 raise Problem(written.problems[0])
             instance = instantiate(written, "folded", home)

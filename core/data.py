@@ -48,6 +48,12 @@ class TensorData:
             return backend.from_list(self.bytes, self.dtype, self.shape)
         return backend.from_bytes(self.bytes, self.dtype, self.shape)
 
+    def __array__(self, dtype=None, copy=None):
+        """A NumPy array of the elements."""
+        import numpy
+
+        return numpy.asarray(self.to_tensor("numpy"), dtype=dtype, copy=copy)
+
     def to_vec(self):
         """The elements as a flat list of Python numbers, bools or str."""
         if self.dtype.kind == "string":

@@ -18,11 +18,12 @@ MAX_SHAPES = 8  # plans of one model, one per set of input shapes; the one unuse
 def compile(model, *examples, backend=None, tune=False):
     """A `Compiled` of a module or function, planned for the dtypes and shapes of `examples`.
 
-    backend: a WgpuBackend or its name ("wgpu"). A module's parameters move there. tune: measure which tiles serve the
-    matrix products and convolutions best (tuning.py): seconds, once for every device and shape.
+    backend: a WgpuBackend or its name ("wgpu"). A module is copied there and stays where it is. tune: measure
+    which tiles serve the matrix products and convolutions best: seconds, once for every device and shape.
 
-    Other shapes get plans of their own when they are first met. Where the model's way depends on values the plan is
-    cut: the pieces run one after the other, with Python between them, and `Compiled.cut` says where.
+    Other shapes get plans of their own when they are first met. Where the model decides by a tensor's values which
+    operations to run, the plan is cut: the pieces run one after the other, with Python between them, and `Compiled.cut`
+    says where.
     """
     return Compiled(model, examples, backend, tune)
 
@@ -36,9 +37,11 @@ class Compiled:
         self.backend = get_backend("wgpu" if backend is None else backend)
         if self.backend.name != "wgpu":
             raise BackendError("plans are made for the wgpu backend, not for {!r}".format(self.backend))
+        if hasattr(model, "fork") and hasattr(model, "params"):
+            for param in model.params():
+                param.val()  # what the model would draw at random is drawn once, for it and for the copy
+            model = model.fork(self.backend)
         self.model = model
-        if hasattr(model, "to") and hasattr(model, "named_params"):
-            model.to(self.backend)
         self.cut = None
         self._programs = {}
         self._laid_out = {}
@@ -48,7 +51,31 @@ class Compiled:
         self._owner = object()
         self._lock = lock()
         if examples:
-            self._find([self._tensor(x) for x in examples])
+            self._find(self._arguments(examples, {}))
+
+    def __repr__(self):
+        name = getattr(self.model, "__name__", type(self.model).__name__)
+        if self.cut is not None:
+            return "Compiled({}, cut into pieces: {})".format(name, self.cut)
+        plans = []
+        for key, planned in list(self._programs.items()):
+            shapes = ", ".join(["{} {}".format(*k) if isinstance(k, tuple) else k for k in key])
+            plans.append("{} dispatches for ({})".format(len(planned.plan.steps), shapes))
+        return "Compiled({}, {})".format(name, "; ".join(plans) or "no plan yet")
+
+    def _arguments(self, arguments, keywords):
+        """The model's arguments in their order, arrays as Tensors. Raises what calling the model would."""
+        if getattr(self.model, "INPUTS", None) is not None:
+            from emberlet.host.model_inputs import bind
+
+            return bind(self.model, tuple(arguments), keywords, self.backend)
+        if keywords:
+            from inspect import signature
+
+            bound = signature(getattr(self.model, "forward", self.model)).bind(*arguments, **keywords)
+            bound.apply_defaults()
+            arguments = bound.args
+        return [self._tensor(x) for x in arguments]
 
     def _tensor(self, x):
         if isinstance(x, Tensor) or not hasattr(x, "shape"):
@@ -95,17 +122,17 @@ class Compiled:
             planned.program.owner = None
             planned.program.device.pipelines.forget(self._owner)
 
-    def __call__(self, *arguments):
+    def __call__(self, *arguments, **keywords):
         """The model's results, their values on the host already."""
-        arguments = [self._tensor(x) for x in arguments]
+        arguments = self._arguments(arguments, keywords)
         planned = self._find(arguments)
         if planned is None:
             return self.model(*[self._moved(x) for x in arguments])
         return planned.finish(planned.program.run(planned.words(arguments)))
 
-    async def call_async(self, *arguments):
+    async def call_async(self, *arguments, **keywords):
         """`__call__`, awaited: the only way where the GPU can only be awaited. Calls may overlap."""
-        arguments = [self._tensor(x) for x in arguments]
+        arguments = self._arguments(arguments, keywords)
         planned = self._find(arguments)
         if planned is None:
             return self.model(*[self._moved(x) for x in arguments])
@@ -119,7 +146,7 @@ class Compiled:
     def planned(self, *examples):
         """The Planned for the shapes of `examples`, or of the last call. Raises ValueNeeded where the model is cut."""
         if examples:
-            self._find([self._tensor(x) for x in examples])
+            self._find(self._arguments(examples, {}))
         if self.cut is not None:
             raise self.cut
         return self._last

@@ -14,7 +14,7 @@ from emberlet.model import Model as BaseModel
 from ..ir.graph import Graph, Model
 from ..ir.node import Node
 from ..ir.problem import Problem
-from ..ir.types import TensorType, Type, describe
+from ..ir.types import ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, describe
 from ..ir.value import Fill, Transposed, Value
 from .block import Block
 from .emitter import shortest
@@ -30,7 +30,7 @@ SMALL = 16
 MAX_FILL = 2 << 30
 
 # Attributes of the base class that a layer must not hide.
-_MEMBERS = {"backend", *dir(BaseModel)}
+_MEMBERS = {"backend", "INPUTS", "OUTPUTS", *dir(BaseModel)}
 
 
 @dataclass(slots=True)
@@ -85,8 +85,9 @@ class ModuleWriter:
         ]
         lines += [f"class {name}(Model):", *_docstring(self._summary(), 4), ""]
         if weights is not None:
-            lines += [f"    WEIGHTS = {string_literal(weights)}", ""]
-        if self.creates and not self._tensor_inputs(inputs):
+            lines += [f"    WEIGHTS = {string_literal(weights)}"]
+        lines += [*self._signature_data(), ""]
+        if not self.record or (self.creates and not self._tensor_inputs(inputs)):
             self.fields.insert(
                 0, Assign(("self.backend",), Call(Attribute(Name("emberlet"), "get_backend"), (BACKEND,)))
             )
@@ -249,8 +250,23 @@ class ModuleWriter:
             lines.append(f"{'Returns ' if i == 0 else '    and '}{said}: {_said(a.type)}")
         return lines
 
+    def _signature_data(self) -> list[str]:
+        """INPUTS and OUTPUTS: a name, a dtype and a shape of each."""
+        graph = self.model.graph
+        given = tuple(_entry(name, a.type) for name, a in zip(self.model.inputs, graph.inputs, strict=True))
+        made = tuple(_entry(name, a.type) for name, a in zip(self.model.outputs, graph.outputs, strict=True))
+        return render([Assign(("INPUTS",), lift(given)), Assign(("OUTPUTS",), lift(made))], 4)
+
     def _outputs(self) -> tuple[str, ...]:
         return tuple(identifier(name, "output") for name in self.model.outputs)
+
+
+def _entry(name: str, t: Type) -> tuple[str, str, Shape | None]:
+    """An entry of INPUTS or OUTPUTS."""
+    if not isinstance(t, TensorType | ScalarType | ShapeType):
+        return clean(name), _said(t), None
+    t = as_tensor(t)
+    return clean(name), t.dtype.name, t.shape
 
 
 def _said(t: Type) -> str:

@@ -32,12 +32,13 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A graph with what the file says about itself. The passes may rename what an output is made of: `outputs` are the
-    names the file gives them. source: the name of the file it was read from."""
+    """A graph with what the file says about itself. `inputs` and `outputs` are the names the file gives them, whatever
+    the passes rename. source: the name of the file it was read from."""
 
     name: str
     graph: Graph
     opsets: tuple[tuple[str, int], ...]
+    inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     producer: str = ""
     doc: str = ""

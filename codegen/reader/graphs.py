@@ -90,8 +90,8 @@ class Reader:
         if self.problems:
             raise ModelError(report(origin, self.problems))
         producer = " ".join(p for p in (proto.producer_name, proto.producer_version) if p)
-        outputs = tuple(o.name for o in proto.graph.output)
-        return Model(name, graph, tuple(sorted(opsets.items())), outputs, producer, proto.doc_string)
+        inputs, outputs = tuple(a.name for a in graph.inputs), tuple(o.name for o in proto.graph.output)
+        return Model(name, graph, tuple(sorted(opsets.items())), inputs, outputs, producer, proto.doc_string)
 
     # -- graphs -------------------------------------------------------------------------------------------------------
 

@@ -301,7 +301,9 @@ def module_stub() -> str:
 
 def model_stub() -> str:
     """The text of core/model/__init__.pyi."""
+    entries = "tuple[tuple[str, str, tuple[int | str | None, ...] | None], ...] | None"
     weights = ["    WEIGHTS: str | None", "    EMBEDDED: bytes | None"]
+    weights += [f"    INPUTS: {entries}", f"    OUTPUTS: {entries}"]
     return (
         HEAD.format("Types of emberlet.model")
         + "from os import PathLike\nfrom typing import Any, Self\n\n"

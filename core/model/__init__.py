@@ -1,7 +1,10 @@
 """Model: the base of generated models, which know where their weights are.
 
-A generated module sets one attribute on its class. WEIGHTS: the name of a burnpack that lies beside the module's file;
-or EMBEDDED: the burnpack itself, bytes in the module, used in place.
+A generated module sets attributes on its class. WEIGHTS: the name of a burnpack that lies beside the module's file; or
+EMBEDDED: the burnpack itself, bytes in the module, used in place. INPUTS and OUTPUTS: a tuple (name, dtype, shape) for
+each, in their order. The name is the file's own, the dtype a name too; the shape has an int where a size is fixed, a
+name where equal names stand for equal sizes, None where nothing is known; it is None itself where not even the rank is
+known, or where the value is no tensor and `dtype` says in words what it is.
 """
 
 from ..burnpack import Burnpack
@@ -14,6 +17,10 @@ class Model(Module):
 
     WEIGHTS = None
     EMBEDDED = None
+    try:
+        from ..host import __call__
+    except ImportError:  # a device takes tensors as they are
+        pass
 
     @classmethod
     def from_file(cls, path, backend=None, zero_copy=False):
@@ -35,19 +42,17 @@ class Model(Module):
         """The model with the weights that its own module carries. Raises LoadError where it carries none."""
         from .weights import embedded
 
-        return cls._loaded(embedded(cls), backend)
+        return embedded(cls, backend)
 
     @classmethod
     def default(cls, backend=None):
         """The model with its own weights: those in its module, else the file WEIGHTS beside it."""
-        if cls.EMBEDDED is not None:
-            return cls.from_embedded(backend)
-        from .weights import beside
+        from .weights import default
 
-        return cls._loaded(beside(cls), backend)
+        return default(cls, backend)
 
     @classmethod
     def _loaded(cls, pack, backend):
-        model = cls(backend=backend)
+        model = cls(backend)
         model.load_record(pack)
         return model

@@ -29,3 +29,5 @@ class Model(Module):
         """The model with its own weights: those in its module, else the file WEIGHTS beside it."""
     WEIGHTS: str | None
     EMBEDDED: bytes | None
+    INPUTS: tuple[tuple[str, str, tuple[int | str | None, ...] | None], ...] | None
+    OUTPUTS: tuple[tuple[str, str, tuple[int | str | None, ...] | None], ...] | None

@@ -6,11 +6,19 @@ from ..burnpack import Burnpack
 from ..errors import refuse
 
 
-def embedded(cls):
-    """The burnpack in the module of `cls`."""
+def default(cls, backend):
+    """The model with the weights in its module, else with those beside it."""
+    if cls.EMBEDDED is not None:
+        return cls.from_embedded(backend)
+    return cls._loaded(beside(cls), backend)
+
+
+def embedded(cls, backend):
+    """The model with the weights in the module of `cls`."""
     if cls.EMBEDDED is None:
         refuse("not embedded", cls.__name__)
-    return Burnpack.from_bytes(_word_aligned(cls.EMBEDDED), cls.__name__ + ".EMBEDDED")
+    pack = Burnpack.from_bytes(_word_aligned(cls.EMBEDDED), cls.__name__ + ".EMBEDDED")
+    return cls._loaded(pack, backend)
 
 
 def beside(cls):

@@ -1,5 +1,6 @@
 """Copying a module and moving one to another backend."""
 
+from ..backend import get_backend
 from ..param import Param
 from ..tensor import Tensor
 from . import Module, items
@@ -15,6 +16,8 @@ def alias(tensor):
 
 
 def move(module, backend):
+    if "backend" in module.__dict__:  # of a model without parameters
+        module.backend = get_backend(backend)
     return _rebuilt(module, {}, lambda leaf: leaf.to(backend), False)
 
 

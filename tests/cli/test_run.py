@@ -106,7 +106,7 @@ def test_an_input_of_another_shape_or_dtype_says_both(emberlet, digits, tmp_path
     assert said.err.count("\n") == 1
 
 
-def test_a_generated_modules_docstring_says_what_it_takes(emberlet, generated, tmp_path):
+def test_a_generated_module_says_what_it_takes(emberlet, generated, tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 9), np.float32))
     said = emberlet("run", generated, "--input", f"image={tmp_path / 'x.npy'}")
     assert "holds float32 (1, 1, 8, 9), the model takes image: float32 (batch, 1, 8, 8)" in said.err
@@ -116,11 +116,12 @@ def test_a_narrow_input_comes_from_the_wider_file_it_would_be_written_to(emberle
     (tmp_path / "half.py").write_text(
         "from emberlet.model import Model\n\n\n"
         "class Half(Model):\n"
+        '    INPUTS = (("x", "bfloat16", ("n",)),)\n'
+        '    OUTPUTS = (("y", "bfloat16", ("n",)),)\n\n'
         "    @classmethod\n"
         "    def default(cls, backend=None):\n"
         "        return cls()\n\n"
         "    def forward(self, x):\n"
-        '        """x: bfloat16 (n)\n\n        Returns y: bfloat16 (n)\n        """\n'
         "        return x + x\n",
         encoding="utf-8",
     )

@@ -6,7 +6,6 @@ import argparse
 import importlib.util
 import inspect
 import os
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -124,26 +123,13 @@ def _load_module(path: str, backend: Backend) -> Loaded:
     if len(classes) != 1:
         found = ", ".join(c.__name__ for c in classes) or "none"
         raise LoadError(f"{path}: expected one class derived from emberlet.model.Model, found {found}")
-    text = inspect.getdoc(classes[0].forward) or ""
+    parameters = list(inspect.signature(classes[0].forward).parameters)[1:]
+    entries = getattr(classes[0], "INPUTS", None) or tuple((p, "", None) for p in parameters)
     inputs = []
-    for parameter in list(inspect.signature(classes[0].forward).parameters)[1:]:
-        dtype, shape = _described(text, parameter)
-        inputs.append(Input(parameter, parameter, dtype, shape))
-    returned = re.search(r"^Returns (.*)", text, re.MULTILINE | re.DOTALL)
-    outputs = re.findall(r"(\w+): \w+ ?\(", returned[1]) if returned else []
-    return Loaded(classes[0].default(backend), tuple(inputs), tuple(outputs))
-
-
-def _described(text: str, parameter: str) -> tuple[dtypes.DType | None, Dims | None]:
-    """What a generated docstring says of a parameter: "image: float32 (batch, 1, 8, 8)"."""
-    line = re.search(rf"^{re.escape(parameter)}: (\w+)(?: \((.*)\))?$", text, re.MULTILINE)
-    if line is None or line[1] not in dtypes.BY_NAME:
-        return None, None
-    shape = None
-    if line[2] is not None:
-        words = [w.strip() for w in line[2].split(",") if w.strip()]
-        shape = tuple(int(w) if w.isdigit() else None if w == "?" else w for w in words)
-    return dtypes.BY_NAME[line[1]], shape
+    for parameter, (label, kind, shape) in zip(parameters, entries, strict=False):
+        inputs.append(Input(label, parameter, dtypes.BY_NAME.get(kind), shape))
+    outputs = tuple(entry[0] for entry in getattr(classes[0], "OUTPUTS", None) or ())
+    return Loaded(classes[0].default(backend), tuple(inputs), outputs)
 
 
 def read_inputs(loaded: Loaded, given: list[str], backend: str | None) -> dict[str, Tensor]:

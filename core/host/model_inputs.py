@@ -1,0 +1,131 @@
+"""What a generated model is called with, brought to what its INPUTS ask for: on the host only, where there is room."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .. import dtypes
+from ..backend import Backend
+from ..dtypes import DType
+from ..errors import DTypeError, EmberletError, ShapeError
+from ..functional.arrays import asarray
+from ..tensor import Tensor
+
+Entry = tuple[str, str, tuple[int | str | None, ...] | None]
+"""A name, a dtype (or words for what is no tensor), and a shape: an entry of INPUTS or OUTPUTS."""
+
+
+def bind(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], backend: Backend | None = None) -> list[Any]:
+    """The arguments of `model.forward` in their order: tensors of the dtypes and shapes that INPUTS names.
+
+    args, kwargs: what the model was called with, where an input is a Tensor, an array (NumPy's, PyTorch's, anything
+    that DLPack or the buffer protocol describes), nested lists or a number; or one dict of all inputs by name. Arrays
+    and Tensors go to the backend of the model, but for Tensors where `backend` says which one arrays go to. Raises
+    DTypeError and ShapeError where an input is not what INPUTS says, EmberletError where one is missing or unknown.
+    """
+    entries: list[Entry] = list(model.INPUTS)
+    names = list(inspect.signature(model.forward).parameters)[: len(entries)]
+    if len(args) == 1 and not kwargs and isinstance(args[0], dict) and not _is_dict(entries):
+        kwargs = args[0]
+        args = ()
+    if len(args) > len(entries):
+        raise EmberletError(f"{_takes(model)}; found {len(args)} inputs")
+    given = dict(zip(names, args, strict=False))
+    known = {**dict(zip((e[0] for e in entries), names, strict=True)), **{n: n for n in names}}
+    for name, value in kwargs.items():
+        if name not in known:
+            raise EmberletError(f"{_takes(model)}; there is no input {name!r}")
+        if known[name] in given:
+            raise EmberletError(f"{_takes(model)}; {name!r} is given twice")
+        given[known[name]] = value
+    missing = [e[0] for n, e in zip(names, entries, strict=True) if n not in given]
+    if missing:
+        raise EmberletError(f"{_takes(model)}; {' and '.join(map(repr, missing))} missing")
+    home, move = (backend, False) if backend is not None else (_home(model, given.values()), True)
+    sizes: dict[str, tuple[int, str]] = {}
+    out = []
+    for name, entry in zip(names, entries, strict=True):
+        x = _converted(given[name], entry, home, move)
+        if isinstance(x, Tensor) and entry[1] in dtypes.BY_NAME:
+            _check(x, entry, sizes)
+        out.append(x)
+    return out
+
+
+def _is_dict(entries: list[Entry]) -> bool:
+    """Whether the only input is a dict itself."""
+    return len(entries) == 1 and str(entries[0][1]).startswith("dict ")
+
+
+def _takes(model: Any) -> str:
+    inputs = ", ".join(describe(e) for e in model.INPUTS) or "no inputs"
+    return f"{type(model).__name__} takes {inputs}"
+
+
+def describe(entry: Entry) -> str:
+    """An entry of INPUTS or OUTPUTS in words: "image: float32 (batch, 1, 8, 8)"."""
+    name, dtype, shape = entry
+    if shape is None:
+        return f"{name}: {dtype}"
+    inner = ", ".join("?" if d is None else str(d) for d in shape)
+    return f"{name}: {dtype} ({inner}{',' if len(shape) == 1 else ''})"
+
+
+def _home(model: Any, given: Iterable[Any]) -> Backend | None:
+    """The backend of the model's first parameter; of a model without any, that of the first Tensor it is given, else
+    the one it was made for."""
+    for _, param in model.named_params():
+        home: Backend = param.backend
+        return home
+    return next((x.backend for x in given if isinstance(x, Tensor)), getattr(model, "backend", None))
+
+
+def _converted(x: Any, entry: Entry, home: Backend | None, move: bool) -> Any:
+    """An input as a Tensor; lists, dicts and None of an input that is no tensor stay what they are."""
+    name, kind, _ = entry
+    if isinstance(x, Tensor):
+        return asarray(x, device=home) if move and home is not None and x.backend is not home else x
+    if kind not in dtypes.BY_NAME:
+        if isinstance(x, (list, tuple)) and kind.startswith("list "):
+            return [_converted(v, (name, "", None), home, move) for v in x]
+        return asarray(x, device=home) if hasattr(x, "shape") and hasattr(x, "dtype") else x
+    wanted = dtypes.dtype(kind)
+    try:
+        if isinstance(x, (bool, int, float, str, list, tuple)):
+            if not wanted.is_float and _fractions(x):
+                raise DTypeError("found numbers that are no integers")
+            return asarray(x, dtype=wanted, device=home)
+        return _array(x, wanted, home)
+    except (DTypeError, ShapeError) as error:
+        raise type(error)(f"{describe(entry)}: {error}") from None
+
+
+def _fractions(x: Any) -> bool:
+    """Whether nested lists hold floats."""
+    return any(map(_fractions, x)) if isinstance(x, (list, tuple)) else isinstance(x, float)
+
+
+def _array(x: Any, wanted: DType, home: Backend | None) -> Tensor:
+    if wanted.kind == "string":  # NumPy's objects and fixed-width texts
+        items = x.tolist() if hasattr(x, "tolist") else list(x)
+        return asarray(items, dtype=wanted, device=home)
+    return asarray(x, device=home)
+
+
+def _check(x: Tensor, entry: Entry, sizes: dict[str, tuple[int, str]]) -> None:
+    """Raise DTypeError or ShapeError unless a tensor is what an entry of INPUTS says."""
+    name, kind, shape = entry
+    found = f"{x.dtype} {x.shape}"
+    if x.dtype.name != kind:
+        raise DTypeError(f"the model takes {describe(entry)}, found {found}; .astype({kind!r}) converts it")
+    if shape is None:
+        return
+    if len(shape) != len(x.shape) or any(isinstance(d, int) and d != n for d, n in zip(shape, x.shape, strict=True)):
+        raise ShapeError(f"the model takes {describe(entry)}, found {found}")
+    for d, n in zip(shape, x.shape, strict=True):
+        if isinstance(d, str):
+            size, where = sizes.setdefault(d, (n, name))
+            if size != n:
+                raise ShapeError(f"the model takes {describe(entry)}, found {found}; {d} is {size} in {where}")
