@@ -5,6 +5,6 @@ import sys
 if sys.version_info < (3, 11):  # noqa: UP036  (whoever comes with an older one is told so)
     raise ImportError("emberlet needs Python 3.11 or newer, this is {}.{}".format(*sys.version_info[:2]))
 
-from .protocols import __call__  # noqa: E402
+from .protocols import __call__
 
 __all__ = ["__call__"]

@@ -86,8 +86,8 @@ def fork(self, backend):
 def compile(self, *examples, backend="wgpu", tune=False):
     """A callable that runs this module as one plan on a GPU, planned for the dtypes and shapes of `examples`.
 
-    The parameters move to `backend`. Other shapes get plans of their own when first met. tune: measure first which
-    kernels suit the device best. See docs/wgpu.md.
+    The plan has a copy of the parameters on `backend`; this module stays where it is. Other shapes get plans of their
+    own when first met. tune: measure first which kernels suit the device best. See docs/wgpu.md.
     """
     from ..wgpu_backend.compiled import compile
 
