@@ -8,8 +8,8 @@ def axes_of(axes, ndim):
     """Sorted non-negative axes from None (all), an int or a sequence of ints. Raises ShapeError on a repeated axis."""
     if axes is None:
         return tuple(range(ndim))
-    if isinstance(axes, int):
-        return (axis_of(axes, ndim),)
+    if not isinstance(axes, (tuple, list)):
+        return (axis_of(axes if isinstance(axes, int) else axes.__index__(), ndim),)
     out = sorted([axis_of(a, ndim) for a in axes])
     for i in range(1, len(out)):
         if out[i] == out[i - 1]:

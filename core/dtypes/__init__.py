@@ -95,12 +95,17 @@ string = DType("string", "string", 0)
 
 
 def dtype(name):
-    """The DType called `name` ("float32"), or `name` itself where it is one already. Raises DTypeError."""
+    """The DType called `name` ("float32"; also "f4", numpy.float32, float: foreign.py), or `name` itself where it is
+    one already. Raises DTypeError."""
     if isinstance(name, DType):
         return name
     found = BY_NAME.get(str(name))
     if found is None:
-        refuse("dtype", name, ", ".join(sorted(BY_NAME)))
+        from .foreign import foreign
+
+        found = foreign(name)
+        if found is None:
+            refuse("dtype", name, ", ".join(sorted(BY_NAME)))
     return found
 
 

@@ -29,7 +29,7 @@ def nested(values):
     """(flat list, shape) of nested lists or tuples. Raises ShapeError where they are ragged."""
     shape = []
     v = values
-    while isinstance(v, (list, tuple)) or (isinstance(v, Tensor) and v.shape):
+    while isinstance(v, (list, tuple)):
         shape.append(len(v))
         if not shape[-1]:
             break
@@ -49,11 +49,11 @@ def _common(flat):
     return found or dtypes.float32
 
 
-def _list_dtype(values):
-    """The dtype of nested lists that hold tensors, or None."""
+def _first(values):
+    """The first of what nested lists hold."""
     while isinstance(values, (list, tuple)) and values:
         values = values[0]
-    return values.dtype if isinstance(values, Tensor) else None
+    return values
 
 
 #: function; array API; Burn from_floats, from_ints; obj: Any
@@ -84,8 +84,13 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
             obj = whole_numbers((obj,), dtype)[0]
         return target.full((), obj, dtype)
     if isinstance(obj, (list, tuple)):
+        first = _first(obj)
+        if getattr(first, "shape", None):
+            from .creation.objects import stacked
+
+            return stacked(obj, dtype, target)
         flat, shape = nested(obj)
-        found = _list_dtype(obj) or _common(flat)
+        found = first.dtype if isinstance(first, Tensor) else _common(flat)
         if dtype is not None and dtype.is_bool and found is not dtypes.bool:
             flat = [v != 0 for v in flat]
         dtype = dtype or found

@@ -5,11 +5,12 @@ from ..shapes import axis_of, size
 from .operands import alias, tensor
 
 
-#: method; array API; Burn reshape
-def reshape(x, shape, *, copy=None):
-    """x in row-major order under another shape; one size may be -1. Raises ShapeError where the sizes differ."""
+#: method; array API; Burn reshape; more: int
+def reshape(x, shape, *more, copy=None):
+    """x in row-major order under another shape, a tuple or its sizes one by one; one may be -1. Raises ShapeError where
+    the sizes differ."""
     x = tensor(x)
-    shape = (shape,) if isinstance(shape, int) else tuple([int(d) for d in shape])
+    shape = (shape,) + more if isinstance(shape, int) else tuple([int(d) for d in shape])
     if -1 in shape:
         known = 1
         for d in shape:

@@ -48,7 +48,7 @@ _DLManagedTensor._fields_ = [
     ("deleter", _Deleter),
 ]
 
-_CPU = 1
+_CPU, _WEBGPU = 1, 15
 _NAME = b"dltensor"
 _USED = b"used_dltensor"
 _exported: dict[int, tuple[Any, ...]] = {}  # what each exported capsule keeps alive, by the address of its struct
@@ -90,10 +90,10 @@ _forget = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_capsule_dies)
 
 
 def dlpack_device(x: Tensor) -> tuple[int, int]:
-    """`__dlpack_device__`: (1, 0), the CPU. Raises BufferError where the elements are elsewhere."""
-    if not (is_numpy(x.data) or isinstance(x.backend, PythonBackend)):
-        raise BufferError(f"backend {x.backend!r} keeps its elements where DLPack cannot see them; use .to('numpy')")
-    return (_CPU, 0)
+    """`__dlpack_device__`: (1, 0), the CPU; for a tensor on a GPU, (15, its number), WebGPU."""
+    if is_numpy(x.data) or isinstance(x.backend, PythonBackend):
+        return (_CPU, 0)
+    return (_WEBGPU, x.backend.index)
 
 
 def to_dlpack(
@@ -104,12 +104,21 @@ def to_dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """`__dlpack__`: a capsule over x's memory. Raises BufferError for a dtype or device that cannot be exported."""
-    dlpack_device(x)
+    """`__dlpack__`: a capsule over x's memory; for a GPU's tensor, over a copy on the CPU, where `dl_device` asks so.
+
+    Raises BufferError for a dtype or device that cannot be exported.
+    """
     if stream is not None:
         raise BufferError("the CPU has no streams: stream must be None")
     if dl_device is not None and tuple(dl_device) != (_CPU, 0):
         raise BufferError(f"cannot export to DLPack device {dl_device}, only to the CPU, (1, 0)")
+    if dlpack_device(x) != (_CPU, 0):
+        if dl_device is None or copy is False:
+            raise BufferError(
+                f"backend {x.backend!r} exports copies on the CPU only: use .to('numpy'), or dl_device=(1, 0)"
+            )
+        data = bytes(x.backend.to_bytes(x))
+        x = get_backend("python").from_bytes(data, x.dtype, x.shape)
     if copy:
         x = x.backend.from_bytes(bytes(x.backend.to_bytes(x)), x.dtype, x.shape)
     try:

@@ -30,15 +30,20 @@ _FORMATS = {
 
 
 def array_interface(x: Tensor) -> dict[str, Any]:
-    """`__array_interface__`, version 3. Raises AttributeError where the memory cannot be shared."""
-    try:
-        keeper, address, strides = layout(x)
-    except UnsupportedError as error:
-        raise AttributeError(str(error)) from None
+    """`__array_interface__`, version 3: over the memory itself where NumPy can read it, else over a copy of it.
+
+    Raises AttributeError for a dtype that NumPy does not have.
+    """
     text = _TYPES.get(x.dtype.name)
     if text is None:
         raise AttributeError(f"NumPy has no {x.dtype} of its own")
     width = x.dtype.itemsize
+    try:
+        keeper, address, strides = layout(x)
+    except UnsupportedError:
+        # A copy, which whoever takes `data` keeps alive.
+        steps = tuple(s * width for s in row_major(x.shape))
+        return {"version": 3, "shape": x.shape, "typestr": text, "data": x.backend.to_bytes(x), "strides": steps}
     return {
         "version": 3,
         "shape": x.shape,
@@ -86,6 +91,19 @@ def _shared_numpy(x: Tensor) -> Any:
     return np.lib.stride_tricks.as_strided(flat[offset:], x.shape, steps)
 
 
+def numpy_function(x: Tensor, function: Any, types: Any, args: Any, options: Any) -> Any:
+    """`__array_function__`: NumPy's functions see arrays and give arrays, `numpy.sum` as `numpy.exp`."""
+    return function(*_arrays(args), **_arrays(options))
+
+
+def _arrays(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return to_numpy(value)
+    if isinstance(value, dict):
+        return {k: _arrays(v) for k, v in value.items()}
+    return type(value)([_arrays(v) for v in value]) if type(value) in (list, tuple) else value
+
+
 def to_buffer(x: Tensor, flags: int = 0) -> memoryview:
     """`__buffer__` (Python 3.12 and later): a memoryview of the elements in their shape."""
     try:
@@ -115,12 +133,18 @@ def from_array(obj: Any, dtype: DType | None, backend: Backend, copy: bool | Non
 
 
 def _described(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
-    if hasattr(obj, "__array_interface__") or hasattr(obj, "__array__"):
+    if hasattr(obj, "__array_interface__"):
         return _from_numpy(obj, backend, copy)
-    if hasattr(obj, "__dlpack__"):
+    if hasattr(obj, "__dlpack__"):  # before __array__: NumPy has no bfloat16, which PyTorch has
         from .dlpack import from_dlpack
 
-        return from_dlpack(obj, backend, copy)
+        try:
+            return from_dlpack(obj, backend, copy)
+        except (BufferError, DTypeError, RuntimeError, TypeError):
+            if not hasattr(obj, "__array__"):
+                raise
+    if hasattr(obj, "__array__"):
+        return _from_numpy(obj, backend, copy)
     try:
         view = memoryview(obj)
     except TypeError:

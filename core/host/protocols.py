@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from ..dtypes import DType
 from ..errors import refuse
 from ..names import method_names
 from .public import Method
@@ -20,17 +21,65 @@ def _late(file: str, name: str) -> Callable[..., Any]:
 
 def attach(tensor: Any) -> None:
     """Give the class `Tensor` the methods by which other libraries share or copy its memory."""
-    tensor.__array__ = _late("interop", "to_numpy")
-    tensor.__dlpack__ = _late("dlpack", "to_dlpack")
-    tensor.__dlpack_device__ = _late("dlpack", "dlpack_device")
+    tensor.__array__ = _array
+    tensor.__array_function__ = _late("interop", "numpy_function")
+    tensor.__dlpack__ = _dlpack
+    tensor.__dlpack_device__ = _dlpack_device
     tensor.__buffer__ = _late("interop", "to_buffer")
     tensor.__array_interface__ = property(_late("interop", "array_interface"))
+    tensor.tobytes = _bytes
+    DType.__eq__ = _same_dtype  # type: ignore[method-assign, assignment]
     tensor.__array_namespace__ = _namespace
     tensor.__reduce__ = _late("copies", "reduced")
     tensor.__copy__ = _late("copies", "alias")
     tensor.__deepcopy__ = _late("copies", "deep_copy")
     for name in method_names():
         setattr(tensor, name, Method(name))
+
+
+def _array(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+    """A NumPy array, over the same memory where it can be."""
+    from .interop import to_numpy
+
+    return to_numpy(self, dtype, copy)
+
+
+def _dlpack(
+    self: Any,
+    /,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """A DLPack capsule, as the array API standard describes it."""
+    from .dlpack import to_dlpack
+
+    return to_dlpack(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def _dlpack_device(self: Any, /) -> tuple[int, int]:
+    """DLPack's type and number of the device that holds the elements."""
+    from .dlpack import dlpack_device
+
+    return dlpack_device(self)
+
+
+def _bytes(self: Any) -> bytes:
+    """The elements in row-major order, as NumPy's method of that name gives them."""
+    return bytes(self.backend.to_bytes(self))
+
+
+def _same_dtype(self: DType, other: object) -> bool:
+    """Whether `other` is this dtype, or what another library calls it: "float32", numpy.float32, "f4"."""
+    if self is other:
+        return True
+    if other is None or isinstance(other, DType):
+        return False
+    from ..dtypes.foreign import foreign
+
+    return foreign(other) is self
 
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:

@@ -1,7 +1,8 @@
 """The same elements on another backend, or in memory of their own."""
 
 from ... import dtypes
-from ...backend import get_backend
+from ...backend import Backend, get_backend, names
+from ...errors import DTypeError
 
 
 #: function; backend: Backend | str
@@ -19,11 +20,15 @@ def move(x, backend):
 def to(x, target, *more):
     """x on another backend, in another dtype, or both: `x.to("wgpu")`, `x.to(emberlet.float16)`."""
     for t in (target,) + more:
-        if isinstance(t, dtypes.DType) or str(t) in dtypes.BY_NAME:
-            t = dtypes.dtype(t)
-            x = x if x.dtype is t else x.backend.cast(x, t)
-        else:
+        if isinstance(t, Backend) or (isinstance(t, str) and t.split(":")[0] in names()):
             x = move(x, t)
+            continue
+        try:
+            dtype = dtypes.dtype(t)
+        except DTypeError:
+            x = move(x, t)  # which says what backends there are
+            continue
+        x = x if x.dtype is dtype else x.backend.cast(x, dtype)
     return x
 
 

@@ -53,21 +53,20 @@ def _parts(x, key):
     key = list(key) if isinstance(key, tuple) else [key]
     out, used, dots = [], 0, None
     for k in key:
-        if isinstance(k, (list, tuple)) or (
-            not isinstance(k, (bool, int, Tensor)) and hasattr(k, "__array_interface__")
-        ):
-            k = tensor(k if len(k) else [], x.backend)
-            if not k.size:
-                k = astype(k, dtypes.int64) if not k.dtype.is_bool else k
+        if not isinstance(k, (bool, int, Tensor)):
+            if isinstance(k, (list, tuple, range)):
+                k = tensor(list(k), x.backend)
+            elif hasattr(k, "__array_interface__"):  # a NumPy array or scalar
+                k = tensor(k, x.backend) if k.ndim else k.item()
+            if isinstance(k, Tensor) and not k.size and not k.dtype.is_bool:
+                k = astype(k, dtypes.int64)
+        if isinstance(k, Tensor) and not k.ndim and not k.dtype.is_float:
+            k = k.item()
         if isinstance(k, Tensor):
             if k.dtype.is_bool:
-                if k.ndim == 0:
-                    raise IndexingError("a bool index without axes is not supported; use where or an if")
                 used += k.ndim
             elif k.dtype.is_integer:
                 used += 1
-                if k.ndim == 0:
-                    k = int(k.item())
             else:
                 raise IndexingError("an index is integer or bool, found {}".format(k.dtype))
         elif k is Ellipsis:
@@ -75,7 +74,7 @@ def _parts(x, key):
                 raise IndexingError("an index can hold ... once")
             dots = len(out)
         elif isinstance(k, bool):
-            raise IndexingError("a Python bool is no index; use where or an if")
+            pass
         elif k is not None:
             used += 1
             if not isinstance(k, (int,) + _SLICES):
@@ -90,6 +89,21 @@ def _parts(x, key):
     if dots is None:
         return out + rest
     return out[:dots] + rest + out[dots + 1 :]
+
+
+def _with_axes_for_bools(x, parts):
+    """x and the key with a new axis of length 1 for each bool without axes, which is a mask over it."""
+    shape, out, axis = [], [], 0
+    for k in parts:
+        if isinstance(k, bool):
+            shape.append(1)
+            k = x.backend.full((1,), k, dtypes.bool)
+        elif k is not None:
+            n = k.ndim if isinstance(k, Tensor) and k.dtype.is_bool else 1
+            shape += x.shape[axis : axis + n]
+            axis += n
+        out.append(k)
+    return reshape(x, shape), out
 
 
 def _basic(x, parts):
@@ -203,7 +217,10 @@ def getitem(x, key):
         lead = k.slice(x, (key % n,) + (0,) * len(rest), (1,) + rest, (1,) * x.ndim)
         return k.reshape(lead, rest)
     whole = x
-    x, advanced, apart = _basic(x, _parts(x, key))
+    parts = _parts(x, key)
+    if True in [isinstance(k, bool) for k in parts]:
+        x, parts = _with_axes_for_bools(x, parts)
+    x, advanced, apart = _basic(x, parts)
     if not advanced:
         return alias(x) if x is whole else x
     axes, arrays, shape = _index_arrays(x, advanced)

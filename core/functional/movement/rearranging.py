@@ -23,10 +23,11 @@ def permute(x, *axes):
     return permute_dims(x, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
 
 
-#: method; NumPy transpose; Burn transpose; axes: Any
-def transpose(x, axes=None):
-    """With axes, `permute_dims`; without, the last two axes swapped (for NumPy's reversal of all: axes in full)."""
-    return matrix_transpose(x) if axes is None else permute_dims(x, axes)
+#: method; NumPy transpose; PyTorch transpose; Burn transpose; axes: Any; more: int
+def transpose(x, axes=None, *more):
+    """With axes, as a tuple or one by one, `permute_dims`; without, the last two axes swapped (for NumPy's reversal of
+    all: axes in full)."""
+    return matrix_transpose(x) if axes is None else permute_dims(x, (axes,) + more if more else axes)
 
 
 #: method; array API
