@@ -6,6 +6,7 @@
     python3 dev.py check [--fix]       lint, format and types, in seconds
     python3 dev.py fuzz [KIND ...]     differential fuzzing, for as long as it is told
     python3 dev.py soak [SCENARIO ...]  harm at random moments: interrupts, threads, lost devices, kills
+    python3 dev.py release --check     build, check and try what would be published
     python3 dev.py bench [NAME ...]    a benchmark; without a name, which there are
     python3 dev.py web [OPTIONS]       build and serve the page
     python3 dev.py site MODEL.onnx     a folder that runs a model of yours on a page of yours
@@ -94,6 +95,18 @@ def soak(args: list[str]) -> int:
     return int(engine.main(args))
 
 
+def release(args: list[str]) -> int:
+    """Build both archives, check and try them; nothing is published."""
+    if args != ["--check"]:
+        say("release takes --check, and nothing else: publishing is yours to do, with twine")
+        return 2
+    install.ensure_group("release")
+    from tools import release as releases
+
+    releases.check()
+    return 0
+
+
 def bench(args: list[str]) -> int:
     """A benchmark by name; its results go to benches/results/."""
     found = {file.stem: file for file in sorted(BENCHES.glob("*.py")) if not file.name.startswith("_")}
@@ -122,7 +135,7 @@ def site(args: list[str]) -> int:
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    c.__name__: c for c in (demo, test, check, fuzz, soak, bench, web, site)
+    c.__name__: c for c in (demo, test, check, release, fuzz, soak, bench, web, site)
 }
 
 
