@@ -6,6 +6,7 @@
     python3 dev.py check [--fix]       lint, format and types, in seconds
     python3 dev.py fuzz [KIND ...]     differential fuzzing, for as long as it is told
     python3 dev.py soak [SCENARIO ...]  harm at random moments: interrupts, threads, lost devices, kills
+    python3 dev.py platforms [VERSION] try interpreters, packages, locales; writes docs/platforms.md
     python3 dev.py release --check     build, check and try what would be published
     python3 dev.py bench [NAME ...]    a benchmark; without a name, which there are
     python3 dev.py web [OPTIONS]       build and serve the page
@@ -95,6 +96,13 @@ def soak(args: list[str]) -> int:
     return int(engine.main(args))
 
 
+def platforms(args: list[str]) -> int:
+    """The command line and the digits on each interpreter, set of packages and locale; writes docs/platforms.md."""
+    from tools import platforms as tried
+
+    return int(not tried.write(args))
+
+
 def release(args: list[str]) -> int:
     """Build both archives, check and try them; nothing is published."""
     if args != ["--check"]:
@@ -135,7 +143,7 @@ def site(args: list[str]) -> int:
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    c.__name__: c for c in (demo, test, check, release, fuzz, soak, bench, web, site)
+    c.__name__: c for c in (demo, test, check, platforms, release, fuzz, soak, bench, web, site)
 }
 
 

@@ -36,8 +36,8 @@ def check() -> None:
         shutil.rmtree(OUT, ignore_errors=True)
         step("building the source archive and the wheel", lambda: run([sys.executable, "-m", "build", "-o", OUT, tree]))
         archives = sorted(OUT.iterdir())
-        command = [sys.executable, "-m", "twine", "check", "--strict", *archives]
-        step("twine checks both", lambda: run(command))
+        command = [sys.executable, "-m", "twine", "check", "--strict"]
+        step("twine checks both", lambda: run([*command, *map(str, archives)]))
         for archive in archives:
             step(f"README's examples from {archive.name}", lambda a=archive: _try(a, Path(scratch)))  # type: ignore[misc]
     for archive in archives:
