@@ -86,6 +86,10 @@ class WgpuBackend(Recording):
         args = (op, x, axes, keepdims)
         extent = shapes.size([x.shape[a] for a in axes])
         if extent > LONG and x.data.op != "host":
+            if op in ("sum", "prod") and x.dtype.is_float and x.dtype.bits == 16:
+                # Partial results in the narrow dtype would overflow and round.
+                wide = self.cast(x, dtypes.float32)
+                return self.cast(self.reshape(self._reduce_twice(op, wide, tuple(axes)), shape), x.dtype)
             return self.reshape(self._reduce_twice(op, x, tuple(axes)), shape)
         return self._record("reduce", (x,), args, "reduce", (op, tuple(axes), keepdims), dtype, shape)
 

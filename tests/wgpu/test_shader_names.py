@@ -10,7 +10,7 @@ import emberlet.wgpu_backend
 import pytest
 from emberlet.wgpu_backend import WgpuBackend
 from emberlet.wgpu_backend.kernels.table import Options
-from emberlet.wgpu_backend.lower.kernel_ir import Builder
+from emberlet.wgpu_backend.lower.kernel_ir import Builder, Slots
 from emberlet.wgpu_backend.plan.make import make_plan
 from emberlet.wgpu_backend.render.wgsl import Renderer
 from fuzz.differential.drawing import Pool, Skip
@@ -103,7 +103,7 @@ def test_kernels_of_random_graphs_declare_names_once_and_no_word_of_wgsl(device_
 
 
 def test_generated_names_are_no_words_of_wgsl_however_many_there_are() -> None:
-    renderer = Renderer([])
+    renderer = Renderer(Slots())
     names = [renderer.temporary(str(n), "0u") for n in range(200)]
     values = Builder()
     for n in range(200):

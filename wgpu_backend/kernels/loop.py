@@ -10,6 +10,7 @@ MAX_ITERATIONS = 60000
 LARGE_WORKGROUP = 256  # where there are many elements, the cost of a workgroup counts
 LARGE = 1 << 16
 MAX_GROUPS = 65535
+BLOCK = 256  # terms of a long sum that are added one after the other
 # A reduction is done by a workgroup a result where it is at least as long as the first number and there are at most as
 # many results as the second. In software only few results: docs/wgpu.md ("What SwiftShader rewards") tells what a
 # workgroup's barriers cost there. On a GPU wherever the results alone would leave most of it idle; those numbers were
@@ -127,11 +128,62 @@ def _serial(renderer, red):
         renderer.line("var best = 0u;")
     if red.empty:
         return
+    if red.op == "sum" and red.type == "f32" and red.extent() > 2 * BLOCK:
+        _serial_sum(renderer, red)
+        return
     for name, extent in red.counters:
         renderer.open("for (var {0} = 0u; {0} < {1}u; {0}++) {{".format(name, extent))
     _fold(renderer, red)
     for _ in red.counters:
         renderer.close()
+
+
+def _serial_sum(renderer, red):
+    """A long sum in blocks of the innermost loops."""
+    inner = 1
+    cut = len(red.counters) - 1
+    while inner * red.counters[cut][1] <= BLOCK:
+        inner *= red.counters[cut][1]
+        cut -= 1
+    for name, extent in red.counters[:cut]:
+        renderer.open("for (var {0} = 0u; {0} < {1}u; {0}++) {{".format(name, extent))
+    name, extent = red.counters[cut]
+    open_blocks(renderer, name, "0u", 1, extent, BLOCK // inner)
+    for name, extent in red.counters[cut + 1 :]:
+        renderer.open("for (var {0} = 0u; {0} < {1}u; {0}++) {{".format(name, extent))
+    renderer.line("part = part + {};".format(renderer.name(red.body)))
+    for _ in red.counters[cut:]:
+        renderer.close()
+    renderer.line("acc = acc + part;")
+    for _ in red.counters[: cut + 1]:
+        renderer.close()
+
+
+def open_blocks(renderer, name, first, step, extent, size=BLOCK):
+    """Open the loops of `name` from `first` on by `step`, in blocks of `size` steps that each have a `part` of the sum.
+
+    An error of rounding grows with the number of additions one after the other (Higham 1993, The accuracy of floating
+    point summation): summed by blocks it is that of a block's and of one a block, at no cost.
+    """
+    span = size * step
+    renderer.open("for (var block = {}; block < {}u; block += {}u) {{".format(first, extent, span))
+    renderer.line("var part = 0.0;")
+    end = "min(block + {}u, {}u)".format(span, extent)
+    renderer.open("for (var {0} = block; {0} < {1}; {0} += {2}u) {{".format(name, end, step))
+
+
+def _group_fold(renderer, red, width):
+    """What one lane of a workgroup of `width` folds."""
+    extent = red.extent()
+    if red.op == "sum" and red.type == "f32" and extent > 2 * BLOCK * width:
+        open_blocks(renderer, "r", "lane", width, extent)
+        renderer.line("part = part + {};".format(renderer.name(red.body)))
+        renderer.close()
+        renderer.line("acc = acc + part;")
+    else:
+        renderer.open("for (var r = lane; r < {}u; r += {}u) {{".format(extent, width))
+        _fold(renderer, red)
+    renderer.close()
 
 
 def _fold(renderer, red):
@@ -151,7 +203,7 @@ def _group_kernel(loop, red, values):
     while width < 256 and width * 4 <= extent:
         width *= 2
     renderer = wgsl.Renderer(loop.slots)
-    _fold(renderer, red)
+    _group_fold(renderer, red, width)
     after = wgsl.Renderer(loop.slots, "acc")
     arg = red.op[:3] == "arg"
     if arg:

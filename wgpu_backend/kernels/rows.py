@@ -6,7 +6,7 @@ from ..lower.lowering import Lowering
 from ..lower.reductions import identity
 from ..render import wgsl
 from ..run import storage
-from .loop import MAX_ITERATIONS, WORKGROUP, combine, finish, flat, spread
+from .loop import BLOCK, MAX_ITERATIONS, WORKGROUP, combine, finish, flat, open_blocks, spread
 
 
 def rows(item, stored, name, options):
@@ -102,8 +102,14 @@ class _Rows:
         op = reduction.arg[0]
         type = storage.register(reduction.dtype)
         out.line("var {}: {} = {};".format(name, type, wgsl.literal(identity(op, type), type)))
-        self._loop(out)
-        out.line("{} = {};".format(name, combine(op, type, name, out.name(body))))
+        if op == "sum" and type == "f32" and self.length > 2 * BLOCK * self.width:
+            open_blocks(out, "r", "lane" if self.width > 1 else "0u", self.width, self.length)
+            out.line("part = part + {};".format(out.name(body)))
+            out.close()
+            out.line("{0} = {0} + part;".format(name))
+        else:
+            self._loop(out)
+            out.line("{} = {};".format(name, combine(op, type, name, out.name(body))))
         out.close()
         if self.width == 1:
             return

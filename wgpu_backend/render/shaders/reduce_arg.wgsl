@@ -13,9 +13,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     var acc: {{ type }} = {{ identity }};
     var best = min(lane, {{ extent }}u - 1u);
-    for (var r = lane; r < {{ extent }}u; r += {{ workgroup }}u) {
-        {{ fold }}
-    }
+    {{ fold }}
     shared_acc[lane] = acc;
     shared_at[lane] = best;
     for (var half = {{ workgroup }}u / 2u; half > 0u; half = half / 2u) {

@@ -11,9 +11,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return;
     }
     var acc: {{ type }} = {{ identity }};
-    for (var r = lane; r < {{ extent }}u; r += {{ workgroup }}u) {
-        {{ fold }}
-    }
+    {{ fold }}
     shared_acc[lane] = acc;
     for (var half = {{ workgroup }}u / 2u; half > 0u; half = half / 2u) {
         workgroupBarrier();
