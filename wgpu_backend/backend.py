@@ -24,7 +24,9 @@ class WgpuBackend(Recording):
     name = "wgpu"
     OVERRIDES = ("dot_product_attention",)
     float64_is_float32 = True
-    checks_indices = False  # looking at indices would wait for the GPU; one outside its axis reads some other element
+    checks_indices = (
+        False  # those that the GPU computes: looking would wait; one outside its axis reads another element
+    )
 
     # -- creation -------------------------------------------------------------------------------------------------
 

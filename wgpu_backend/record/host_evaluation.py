@@ -3,24 +3,39 @@
 from emberlet.errors import BackendError
 
 from ..run import storage
-from .node import is_leaf, topological
+from .node import CONSTANTS, is_leaf, topological
+
+MOST = 16  # nodes of a history that is looked at on the way
 
 
 def evaluate(nodes, host):
     """Turn each node, none of which depends on an input, into a "data" node with its value."""
-    values = {}
-    wanted = {}
-    for n in nodes:
-        wanted[id(n)] = True
-    for node in topological(nodes):
-        srcs = [values[id(s)] for s in node.srcs]
-        values[id(node)] = _leaf(host, node) if is_leaf(node) else _EVALUATE[node.op](host, node, srcs)
+    values = _values(topological(nodes), host)
     for n in nodes:
         n.arg = storage.widen(host.to_bytes(values[id(n)]), n.dtype, n.count, n.word)
         if n.arg is None:
             raise BackendError("a constant {} {} of the plan holds values beyond 32 bits".format(n.dtype, n.shape))
         n.op = "data"
         n.srcs = ()
+
+
+def given(node, host):
+    """The value of a node that is made, in a few steps, of nothing but what the host has given; None otherwise."""
+    order = topological([node])
+    if len(order) > MOST:
+        return None
+    for n in order:
+        if n.op != "data" and n.op not in CONSTANTS and (is_leaf(n) or n.op not in _EVALUATE):
+            return None
+    return _values(order, host)[id(node)]
+
+
+def _values(order, host):
+    values = {}
+    for node in order:
+        srcs = [values[id(s)] for s in node.srcs]
+        values[id(node)] = _leaf(host, node) if is_leaf(node) else _EVALUATE[node.op](host, node, srcs)
+    return values
 
 
 def _leaf(host, node):

@@ -3,7 +3,7 @@
 from ... import dtypes
 from ...errors import IndexingError, ShapeError
 from ..movement.rearranging import expand_dims, reshape
-from ..operands import astype, like
+from ..operands import astype, like, visible
 from ..overriding import composite
 from ..promotion import integers, widened
 
@@ -15,7 +15,8 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
 
     weight (classes,); targets equal to ignore_index give 0 and do not count. reduction: "mean" (by weights), "sum" or
     "none" (the shape of target). Raises ShapeError where x, target and weight do not fit, IndexingError for a target
-    that is no class; a GPU, which nobody waits for, gives NaN for it (ONNX NegativeLogLikelihoodLoss).
+    that is no class; where targets are computed on a GPU, which nobody waits for, it gives NaN (ONNX
+    NegativeLogLikelihoodLoss).
     """
     x, dtype = widened(x)
     target = integers(target, "nll_loss: target")
@@ -29,8 +30,9 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
     index = astype(target, dtypes.int64)
     classes = x.shape[1]
     known = None
-    if getattr(k, "checks_indices", True):
-        _check_targets(index, classes)
+    seen = visible(index)
+    if seen is not None:
+        _check_targets(seen, classes)
     elif index.size:
         # Looking would wait for the GPU: a target that is no class gives NaN, and so does a sum that holds it.
         known = k.binary("logical_and", k.binary("ge", index, k.full((), 0, index.dtype)),
