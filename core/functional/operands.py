@@ -59,14 +59,6 @@ def astype(x, dtype):
     return x.backend.cast(x, dtype)
 
 
-def visible(x):
-    """x, or the same elements on another backend, where looking at them waits for nothing; None where it would: what a
-    GPU has computed is not asked for only to check it."""
-    if getattr(x.backend, "checks_indices", True):
-        return x
-    return x.backend.visible(x) if hasattr(x.backend, "visible") else None
-
-
 def alias(x):
     """Another tensor of the same elements: assigning to one of the two leaves the other as it is."""
     return Tensor(x.data, x.dtype, x.shape, x.backend)

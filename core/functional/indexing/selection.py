@@ -9,7 +9,7 @@ from ...errors import DTypeError, IndexingError, ShapeError
 from ...shapes import axis_of, broadcast, size
 from ...tensor import Tensor
 from ..movement.rearranging import broadcast_to, moveaxis, permute_dims, reshape
-from ..operands import alias, astype, like, tensor, visible
+from ..operands import alias, astype, like, tensor
 from ..overriding import composite, one_backend
 
 
@@ -197,6 +197,8 @@ def _linear(x, axes, arrays, shape):
 
 
 def _check_bounds(index, n, axis):
+    from .visibility import visible
+
     index = visible(index)
     if index is not None and index.size:
         low = index.backend.reduce("min", index, tuple(range(index.ndim)), False).item()

@@ -2,8 +2,9 @@
 
 from ... import dtypes
 from ...errors import IndexingError, ShapeError
+from ..indexing.visibility import visible
 from ..movement.rearranging import expand_dims, reshape
-from ..operands import astype, like, visible
+from ..operands import astype, like
 from ..overriding import composite
 from ..promotion import integers, widened
 
