@@ -30,6 +30,7 @@ def attach(tensor: Any) -> None:
     tensor.tobytes = _bytes
     DType.__eq__ = _same_dtype  # type: ignore[method-assign, assignment]
     tensor.__array_namespace__ = _namespace
+    tensor.__setitem__ = _late("assignment", "assign")
     tensor.__reduce__ = _late("copies", "reduced")
     tensor.__copy__ = _late("copies", "alias")
     tensor.__deepcopy__ = _late("copies", "deep_copy")

@@ -11,6 +11,7 @@ import emberlet as el
 import numpy as np
 import pytest
 from emberlet import Param, nn
+from emberlet import functional as F
 from emberlet.errors import DTypeError, EmberletError, LoadError
 from support.every_backend import EVERY
 
@@ -134,6 +135,96 @@ def test_a_module_that_knows_its_parent_prints():
     net.rest.append(net.rest)
     assert repr(net).count("Net {...}") == 1
     assert f"params: {net.num_params()}\n}}" in repr(net)
+
+
+_X = [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize("backend", EVERY)
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x: x.detach(), lambda x: x.to(x.backend), lambda x: x.to_device(x.backend), lambda x: x.cast(x.dtype),
+        lambda x: x.astype(x.dtype), lambda x: x.float(), lambda x: x.bitcast(x.dtype),
+        lambda x: x.broadcast_to((2, 2)),
+        lambda x: x.expand((2, 2)), lambda x: x.permute((0, 1)), lambda x: x.permute_dims((0, 1)),
+        lambda x: x.moveaxis(0, 0), lambda x: x.swap_dims(0, 0), lambda x: x.narrow(0, 0, 2), lambda x: F.concat([x]),
+        lambda x: F.cat([x]), lambda x: x.clip(), lambda x: x.reshape((2, 2)), lambda x: x.squeeze(),
+        lambda x: x.roll(0),
+        lambda x: x.flip(axis=()), lambda x: x.tile((1, 1)), lambda x: x.repeat_dim(0, 1),
+        lambda x: x[...], lambda x: x[:],
+        lambda x: +x, lambda x: x.require_grad(), lambda x: x.set_require_grad(False), lambda x: x.to_full_precision(),
+        lambda x: x.chunk(1)[0], lambda x: x.split(1)[0], lambda x: F.broadcast_arrays(x, x)[0],
+        lambda x: x.slice([(0, 2)]), lambda x: x.sum(axis=()), lambda x: F.dropout_with_mask(x, 0.0)[0],
+        lambda x: F.center_crop_pad(x, (2, 2)), lambda x: x.flatten().reshape((2, 2)), lambda x: x.unsqueeze(0)[0],
+    ],
+)  # fmt: skip
+def test_earlier_tensors_keep_their_values_under_assignment(backend, operation):
+    x = el.asarray(_X, backend=backend)
+    other = operation(x)
+    x[0] = 9
+    assert other.tolist() == _X
+    x = el.asarray(_X, backend=backend)
+    other = operation(x)
+    other[0] = 9
+    assert x.tolist() == _X
+
+
+@pytest.mark.parametrize("backend", EVERY)
+@pytest.mark.parametrize("name", ["abs", "floor", "ceil", "trunc", "round", "positive"])
+def test_what_leaves_integers_alone_gives_another_tensor(backend, name):
+    x = el.asarray([1, 2], dtype="uint8", backend=backend)
+    other = getattr(x, name)()
+    other[0] = 9
+    assert x.tolist() == [1, 2]
+
+
+_KEYS = [0, -1, (1, 0), slice(None), (slice(0, 1), 1), (slice(None, None, -1),), (0, slice(1, 2))]
+
+
+@pytest.mark.parametrize("key", _KEYS)
+@pytest.mark.parametrize("value", [7.0, 7, True, [8.0, 9.0]])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "uint8", "bool"])
+def test_assigning_in_place_gives_what_assigning_anew_gives(key, value, dtype):
+    found = []
+    for shared in (False, True):
+        x = el.asarray(_X, backend="numpy").astype(dtype)
+        before = x.tolist()
+        kept = x[:] if shared else None
+        try:
+            x[key] = el.asarray(value, backend="numpy").astype(dtype) if isinstance(value, list) else value
+        except EmberletError as error:
+            found.append((type(error), str(error)))
+        else:
+            found.append(x.tolist())
+        assert kept is None or kept.tolist() == before
+    assert found[0] == found[1]
+
+
+def test_assigning_to_a_large_tensor_of_ones_own_does_not_copy_it():
+    x = el.zeros((1 << 20,), backend="numpy") + 1.0
+    array = id(x.data)
+    for i in range(100):
+        x[i] = float(i)
+    assert id(x.data) == array
+    view, borrowed = x[:4], np.asarray(x)
+    x[0] = -1.0
+    assert view.tolist() == [0, 1, 2, 3] and borrowed[0] == 0 and x[0].item() == -1
+
+
+def test_concurrent_writers_lose_no_update():
+    x = el.zeros((8, 200), backend="numpy")
+
+    def write(row):
+        for i in range(200):
+            x[row, i] = float(i)
+
+    threads = [threading.Thread(target=write, args=(row,)) for row in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert x.tolist() == [[float(i) for i in range(200)]] * 8
 
 
 # -- loading ----------------------------------------------------------------------------------------------------------

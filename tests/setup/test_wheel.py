@@ -52,7 +52,6 @@ def test_wheel_needs_nothing_and_its_extras_name_what_they_bring(wheel: Path) ->
     assert all("extra ==" in line for line in required)
     assert set(re.findall(r"^Provides-Extra: (.*)$", metadata, re.MULTILINE)) == {
         "numpy",
-        "store",
         "wgpu",
         "onnx",
         "micro",

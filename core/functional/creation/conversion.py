@@ -70,7 +70,7 @@ def cast(x, dtype, saturate=True, round_mode="up"):
     x = tensor(x)
     dtype = dtypes.dtype(dtype)
     if dtype is x.dtype:
-        return x
+        return alias(x)
     if round_mode != "up" and dtype is dtypes.float8_e8m0fnu:
         # Without its mantissa a float32 is a power of two; half a mantissa more carries into the exponent.
         k = x.backend
@@ -90,7 +90,7 @@ def bitcast(x, dtype):
         from ...errors import DTypeError
 
         raise DTypeError("bitcast from {} to {}: {} bits meet {}".format(x.dtype, dtype, x.dtype.bits, dtype.bits))
-    return x if dtype is x.dtype else x.backend.bitcast(x, dtype)
+    return alias(x) if dtype is x.dtype else x.backend.bitcast(x, dtype)
 
 
 #: method; Burn float
@@ -126,19 +126,19 @@ def from_full_precision(x, dtype):
 #: method; Burn detach
 def detach(x):
     """x: no backend here records gradients."""
-    return x
+    return alias(x)
 
 
 #: method; Burn require_grad
 def require_grad(x, require=True):
     """x: no backend here records gradients."""
-    return x
+    return alias(x)
 
 
 #: method; Burn set_require_grad
 def set_require_grad(x, require=True):
     """x: no backend here records gradients."""
-    return x
+    return alias(x)
 
 
 #: method; Burn is_require_grad -> bool

@@ -3,14 +3,15 @@
 from ... import dtypes
 from ...backend import Backend, get_backend, names
 from ...errors import DTypeError
+from ..operands import alias
 
 
 #: function; backend: Backend | str
 def move(x, backend):
-    """x on another backend (a copy through host memory; x itself where it lives there)."""
+    """x on another backend (a copy through host memory; the same elements where it lives there)."""
     backend = get_backend(backend)
     if x.backend is backend:
-        return x
+        return alias(x)
     if x.dtype.kind == "string":
         return backend.from_list(x.backend.to_list(x), x.dtype, x.shape)
     return backend.from_bytes(x.backend.to_bytes(x), x.dtype, x.shape)
@@ -28,7 +29,7 @@ def to(x, target, *more):
         except DTypeError:
             x = move(x, t)  # which says what backends there are
             continue
-        x = x if x.dtype is dtype else x.backend.cast(x, dtype)
+        x = alias(x) if x.dtype is dtype else x.backend.cast(x, dtype)
     return x
 
 

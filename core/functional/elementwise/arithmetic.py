@@ -112,7 +112,7 @@ def positive(x):
 def abs(x):
     """The magnitude of each element."""
     x = numeric(x, "abs")
-    return x if x.dtype.kind == "uint" else x.backend.unary("abs", x)
+    return alias(x) if x.dtype.kind == "uint" else x.backend.unary("abs", x)
 
 
 #: method; array API; Burn sign
@@ -141,6 +141,8 @@ def reciprocal(x):
 def clip(x, min=None, max=None):
     """x held between min and max (numbers, tensors or None); the dtype stays x's. NaN stays NaN."""
     x = numeric(x, "clip")
+    if min is None and max is None:
+        return alias(x)
     if not ((min is None or is_scalar(min)) and (max is None or is_scalar(max))):
         min = min if min is None else _bound(min, x)
         max = max if max is None else _bound(max, x)
@@ -157,8 +159,7 @@ def clip(x, min=None, max=None):
 def _bound(value, x):
     if is_scalar(value):
         if x.dtype.is_integer:
-            low = -(1 << (x.dtype.bits - 1)) if x.dtype.kind == "int" else 0
-            high = (1 << (x.dtype.bits - (x.dtype.kind == "int"))) - 1
+            low, high = x.dtype.range
             value = low if value < low else high if value > high else value
         return scalar(value, x.dtype, x.backend)
     return like(value, x)

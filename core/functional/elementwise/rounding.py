@@ -1,11 +1,11 @@
 """Rounding to whole numbers. Integers come back as they are."""
 
-from ..operands import numeric
+from ..operands import alias, numeric
 
 
 def _round(op, x):
     x = numeric(x, op)
-    return x.backend.unary(op, x) if x.dtype.is_float else x
+    return x.backend.unary(op, x) if x.dtype.is_float else alias(x)
 
 
 #: method; array API; Burn floor

@@ -3,7 +3,7 @@
 from ... import dtypes
 from ...errors import ShapeError
 from ...shapes import axis_of
-from ..operands import astype, tensor
+from ..operands import alias, astype, tensor
 from ..overriding import composite
 from ..promotion import all_together
 from .rearranging import expand_dims, narrow, reshape
@@ -29,7 +29,7 @@ def concat(arrays, axis=0, *, dtype=None):
             raise ShapeError("shapes {} and {} do not join along axis {}".format(first.shape, a.shape, axis))
     if dtype is not None:
         arrays = [astype(a, dtypes.dtype(dtype)) for a in arrays]
-    return arrays[0] if len(arrays) == 1 else first.backend.concat(arrays, axis)
+    return alias(arrays[0]) if len(arrays) == 1 else first.backend.concat(arrays, axis)
 
 
 #: function; PyTorch cat; Burn cat

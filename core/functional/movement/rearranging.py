@@ -2,7 +2,7 @@
 
 from ...errors import DTypeError, ShapeError
 from ...shapes import axes_of, axis_of, broadcast, size
-from ..operands import same_backend, tensor
+from ..operands import alias, same_backend, tensor
 from ..overriding import composite, one_backend
 from ..reshaping import reshape
 
@@ -14,7 +14,7 @@ def permute_dims(x, axes):
     axes = tuple([axis_of(a, x.ndim) for a in axes])
     if sorted(axes) != list(range(x.ndim)):
         raise ShapeError("axes {} are no permutation of the {} axes of {}".format(axes, x.ndim, x.shape))
-    return x if list(axes) == sorted(axes) else x.backend.permute(x, axes)
+    return alias(x) if list(axes) == sorted(axes) else x.backend.permute(x, axes)
 
 
 #: method; ONNX Transpose; Burn permute; axes: Any
@@ -106,7 +106,7 @@ def broadcast_to(x, shape):
     x = tensor(x)
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if x.shape == shape:
-        return x
+        return alias(x)
     _not_negative(shape, "a shape")
     if broadcast(x.shape, shape) != shape:
         raise ShapeError("shape {} does not broadcast to {}".format(x.shape, shape))
@@ -155,7 +155,7 @@ def narrow(x, axis, start, length):
     if start < 0 or length < 0 or start + length > x.shape[axis]:
         raise ShapeError("{} elements from {} do not lie in axis {} of {}".format(length, start, axis, x.shape))
     if length == x.shape[axis]:
-        return x
+        return alias(x)
     starts, sizes = [0] * x.ndim, list(x.shape)
     starts[axis], sizes[axis] = start, length
     return _slice(x, starts, sizes, [1] * x.ndim)
@@ -168,7 +168,7 @@ def flip(x, axis=None):
     x = tensor(x)
     axes = axes_of(axis, x.ndim)
     if not x.size or not axes:
-        return x
+        return alias(x)
     starts = [x.shape[i] - 1 if i in axes else 0 for i in range(x.ndim)]
     return _slice(x, starts, x.shape, [-1 if i in axes else 1 for i in range(x.ndim)])
 
@@ -297,7 +297,7 @@ def pad(x, pads, value=0, mode="constant"):
             from ..promotion import check_range
 
             check_range(value, x.dtype)
-        return x.backend.pad(x, pads, value) if size(x.shape) or pads else x
+        return x.backend.pad(x, pads, value) if size(x.shape) or pads else alias(x)
     return _pad_from_inside(x, pads, mode)
 
 

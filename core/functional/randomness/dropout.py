@@ -2,7 +2,7 @@
 
 from ... import dtypes
 from ...backend import operation
-from ..operands import floating
+from ..operands import alias, floating
 from ..overriding import composite
 
 
@@ -19,7 +19,7 @@ def dropout_with_mask(x, ratio=0.5, *, seed=None, training=True):
     x = floating(x)
     k = x.backend
     if not training or ratio == 0:
-        return x, k.full(x.shape, True, dtypes.bool)
+        return alias(x), k.full(x.shape, True, dtypes.bool)
     legacy = operation(k, "legacy_uniform") if seed is not None else None
     draw = legacy(x.shape, seed) if legacy else uniform(x.shape, seed=seed, backend=k)
     mask = k.binary("ge", draw, k.full((), ratio, draw.dtype))

@@ -12,7 +12,7 @@ from ...backend.protocol import Protocol
 from ...dtypes import DType
 from ...errors import DTypeError
 from ...tensor import Tensor
-from . import attention, composites, elementwise, integers, recurrent, storage, windows
+from . import assignment, attention, composites, elementwise, integers, recurrent, storage, windows
 from .storage import WIDE, Array, numpy_dtype
 
 _SCANS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -203,6 +203,9 @@ class NumpyBackend(Protocol):
 
     def scatter(self, x: Tensor, indices: Tensor, updates: Tensor, axis: int, op: str) -> Tensor:
         return elementwise.scatter(self, x, indices, updates, axis, op)
+
+    def assign_in_place(self, x: Tensor, key: Any, value: Any) -> bool:
+        return assignment.assign_in_place(x, key, value)
 
     def nonzero(self, x: Tensor) -> Tensor:
         array = x.data.astype(np.float32) if x.dtype.name in storage.NARROW else x.data
