@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import Iterable
 
+import pytest
 from fuzz.differential import engine
 from fuzz.differential.drawing import Pool, Skip
 from fuzz.differential.operations import grow, inputs
+
+from tools.components import require
+
+SECONDS = 60.0  # of a kind
+
+
+@pytest.mark.parametrize("name", engine.names())
+def test_a_short_run_finds_no_difference(name: str) -> None:
+    kind = engine.kind(name)
+    for component in kind.NEEDS:
+        require(component)
+    seed = secrets.randbelow(1 << 32)
+    print(f"python3 dev.py fuzz {name} --seed {seed}")
+    ran = engine.run(kind, seed, seconds=SECONDS)
+    assert ran.cases
+    assert not ran.found
 
 
 class Sums:

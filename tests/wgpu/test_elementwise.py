@@ -151,3 +151,9 @@ def test_a_strict_backend_refuses_what_would_run_on_the_host(gpu):
     x = strict.from_list([1 << 40], dtypes.int64, (1,))
     with pytest.raises(UnsupportedError, match=r"binary \(add, int64 \(1,\), int64 \(1,\)\) would be computed"):
         strict.binary("add", x, x)
+
+
+@pytest.mark.parametrize("op", ["sub", "div", "eq", "ne", "le", "ge", "lt", "gt", "mul", "fmod", "floor_divide", "pow"])
+def test_an_element_with_itself(twin, make, op):
+    x = make.of([0.0, -0.0, 1.5, float("inf"), -float("inf"), float("nan"), -3.0], dtypes.float32)
+    twin.check(lambda k, x: k.binary(op, x, x), x)

@@ -65,7 +65,19 @@ def test_temporaries_whose_lifetimes_do_not_overlap_share_a_buffer(gpu, on_gpu):
 def _grow(k, choose, pool):
     """One random step: a new tensor from those in the pool."""
     x = choose.choice(pool)
-    kind = choose.randrange(9)
+    kind = choose.randrange(13)
+    if kind == 9:
+        constant = k.full((1,) * choose.randrange(len(x.shape) + 1), choose.choice([0.0, -1.0, 2.5]), x.dtype)
+        sides = [constant, x] if choose.random() < 0.5 else [x, constant]
+        return k.binary(choose.choice(["add", "mul", "maximum", "sub"]), *sides)
+    if kind == 10 and len(x.shape) < 5:
+        at = choose.randint(0, len(x.shape))
+        return k.reshape(x, (*x.shape[:at], 1, *x.shape[at:]))
+    if kind == 11:
+        starts = tuple(d - 1 if choose.random() < 0.5 else 0 for d in x.shape)
+        return k.slice(x, starts, x.shape, tuple(-1 if s else 1 for s in starts))
+    if kind == 12:
+        return k.cumulative(choose.choice(["max", "min"]), x, choose.randrange(len(x.shape)))
     if kind == 0:
         return k.unary(choose.choice(["neg", "abs", "tanh", "floor"]), x)
     if kind == 1:

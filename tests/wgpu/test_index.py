@@ -56,11 +56,14 @@ def test_moves_composed_symbolically_give_the_positions_of_moves_composed_in_num
             numbers = [[n[i] for i in order] for n in numbers]
         else:
             axis = choose.randrange(len(shape))
-            low, step = choose.randint(0, 3), choose.randint(1, 3)
-            symbolic[axis] = ix.add(ix.mul(symbolic[axis], step), ix.const(low))
+            low, step = choose.randint(0, 3), choose.choice([1, 2, 3, -1, -2, -3])
+            reach = (shape[axis] - 1) * abs(step)
+            first = low + (reach if step < 0 else 0)
+            shape[axis] = low + reach + 1 + choose.randint(0, 2)
+            moved = ix.add(ix.mul(symbolic[axis], step), ix.const(first))
+            symbolic[axis] = moved.bounded(0, shape[axis] - 1)
             for n in numbers:
-                n[axis] = n[axis] * step + low
-            shape[axis] = shape[axis] * step + low + choose.randint(0, 2)
+                n[axis] = n[axis] * step + first
     flat = ix.flatten(symbolic, shape)
     for g in range(count):
         value = ix.evaluate(flat, lambda _, g=g: g)

@@ -204,13 +204,32 @@ def _binary(self, node, indices):
     a = self.operand(node.srcs[0], indices)
     b = self.operand(node.srcs[1], indices)
     op = node.arg
+    if a.type == "f32":
+        out = _undisguised(self.build, op, a, b)
+        if out is not None:
+            return out
     if op in BOOLEAN_RESULT:
         return self.build.make(op, "bool", (a, b))
-    if op in ("mul", "div") and a.type == "f32" and [v for v in (a, b) if v.op == "const" and v.attr == 0]:
-        # Compilers take x * 0 and 0 / x for 0, and invent a value for x / 0.
-        return self.build.make("function", "f32", (a, b), ("times_zero" if op == "mul" else "over_zero",))
     out = self.build.make(op, a.type, (a, b))
     return out if op in _EXACT else self.round(out, node.dtype)
+
+
+def _undisguised(build, op, a, b):
+    """What compilers of shaders would simplify to another value for infinities, NaN and 0, spelled out: x * 0, 0 / x,
+    x / 0, and x with itself. None for everything else."""
+    if a is b:
+        if op == "sub":
+            return build.make(
+                "function", "f32", (build.make("abs", "f32", (a,)), build.const(0, "f32")), ("times_zero",)
+            )
+        if op == "div":
+            return build.make("function", "f32", (a,), ("over_itself",))
+        if op in ("eq", "ne", "le", "ge"):
+            unordered = build.make("isnan", "bool", (a,))
+            return unordered if op == "ne" else build.make("logical_not", "bool", (unordered,))
+    if op in ("mul", "div") and [v for v in (a, b) if v.op == "const" and v.attr == 0]:
+        return build.make("function", "f32", (a, b), ("times_zero" if op == "mul" else "over_zero",))
+    return None
 
 
 def _where(self, node, indices):

@@ -30,6 +30,10 @@ fn over_zero(a: f32, b: f32) -> f32 {
     return bitcast<f32>(select(whole, 0x7fc00000u, undefined));
 }
 
+fn over_itself(x: f32) -> f32 {
+    return select(1.0, from_bits(0x7fc00000u), x == 0.0 || isnan_f32(x) || isinf_f32(x));
+}
+
 fn sign_f32(x: f32) -> f32 {
     return select(sign(x), x, isnan_f32(x));
 }
