@@ -177,10 +177,14 @@ class QLinearBinary(PlainContrib, ABC):
 
 
 class QLinearAdd(QLinearBinary):
+    """a + b of quantized tensors that broadcast."""
+
     symbol = "+"
 
 
 class QLinearMul(QLinearBinary):
+    """a * b of quantized tensors that broadcast."""
+
     symbol = "*"
 
 

@@ -1,0 +1,95 @@
+"""docs/add-an-operator.md, followed to the letter in a copy of the tree: three edits, what is generated, a test."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tools.paths import ROOT
+
+GUIDE = (ROOT / "docs" / "add-an-operator.md").read_text(encoding="utf-8")
+# Runs with the packages of the copy: what `python3 dev.py check --fix` generates, then the test of the guide.
+RUN = """
+import sys
+tree = {tree!r}
+sys.path[:0] = [tree, tree + "/tests"]
+sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in repr(f).lower()]
+import emberlet
+assert emberlet.__file__.startswith(tree), emberlet.__file__
+from emberlet.host import stubs
+assert stubs.main() == 0
+from tools import contrib_page
+assert contrib_page.main(["--fix"]) == 0
+import pytest
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", tree, tree + "/tests/codegen/ops/test_microsoft.py",
+                      "-k", "logit or page_about"]))
+"""
+
+
+def edits() -> list[tuple[str, str]]:
+    """(file, code) of each numbered edit."""
+    text = GUIDE[GUIDE.index("## The three edits") :]
+    found = re.findall(
+        r"^\d\. .*?`((?:core|codegen|tests)/[\w/.]+)`.*?```python\n(.*?)```", text, re.DOTALL | re.MULTILINE
+    )
+    return [(file, textwrap.dedent(code)) for file, code in found]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what an operator needs, with the edits of the guide."""
+    tree = tmp_path_factory.mktemp("guide")
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("core", "codegen", "tools", "docs", "tests/support"):
+        shutil.copytree(ROOT / name, tree / name, ignore=ignored)
+    (tree / "tests/codegen/ops").mkdir(parents=True)
+    for name in ("pyproject.toml", "tests/codegen/ops/test_microsoft.py"):
+        shutil.copy(ROOT / name, tree / name)
+    (tree / "emberlet").symlink_to(tree / "core")
+    (tree / "core" / "codegen").symlink_to(tree / "codegen")
+    for file, code in edits():
+        path = tree / file
+        text = path.read_text(encoding="utf-8").rstrip() + "\n"
+        if file.startswith("codegen/ops/"):
+            name = re.findall(r"^class (\w+)", code, re.MULTILINE)[0]
+            before, union = text.rsplit("\nFamily = ", 1)
+            text = f"{before}\n{code}\n\nFamily = {name} | {union}"
+        else:
+            text += "\n\n" + code
+        path.write_text(text, encoding="utf-8")
+    return tree
+
+
+def test_an_operator_takes_three_edits() -> None:
+    assert [file.split("/")[0] for file, _ in edits()] == ["core", "codegen", "tests"]
+
+
+def test_the_edits_of_the_guide_make_an_operator(tree: Path) -> None:
+    script = tree / "follow.py"
+    script.write_text(RUN.format(tree=str(tree)), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tree, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout or ".." in done.stdout
+    written = {
+        "core/names.py": " logit",
+        "core/tensor.pyi": "def logit(self, epsilon: builtins.float = 0.0) -> Tensor: ...",
+        "core/functional/__init__.pyi": "def logit(x: _TensorLike, epsilon: builtins.float = 0.0) -> Tensor: ...",
+        "core/__init__.pyi": "from .functional import logit as logit",
+        "docs/functions.md": "| `logit` | ✓ | PyTorch logit | ✓ | log(x / (1 - x)), with x held",
+        "docs/contrib-operators.md": "| Logit | log(x / (1 - x)), x first held",
+    }
+    for file, text in written.items():
+        assert text in (tree / file).read_text(encoding="utf-8"), file
+
+
+def test_files_that_the_guide_names_exist() -> None:
+    for file in re.findall(r"`((?:core|codegen|tests|ops)/[\w/]+\.py)`", GUIDE):
+        assert (ROOT / file).exists() or (ROOT / "codegen" / file).exists(), file
