@@ -343,7 +343,12 @@ def test_a_fill_stays_a_fill_unless_it_is_a_layers_weight(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "kind", ["INT4", "UINT4", "FLOAT8E4M3FN", "FLOAT6E2M3", "FLOAT6E3M2", "BFLOAT16", "BOOL", "UINT8"]
+    "kind",
+    [
+        name
+        for name in ("INT4", "UINT4", "FLOAT8E4M3FN", "FLOAT6E2M3", "FLOAT6E3M2", "BFLOAT16", "BOOL", "UINT8")
+        if hasattr(onnx.TensorProto, name)  # onnx has 6-bit floats from 1.23 on
+    ],
 )
 def test_weights_of_every_width_travel_by_burnpack(kind: str, tmp_path: Path) -> None:
     count = 77
