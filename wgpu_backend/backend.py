@@ -5,6 +5,7 @@ from emberlet.backend.protocol import BOOLEAN_RESULT
 
 from .kernels.loop import MAX_ITERATIONS
 from .lower.reductions import identity
+from .record.index_ranges import check_range
 from .record.recording import Recording
 from .run import storage
 
@@ -24,9 +25,7 @@ class WgpuBackend(Recording):
     name = "wgpu"
     OVERRIDES = ("dot_product_attention",)
     float64_is_float32 = True
-    checks_indices = (
-        False  # those that the GPU computes: looking would wait; one outside its axis reads another element
-    )
+    checks_indices = False  # looking at indices that the GPU computed would wait for it; see `_check_indices`
 
     # -- creation -------------------------------------------------------------------------------------------------
 
@@ -203,11 +202,22 @@ class WgpuBackend(Recording):
 
     # -- indexing -------------------------------------------------------------------------------------------------
 
+    def _check_indices(self, x, indices, axis):
+        """Refuse indices outside an axis where they still lie on the host; others are clamped by the kernel."""
+        node = indices.data
+        if node.op == "data" and node.count and not node.exact:
+            node.bounds = storage.extremes(node.arg, node.word, node.count)
+            node.exact = True
+        if node.op == "data" and node.count:
+            check_range(node.bounds, x.shape[axis], "axis {}".format(axis))
+
     def take(self, x, indices, axis):
+        self._check_indices(x, indices, axis)
         shape = x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
         return self._record("take", (x, indices), (x, indices, axis), "take", axis, x.dtype, shape)
 
     def gather(self, x, indices, axis):
+        self._check_indices(x, indices, axis)
         return self._record("gather", (x, indices), (x, indices, axis), "gather", axis, x.dtype, indices.shape)
 
     def scatter(self, x, indices, updates, axis, op):

@@ -7,6 +7,7 @@ from .device import lock, must_await
 from .plan.make import make_plan
 from .plan.weight_order import reorder_weights
 from .record.host_evaluation import evaluate
+from .record.index_ranges import check_range, index_ranges
 from .record.node import Node, ValueNeeded, topological
 from .record.tracing import assemble, constants, trace
 from .run import storage
@@ -182,6 +183,7 @@ class Planned:
 
             measure(traced.roots, backend)
         computed = [r for r in traced.roots if r.count]
+        self._index_ranges = index_ranges(computed)
         self.plan, externals = make_plan(computed, backend.options)
         self.structure = traced.structure
         self.roots = traced.roots
@@ -208,6 +210,9 @@ class Planned:
                 raise BackendError(
                     "input {} holds 64-bit integers beyond 32 bits, which a plan does not take".format(node.arg)
                 )
+            if node.arg in self._index_ranges and x.size:
+                ends = storage.extremes(words, node.word, x.size)
+                check_range(ends, self._index_ranges[node.arg], "what input {} picks from".format(node.arg))
             out.append(words)
         return out
 

@@ -15,7 +15,7 @@ import json
 import sys
 
 from emberlet import dtypes
-from emberlet.errors import FormatError
+from emberlet.errors import FormatError, IndexingError
 
 from .device import must_await
 from .plan.data import KEY, VERSION
@@ -143,8 +143,19 @@ class SavedPlan:
             words = storage.widen(data, port.dtype, port.count, storage.packed(port.dtype))
             if words is None:
                 self._bad("takes no integers beyond 32 bits for {}".format(port))
+            if port.length is not None and port.count:
+                self._check_indices(words, port)
             out.append(words)
         return out
+
+    def _check_indices(self, words, port):
+        word = storage.packed(port.dtype) or storage.word(port.dtype)
+        low, high = storage.extremes(words, word, port.count)
+        if low < -port.length or high >= port.length:
+            index = low if low < -port.length else high
+            raise IndexingError(
+                "{}: index {} of {} is outside an axis of length {}".format(self.origin, index, port, port.length)
+            )
 
     def _check_type(self, data, port):
         """Refuse an array of the right length in another dtype or shape, whose bytes would be taken for the input's.

@@ -372,13 +372,18 @@ def _concat(self, node, indices):
     return self.build.choose(indices[axis], tuple(starts), values)
 
 
-def lookup(self, indices_node, indices, extent):
-    """The Index that `indices_node` holds at `indices`, negative ones counted from the end of `extent`."""
+def lookup(self, indices_node, indices, extent, clamped=False):
+    """The Index that `indices_node` holds at `indices`, negative ones counted from the end of `extent`; clamped: the
+    nearest that there is, where it is none."""
     at = self.value(indices_node, indices)
+    make, const = self.build.make, self.build.const
     if at.type == "i32":
-        make = self.build.make
-        low = make("lt", "bool", (at, self.build.const(0, "i32")))
-        at = make("where", "i32", (low, make("add", "i32", (at, self.build.const(extent, "i32"))), at))
+        low = make("lt", "bool", (at, const(0, "i32")))
+        at = make("where", "i32", (low, make("add", "i32", (at, const(extent, "i32"))), at))
+    if clamped:
+        if at.type == "i32":
+            at = make("maximum", "i32", (at, const(0, "i32")))
+        at = make("minimum", at.type, (at, const(max(0, extent - 1), at.type)))
     return ix.of_value(at, 0, max(0, extent - 1))
 
 
@@ -386,14 +391,14 @@ def _take(self, node, indices):
     x, picks = node.srcs
     axis = node.arg
     rank = len(picks.shape)
-    at = lookup(self, picks, indices[axis : axis + rank], x.shape[axis])
+    at = lookup(self, picks, indices[axis : axis + rank], x.shape[axis], True)
     return self.value(x, list(indices[:axis]) + [at] + list(indices[axis + rank :]))
 
 
 def _gather(self, node, indices):
     x, picks = node.srcs
     inner = list(indices)
-    inner[node.arg] = lookup(self, picks, indices, x.shape[node.arg])
+    inner[node.arg] = lookup(self, picks, indices, x.shape[node.arg], True)
     return self.value(x, inner)
 
 

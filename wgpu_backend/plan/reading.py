@@ -20,6 +20,7 @@ class Port:
         self.dtype = dtype
         self.shape = shape
         self.buffer = buffer
+        self.length = None  # of the axis that its elements are indices of, where they are
         self.count = 1
         for d in shape:
             self.count *= d
@@ -45,6 +46,12 @@ def read(content, device_class):
         kernels.append((_text(name, "a kernel's name"), _text(source, "a kernel")))
     _read_steps(plan, kernels, _of(_of(content, "steps"), device_class), _page_bytes(content))
     inputs = [_port(p, plan, True) for p in _list(_of(content, "inputs"), "inputs")]
+    for found in _list(content.get("indices", []), "indices"):
+        number, length = _list(found, "an index", 2)
+        port = inputs[_whole(number, "the input of an index", len(inputs) - 1)]
+        if not port.dtype.is_integer:
+            raise ValueError("{} cannot be indices".format(port))
+        port.length = _whole(length, "the length of an axis", MAX_BYTES)
     outputs = [_port(p, plan, False) for p in _list(_of(content, "outputs"), "outputs")]
     constants = []
     for found in _list(_of(content, "constants"), "constants"):

@@ -13,6 +13,7 @@ from emberlet.tensor import Tensor
 
 from ..kernels.table import Options
 from ..record.host_evaluation import evaluate
+from ..record.index_ranges import index_ranges
 from ..record.node import ValueNeeded, unpacked
 from ..record.tracing import constants, trace
 from .data import KEY, VERSION, Plan
@@ -101,8 +102,10 @@ def save(
         ports.append([names[node.arg], node.dtype.name, list(node.shape), number])
     labels = list(outputs or [f"output{i}" for i in range(len(results))])
     roots = {id(r): plan.outputs[i] for i, r in enumerate(traced.roots)}
+    lengths = index_ranges(traced.roots)
     content: dict[str, Any] = {
         "version": VERSION,
+        "indices": [[at, lengths[node.arg]] for at, node in enumerate(traced.inputs) if node.arg in lengths],
         "page_bytes": PAGE_BYTES,
         "inputs": ports,
         "outputs": [[labels[i], r.dtype.name, list(r.shape), roots[id(r)]] for i, r in enumerate(results)],

@@ -1,0 +1,51 @@
+"""A thousand shapes of one compiled model and of an eager one: memory has a ceiling."""
+
+from __future__ import annotations
+
+import gc
+import random
+
+from emberlet.backend import get_backend
+
+from soak import models
+from soak.telling import Clock, Told, resident
+
+WHAT = "1,000 shapes of a compiled or of an eager model, in a random order; the ceiling is 400 MB"
+NEEDS = ("gpu-driver",)
+SHARE = 16
+
+SHAPES = 1000
+CEILING = 400.0  # megabytes
+
+
+def run(clock: Clock, choose: random.Random) -> Told:
+    told = Told("shapes")
+    cpu, gpu = get_backend("numpy"), get_backend("wgpu")
+    ready, eager = models.compiled(), models.model(0, gpu)
+    before = resident()
+    top = before
+    at = {}
+    for rows in choose.sample(range(1, SHAPES + 1), SHAPES):
+        if not clock:
+            break
+        x = models.given(rows)
+        want = models.wanted(x)
+        by_plan = choose.random() < 0.5
+        got = ready(models.tensor(x, cpu)) if by_plan else eager(models.tensor(x, gpu))
+        if off := models.wrong(models.array(got), want):
+            told.failures.append(f"{'compiled' if by_plan else 'eager'}, {rows} rows: {off}")
+        told.checked += 1
+        told.tried += 1
+        top = max(top, resident())
+        if told.tried % 250 == 0:
+            at[str(told.tried)] = round(resident())
+    if top > CEILING:
+        told.failures.append(f"{top:.0f} MB, more than {CEILING:.0f}")
+    told.facts["MB before"] = round(before)
+    told.facts["MB at most"] = round(top)
+    told.facts["MB after so many shapes"] = at
+    kernels = len(gpu.device.pipelines)
+    del ready
+    gc.collect()
+    told.facts["kernels kept, with the compiled model and without"] = f"{kernels}, {len(gpu.device.pipelines)}"
+    return told

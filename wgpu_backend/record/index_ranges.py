@@ -1,0 +1,29 @@
+"""Which inputs of a plan are indices, and of what: their values are checked on the host, before they are uploaded."""
+
+from emberlet.errors import IndexingError
+
+from .node import LOOKUP, topological
+
+_SAME_VALUES = ("reshape", "permute", "expand", "cast")
+
+
+def index_ranges(roots):
+    """{number of the input: length of the shortest axis that its elements are indices of}."""
+    found = {}
+    for node in topological(roots):
+        if node.op not in LOOKUP:
+            continue
+        picks = node.srcs[1]
+        while picks.op in _SAME_VALUES:
+            picks = picks.srcs[0]
+        if picks.op == "input" and picks.dtype.is_integer:
+            length = node.srcs[0].shape[node.arg]
+            found[picks.arg] = min(length, found.get(picks.arg, length))
+    return found
+
+
+def check_range(ends, length, what):
+    """Raise IndexingError where the lowest or the highest index is outside an axis."""
+    if ends[0] < -length or ends[1] >= length:
+        index = ends[0] if ends[0] < -length else ends[1]
+        raise IndexingError("index {} is outside {} of length {}".format(index, what, length))
