@@ -3,6 +3,7 @@ array_api_strict gives, also for arrays without axes or elements."""
 
 from __future__ import annotations
 
+import os
 import warnings
 
 import array_api_strict as strict
@@ -16,7 +17,12 @@ from support.backends import EPSILON, same, tensor
 
 # The kernels of the backend "loops" are the python backend's here.
 pytestmark = pytest.mark.parametrize("backend", ["python", "numpy"], indirect=True)
-SETTINGS = {"max_examples": 12, "deadline": None, "suppress_health_check": list(HealthCheck)}
+# `dev.py fuzz array-api` asks for more of them.
+SETTINGS = {
+    "max_examples": int(os.environ.get("EMBERLET_EXAMPLES", "12")),
+    "deadline": None,
+    "suppress_health_check": list(HealthCheck),
+}
 REAL = ["float32", "float64"]
 SIGNED = ["int8", "int16", "int32", "int64"]
 UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]

@@ -154,3 +154,34 @@ def test_an_empty_file_is_refused(tmp_path):
     (tmp_path / "empty.bpk").write_bytes(b"")
     with pytest.raises(FormatError, match=r"empty.bpk: 0 bytes are fewer"):
         Burnpack.from_file(tmp_path / "empty.bpk")
+
+
+def test_a_rank_of_64_is_read_and_65_is_refused():
+    assert Burnpack.from_bytes(one("U8", [1] * 64, b"\x07")).tensors["t"].shape == (1,) * 64
+    with pytest.raises(FormatError, match=r"65 dimensions.* 64"):
+        Burnpack.from_bytes(one("U8", [1] * 65, b"\x07"))
+
+
+# 2**64 - 1 = 3 * 5 * 17 * 257 * 641 * 65537 * 6700417
+@pytest.mark.parametrize(
+    "shape", [[(1 << 64) - 1], [3, 5, 17, 257, 641, 65537, 6700417], [(1 << 32) - 1, (1 << 32) + 1]]
+)
+def test_a_product_of_64_bits_does_not_overflow(shape):
+    with pytest.raises(FormatError, match="takes 18446744073709551615"):
+        Burnpack.from_bytes(one("U8", shape, b""))
+    assert Burnpack.from_bytes(one("U8", [*shape, 0], b"")).tensors["t"].shape == (*shape, 0)
+
+
+@pytest.mark.parametrize(
+    "shape", [[1 << 32, 1 << 32], [1 << 63, 2], [(1 << 64) - 1, 2], [1 << 32, 1 << 32, 0], [2] * 64]
+)
+def test_a_product_of_65_bits_overflows(shape):
+    with pytest.raises(FormatError, match="overflows"):
+        Burnpack.from_bytes(one("U8", shape, b""))
+    assert Burnpack.from_bytes(one("U8", [0, *shape[:63]], b"")).tensors["t"].shape == (0, *shape[:63])
+
+
+def test_a_dimension_of_65_bits_is_refused():
+    for n in (1 << 64, -1):
+        with pytest.raises(FormatError, match="dimension"):
+            Burnpack.from_bytes(one("U8", [n], b""))

@@ -1,0 +1,38 @@
+"""float8_e8m0fnu, powers of two without sign: rounding up, and what becomes of what is beyond its range."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+
+LARGEST = 2.0**127
+# value -> what it is cast to with and without saturation (ONNX: up to the next power of two, 255 is NaN)
+CASES = [
+    (LARGEST, LARGEST, LARGEST), (float(np.nextafter(np.float32(LARGEST), np.float32(np.inf))), LARGEST, math.nan),
+    (float(np.finfo(np.float32).max), LARGEST, math.nan), (1.0, 1.0, 1.0), (1.0000001192092896, 2.0, 2.0),
+    (1.5, 2.0, 2.0), (2.0**-126, 2.0**-126, 2.0**-126), (0.0, 2.0**-127, 2.0**-127), (-1.0, math.nan, math.nan),
+    (math.nan, math.nan, math.nan), (math.inf, math.nan, math.nan), (-math.inf, math.nan, math.nan),
+    (0.75 * LARGEST, LARGEST, LARGEST),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("saturate", [True, False])
+def test_casts_saturate_only_when_told_to(backend: Any, saturate: bool) -> None:
+    given = [case[0] for case in CASES]
+    expected = [case[1 if saturate else 2] for case in CASES]
+    for dtype in ("float32", "float64"):
+        x = emberlet.asarray(given, dtype=dtype).cast("float8_e8m0fnu", saturate=saturate)
+        np.testing.assert_array_equal(np.asarray(x).astype(np.float64), expected)
+        np.testing.assert_array_equal(x.tolist(), expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_become_the_next_power_of_two(backend: Any, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    values = np.exp2(draw.uniform(-120, 126, 300)).astype(np.float32)
+    found = emberlet.asarray(values).cast("float8_e8m0fnu")
+    np.testing.assert_array_equal(found.tolist(), np.exp2(np.ceil(np.log2(values.astype(np.float64)))))
