@@ -15,9 +15,8 @@ from emberlet.tensor import Tensor
 
 from .budget import Exceeded, counted
 from .ir.argument import Argument, Constant, Dynamic
-from .ir.graph import Graph, Model
+from .ir.graph import Graph, Model, Node
 from .ir.keys import node_key
-from .ir.node import Node
 from .ir.problem import Problem, explained
 from .ir.types import ScalarType, ShapeType, TensorType, product
 from .ir.value import Fill, Inline, Text, Transposed, Value, ints_value, scalar_value
@@ -93,8 +92,8 @@ def evaluate(node: Node[Any], stored: int = 0) -> tuple[Value | None, ...]:
     cannot be run, Exceeded where it would take more memory or time than the budget has.
     """
     from . import weights
+    from .emit.instance import instantiate
     from .emit.module import ModuleWriter
-    from .generation import instantiate
 
     outputs = tuple(replace(o, source=Dynamic()) for o in node.outputs if o.present)
     # Reshaped constants are inputs here: what a layer would absorb is passed in, so that nothing is a field.

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from emberlet.errors import ModelError
@@ -15,8 +14,9 @@ from emberlet.host.together import together
 
 from . import weights
 from .budget import model_budget
+from .emit.instance import instantiate
 from .emit.module import ModuleWriter, Written
-from .emit.names import file_stem, identifier
+from .emit.names import file_stem
 from .ir.graph import Model
 from .ir.problem import origin_of, refusing, report
 from .overwriting import check_overwrite, signed
@@ -139,14 +139,6 @@ def load(
         instance = instantiate(written, model.name, backend)
         instance.load_record(weights.tensors(written.record, backend), layout="burn")
         return instance
-
-
-def instantiate(written: Written, name: str, backend: Backend | str | None = None) -> GeneratedModel:
-    """The generated class, imported from its source, as an instance without weights."""
-    module = ModuleType(identifier(name, "model"))
-    exec(compile(written.source, f"<{module.__name__}.py>", "exec"), module.__dict__)
-    instance: GeneratedModel = getattr(module, written.class_name)(backend=backend)
-    return instance
 
 
 def _stem(source: object) -> str:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from emberlet.dtypes import DType
 
 from .ir.argument import Argument, Constant, Dynamic, Static
-from .ir.graph import Graph
-from .ir.node import Node
+from .ir.graph import Graph, Node
 from .ir.problem import refusing
 from .ir.types import MapType, OptionalType, ScalarType, SequenceType, ShapeType, TensorType, Type, describe_shape
 from .ir.value import Value
-from .ops import AnyNode
-from .ops.families import family
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -38,7 +35,7 @@ def inspect(source: str | os.PathLike[str] | bytes | ModelProto) -> str:
 
 def summary(graph: Graph) -> str:
     """ "12 nodes: 5 convolution, 4 elementwise, 3 pooling", subgraphs included."""
-    counts = Counter(family(cast(AnyNode, node)) for node in graph.walk())  # a graph holds no others
+    counts = Counter(node.family for node in graph.walk())
     said = ", ".join(f"{n} {name}" for name, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     total = counts.total()
     return f"{total} node{'' if total == 1 else 's'}" + (f": {said}" if said else "")

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ir.problem import MALFORMED, Problem, explained, quoted
 from ..ir.types import ScalarType, ShapeType, TensorType, as_tensor, describe_shape
 from .emitter import Emitter

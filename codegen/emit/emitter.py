@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from emberlet.dtypes import DType
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph
-from ..ir.node import MAX_DIMS
+from ..ir.graph import MAX_DIMS, Graph
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, ShapeType, as_tensor
 from ..ir.value import Value
@@ -22,7 +21,7 @@ from .expression import Attribute, Call, Expr, Index, Liftable, Name, lift
 from .statement import Statement
 
 if TYPE_CHECKING:
-    from ..ir.node import Node
+    from ..ir.graph import Node
     from .block import Block
 
 Emission = Expr | tuple[Expr, ...]
@@ -113,7 +112,7 @@ class Emitter:
     # -- building expressions -----------------------------------------------------------------------------------------
 
     def call(self, function: str, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
-        """`F.function(args, kwargs)`; a keyword given as `default(value, usual)` is left out where it is the usual."""
+        """`F.function(args, kwargs)`; a keyword `default(value, omitted)` is left out where both are equal."""
         return Call(Attribute(Name("F"), function), tuple(lift(a) for a in args), keywords(kwargs))
 
     def create(self, function: str, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
@@ -121,7 +120,7 @@ class Emitter:
         return self.call(function, *args, **kwargs, backend=self.block.module.backend())
 
     def filled(self, shape: Liftable, number: int | float | bool | str, dtype: DType) -> Expr:
-        """`F.zeros`, `F.ones` or `F.full(shape, number)`; the dtype is left out where it is the usual one."""
+        """`F.zeros`, `F.ones` or `F.full(shape, number)`; the dtype is left out where it is the default."""
         return self.block.module.fill(lift(shape), number, dtype)
 
     def method(self, x: Expr, name: str, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
@@ -195,15 +194,15 @@ class Emitter:
 
 
 class Default:
-    """A keyword argument that is left out where it has its usual value."""
+    """A keyword argument that is left out where it has its default value."""
 
-    def __init__(self, value: Liftable, usual: Liftable) -> None:
+    def __init__(self, value: Liftable, omitted: Liftable) -> None:
         self.value = value
-        self.usual = usual
+        self.omitted = omitted
 
 
-def default(value: Liftable, usual: Liftable) -> Default:
-    return Default(value, usual)
+def default(value: Liftable, omitted: Liftable) -> Default:
+    return Default(value, omitted)
 
 
 def default_of(function: Callable[..., object], parameter: str) -> Liftable:
@@ -216,7 +215,7 @@ def keywords(kwargs: Mapping[str, Liftable | Default]) -> tuple[tuple[str, Expr]
     out = []
     for k, v in kwargs.items():
         if isinstance(v, Default):
-            if v.value == v.usual and type(v.value) is type(v.usual):
+            if v.value == v.omitted and type(v.value) is type(v.omitted):
                 continue
             v = v.value
         out.append((k, lift(v)))

@@ -11,8 +11,7 @@ from typing import Any
 from emberlet.dtypes import DType
 from emberlet.model import Model as BaseModel
 
-from ..ir.graph import Graph, Model
-from ..ir.node import Node
+from ..ir.graph import Graph, Model, Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, describe
 from ..ir.value import Fill, Transposed, Value
@@ -170,8 +169,8 @@ class ModuleWriter:
     def fill(self, shape: Expr, number: int | float | bool | str, dtype: DType) -> Expr:
         """`F.zeros`, `F.ones` or `F.full`; the dtype is left out where it is the one they have without."""
         plain = not dtype.is_bool and (repr(number) in ("0", "0.0", "1", "1.0"))
-        usual = "float32" if plain or isinstance(number, float) else "bool" if isinstance(number, bool) else "int64"
-        kwargs = () if dtype.name == usual else (("dtype", lift(dtype)),)
+        default = "float32" if plain or isinstance(number, float) else "bool" if isinstance(number, bool) else "int64"
+        kwargs = () if dtype.name == default else (("dtype", lift(dtype)),)
         args = (shape,) if plain else (shape, lift(number))
         function = ("ones" if number == 1 else "zeros") if plain else "full"
         return Call(Attribute(Name("F"), function), args, (*kwargs, ("backend", self.backend())))

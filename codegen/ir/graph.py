@@ -1,13 +1,231 @@
-"""Graph and Model: what the reader returns, the passes rewrite and the emission prints."""
+"""Graph, Model and Node: what the reader returns, the passes rewrite and the emission prints.
+
+An operator is one class in `codegen/ops/`, derived from Node, and everything about it stands there: its config, how its
+attributes are read at each opset version (`read`), the types it returns (`infer`), and the code it becomes (`emit`).
+"""
 
 from __future__ import annotations
 
+import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
-from .argument import Argument
-from .node import Node
+from emberlet.dtypes import DType
+
+from .argument import ABSENT, Argument, Static
+from .problem import Problem
+from .types import (
+    MAX_RANK,
+    AbsentType,
+    Dim,
+    ScalarType,
+    Shape,
+    ShapeType,
+    TensorType,
+    Type,
+    UnknownType,
+    as_tensor,
+    describe,
+)
+from .value import Value
+
+if TYPE_CHECKING:
+    from ..emit.emitter import Emission, Emitter
+    from ..ops.attributes import Attributes
+
+C = TypeVar("C")
+MAX_DIMS = 1024
+
+
+@dataclass(frozen=True)
+class Node(ABC, Generic[C]):
+    """One step of a graph. `config` is the operator's own frozen dataclass, None where it has no attributes.
+
+    Class variables an operator sets: `family` (what a person would sort it under; the FAMILY of its file unless given,
+    else the file's name), `domain` (empty for ai.onnx), `since` (the opset versions at which it changed,
+    oldest first), `static` (the inputs it absorbs where they are constants), `typing` (the inputs of which only the
+    type matters), `pure` (False where two runs may differ:
+    such a node is neither folded nor merged with an equal one), `absorbed` (True where the reader keeps the outputs,
+    which are constants, and drops the node), `named` (True where the output's name is a word of the model's own: a
+    variable gets it), `repeated` (True where the expression is so cheap that every use has it anew), `unbounded` (True
+    where no budget can stop it once it runs: it is never computed early).
+    """
+
+    name: str
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    config: C
+
+    family: ClassVar[str] = ""
+    domain: ClassVar[str] = ""
+    since: ClassVar[tuple[int, ...]] = (1,)
+    static: ClassVar[tuple[int, ...]] = ()
+    typing: ClassVar[tuple[int, ...]] = ()
+    pure: ClassVar[bool] = True
+    absorbed: ClassVar[bool] = False
+    named: ClassVar[bool] = False
+    repeated: ClassVar[bool] = False
+    unbounded: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "family" not in cls.__dict__:
+            file = sys.modules[cls.__module__]
+            cls.family = getattr(file, "FAMILY", file.__name__.rpartition(".")[2].replace("_", " "))
+
+    @classmethod
+    def op(cls) -> str:
+        """The operator's name in ONNX."""
+        return cls.__name__
+
+    @classmethod
+    def spec(cls) -> str:
+        """Where the operator is specified."""
+        return f"https://onnx.ai/onnx/operators/onnx_{cls.domain.replace('.', '')}_{cls.op()}.html"
+
+    @classmethod
+    def make(cls, name: str, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...], a: Attributes) -> Self:
+        """The node, its config read. Raises Problem."""
+        return cls(name, inputs, outputs, cls.read(a))
+
+    @classmethod
+    @abstractmethod
+    def read(cls, a: Attributes) -> C:
+        """The config, from a node's attributes at `a.opset`. Raises Problem."""
+
+    @abstractmethod
+    def infer(self) -> tuple[Type, ...]:
+        """The types of the outputs, from the inputs' types and known values. Raises Problem for what cannot be."""
+
+    @abstractmethod
+    def emit(self, e: Emitter) -> Emission:
+        """The code: one expression (a tuple of values where there are several outputs), or one for each output."""
+
+    # -- what operators ask about their inputs ------------------------------------------------------------------------
+
+    def has(self, i: int) -> bool:
+        """Whether input i is given."""
+        return i < len(self.inputs) and self.inputs[i].present
+
+    def type(self, i: int) -> Type:
+        """Input i's type, AbsentType where it is left out."""
+        return self.inputs[i].type if i < len(self.inputs) else ABSENT.type
+
+    def tensor(self, i: int) -> TensorType:
+        """Input i's type as a tensor's. Raises Problem where it is missing or no tensor."""
+        t = self.type(i)
+        if isinstance(t, AbsentType):
+            raise Problem(f"input {i} is missing")
+        return as_tensor(t)
+
+    def dtype(self, i: int) -> DType:
+        return self.tensor(i).dtype
+
+    def shape(self, i: int) -> Shape | None:
+        return self.tensor(i).shape
+
+    def rank(self, i: int) -> int:
+        """Input i's rank. Raises Problem where it is not known."""
+        t = self.tensor(i)
+        if t.shape is None:
+            raise Problem(f"the rank of input {i} ({self.inputs[i].name!r}) is not known, and the operator needs it")
+        return len(t.shape)
+
+    def value(self, i: int) -> Value | None:
+        """Input i's value where it is known at compile time."""
+        return self.inputs[i].value if i < len(self.inputs) else None
+
+    def dims(self, i: int) -> Shape | None:
+        """The elements of an integer input of rank 0 or 1, as far as they are known; None where not even how many."""
+        t = self.type(i)
+        value = self.value(i)
+        if value is not None:
+            listed = value.dtype.is_integer and len(value.shape) <= 1 and value.size <= max(MAX_DIMS, len(self.outputs))
+            return value.ints() if listed else None
+        if isinstance(t, ShapeType):
+            return t.dims
+        if isinstance(t, ScalarType):
+            return (t.value,)
+        if isinstance(t, TensorType) and t.shape is not None and len(t.shape) <= 1:
+            count: Dim = t.shape[0] if t.shape else 1
+            return (None,) * count if isinstance(count, int) and count <= MAX_DIMS else None
+        return None
+
+    def ints(self, i: int) -> tuple[int, ...] | None:
+        """The elements of an integer input, where all of them are known."""
+        dims = self.dims(i)
+        known = tuple(d for d in dims if isinstance(d, int)) if dims is not None else ()
+        return known if dims is not None and len(known) == len(dims) else None
+
+    def hosted(self, i: int) -> bool:
+        """Whether input i is, or can be, a Python number or a tuple of ints in the generated code."""
+        t = self.type(i)
+        if isinstance(t, ScalarType | ShapeType):
+            return True
+        value = self.value(i)
+        return value is not None and value.dtype.is_integer and len(value.shape) <= 1 and value.size <= 64
+
+    def folded(self) -> Value | None:
+        """The only output where it is known without a run: still a fill, or a transposition, however large."""
+        return None
+
+    def table(self) -> Value | None:
+        """The matrix of which the node looks rows up, where it is a constant; None of every other node."""
+        return None
+
+    # -- structure ----------------------------------------------------------------------------------------------------
+
+    def graphs(self) -> tuple[Graph, ...]:
+        """The subgraphs in the config."""
+
+        if not is_dataclass(self.config):
+            return ()
+        held = (getattr(self.config, f.name) for f in fields(self.config))
+        return tuple(g for g in held if isinstance(g, Graph))
+
+    def uses(self) -> tuple[Argument, ...]:
+        """The inputs, and what the subgraphs take from outside."""
+        graphs = self.graphs()
+        if not graphs:
+            return self.inputs
+        captured: dict[str, Argument] = {}
+        for graph in graphs:
+            inside = {a.name for a in graph.inputs}
+            for node in graph.nodes:
+                for a in node.uses():
+                    if a.present and a.name not in inside:
+                        captured.setdefault(a.name, a)
+                inside.update(a.name for a in node.outputs)
+            for a in graph.outputs:
+                if a.present and a.name not in inside:
+                    captured.setdefault(a.name, a)
+        return (*self.inputs, *captured.values())
+
+    def typed(self) -> Self:
+        """The node with its outputs' types inferred, and its static inputs marked. Raises Problem."""
+        inputs = tuple(
+            replace(a, source=Static(a.value)) if i in self.static and a.value is not None else a
+            for i, a in enumerate(self.inputs)
+        )
+        node = replace(self, inputs=inputs)
+        if any(isinstance(a.type, UnknownType) for a in inputs):
+            return replace(
+                node, outputs=tuple(replace(o, type=UnknownType()) if o.present else o for o in node.outputs)
+            )
+        types = node.infer()
+        if len(types) < len(self.outputs) and any(o.present for o in self.outputs[len(types) :]):
+            raise Problem(f"has {len(self.outputs)} outputs, expected at most {len(types)}")
+        for t in types:
+            if isinstance(t, TensorType) and t.shape is not None and len(t.shape) > MAX_RANK:
+                raise Problem(f"its result has {len(t.shape)} dimensions; at most {MAX_RANK} are supported")
+        outputs = tuple(replace(o, type=t) if o.present else o for o, t in zip(self.outputs, types, strict=False))
+        return replace(node, outputs=outputs)
+
+    def __str__(self) -> str:
+        ins = ", ".join(describe(a.type) for a in self.inputs)
+        return f"{self.op()} {self.name!r} ({ins})"
 
 
 @dataclass(frozen=True, slots=True)

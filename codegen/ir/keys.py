@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from .argument import Argument
-from .node import Node
+from .graph import Node
 from .value import Value
 
 

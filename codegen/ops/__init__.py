@@ -1,96 +1,28 @@
-"""Operators: one class each, in a file per family. `AnyNode` is the union of all, and the registry is made from it.
+"""Operators: one class each, in a file per family. A class in a file of this folder is registered by being there.
 
 Adding an operator: see docs/add-an-operator.md.
 """
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from abc import ABC
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
 
-from ..ir.node import Node
-from . import (
-    arithmetic,
-    attention,
-    blocks,
-    constant,
-    control,
-    convolution,
-    elementwise,
-    expansion,
-    indexing,
-    internal,
-    joining,
-    linear_algebra,
-    losses,
-    machine_learning_features,
-    machine_learning_models,
-    machine_learning_trees,
-    microsoft,
-    microsoft_attention,
-    microsoft_normalization,
-    microsoft_products,
-    microsoft_quantized,
-    microsoft_quantized_products,
-    microsoft_standard,
-    movement,
-    normalization,
-    pooling,
-    quantization,
-    random,
-    recurrent,
-    reduction,
-    resizing,
-    sampling,
-    sequence,
-    sets,
-    signal,
-    slicing,
-    softmax,
-    text,
-    training,
-)
+from ..ir.graph import Node
 
-AnyNode = (
-    arithmetic.Family
-    | attention.Family
-    | blocks.Family
-    | constant.Family
-    | control.Family
-    | convolution.Family
-    | elementwise.Family
-    | expansion.Family
-    | indexing.Family
-    | internal.Family
-    | joining.Family
-    | linear_algebra.Family
-    | losses.Family
-    | machine_learning_features.Family
-    | machine_learning_models.Family
-    | machine_learning_trees.Family
-    | microsoft.Family
-    | microsoft_attention.Family
-    | microsoft_normalization.Family
-    | microsoft_products.Family
-    | microsoft_quantized.Family
-    | microsoft_quantized_products.Family
-    | microsoft_standard.Family
-    | movement.Family
-    | normalization.Family
-    | pooling.Family
-    | quantization.Family
-    | random.Family
-    | recurrent.Family
-    | reduction.Family
-    | resizing.Family
-    | sampling.Family
-    | sequence.Family
-    | sets.Family
-    | signal.Family
-    | slicing.Family
-    | softmax.Family
-    | text.Family
-    | training.Family
-)
 
-OPERATORS: tuple[type[Node[Any]], ...] = get_args(AnyNode)
+def _operators() -> tuple[type[Node[Any]], ...]:
+    """Every operator's class; one with ABC among its own bases is what several share, and no operator."""
+    found: list[type[Node[Any]]] = []
+    for info in sorted(iter_modules(__path__), key=lambda info: info.name):
+        for c in vars(import_module(f"{__name__}.{info.name}")).values():
+            own = isinstance(c, type) and issubclass(c, Node) and c.__module__ == f"{__name__}.{info.name}"
+            if own and ABC not in c.__bases__:
+                found.append(c)
+    return tuple(found)
+
+
+OPERATORS = _operators()
 REGISTRY: dict[tuple[str, str], type[Node[Any]]] = {(c.domain, c.op()): c for c in OPERATORS}

@@ -11,7 +11,7 @@ from emberlet.dtypes import DType
 
 from ..emit.emitter import Emission, Emitter
 from ..emit.expression import Binary, Call, Expr, Literal, Name, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, TensorType, Type, as_tensor, broadcast
 from .attributes import Attributes
@@ -371,9 +371,3 @@ class Clip(Node[ClipConfig]):
         low: Expr = e.operand(1) if self.has(1) else lift(self.config.low)
         high: Expr = e.operand(2) if self.has(2) else lift(self.config.high)
         return e.call("clip", e.x(0), low, *([] if high == lift(None) else [high]))
-
-
-Family = (
-    Add | And | BitShift | BitwiseAnd | BitwiseOr | BitwiseXor | Clip | Div | Equal | Greater | GreaterOrEqual | Less
-    | LessOrEqual | Max | Mean | Min | Mod | Mul | Or | Pow | Sub | Sum | Where | Xor
-)  # fmt: skip

@@ -11,12 +11,11 @@ from emberlet.dtypes import DType
 from ..emit.emitter import Default, Emission, Emitter, default
 from ..emit.expression import Expr, Liftable, Name, lift
 from ..emit.statement import Def, Return, fold_return
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, as_tensor
 from .attributes import Attributes
-from .base import one_channel_or, times
+from .base import dim_at, times
 
 Window = tuple[int | None, int | None]
 
@@ -80,7 +79,7 @@ class Attention(Node[AttentionConfig]):
         batch, heads, length, _ = self.heads(0)
         _, kv_heads, new, size = self.heads(1)
         value_size = self.heads(2)[3]
-        total = joined(one_channel_or(self.shape(4), 2) if self.has(4) else 0, new)
+        total = joined(dim_at(self.shape(4), 2) if self.has(4) else 0, new)
         if q.shape is None:
             y = TensorType(q.dtype)
         elif len(q.shape) == 3:
@@ -237,10 +236,10 @@ class LinearAttention(Node[LinearAttentionConfig]):
 
     def infer(self) -> tuple[Type, ...]:
         q, k, v, c = self.tensor(0), self.tensor(1), self.tensor(2), self.config
-        batch, length = one_channel_or(q.shape, 0), one_channel_or(q.shape, 1)
+        batch, length = dim_at(q.shape, 0), dim_at(q.shape, 1)
         if c.heads < 1 or c.kv_heads < 1:
             raise Problem("the numbers of heads are not positive")
-        key, value = one_channel_or(k.shape, 2), one_channel_or(v.shape, 2)
+        key, value = dim_at(k.shape, 2), dim_at(v.shape, 2)
         key = key // c.kv_heads if isinstance(key, int) else None
         value = value // c.kv_heads if isinstance(value, int) else None
         state = self.tensor(3).dtype if self.has(3) else q.dtype
@@ -280,9 +279,9 @@ class CausalConvWithState(Node[CausalConvConfig]):
         return CausalConvConfig(a.string("activation", "none", ("none", "silu", "swish")))
 
     def infer(self) -> tuple[Type, ...]:
-        x, width = self.tensor(0), one_channel_or(self.shape(1), 2)
+        x, width = self.tensor(0), dim_at(self.shape(1), 2)
         past = width - 1 if isinstance(width, int) else None
-        batch, channels = one_channel_or(x.shape, 0), one_channel_or(x.shape, 1)
+        batch, channels = dim_at(x.shape, 0), dim_at(x.shape, 1)
         return (x, TensorType(x.dtype, (batch, channels, past)))
 
     def emit(self, e: Emitter) -> Emission:
@@ -299,6 +298,3 @@ def trailing(node: Node[Any], e: Emitter, count: int) -> list[Expr]:
 def first_of(node: Node[Any], e: Emitter, out: Expr) -> Expr:
     """Both values of a pair, or its first where the node has one output."""
     return out if len(node.outputs) > 1 else e.index(out, 0)
-
-
-Family = Attention | CausalConvWithState | FlexAttention | LinearAttention | RotaryEmbedding

@@ -6,7 +6,7 @@ from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, Shape
 from ..ir.value import Fill, Stored, Transposed, Value
@@ -44,7 +44,7 @@ def times(d: Dim, r: Dim) -> Dim:
     return d * r if isinstance(d, int) and isinstance(r, int) else 0 if d == 0 or r == 0 else None
 
 
-def one_channel_or(shape: Shape | None, axis: int) -> Dim:
+def dim_at(shape: Shape | None, axis: int) -> Dim:
     """Dimension `axis` of a shape, None where it is not known."""
     return None if shape is None or not -len(shape) <= axis < len(shape) else shape[axis]
 

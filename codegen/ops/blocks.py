@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, Shape, TensorType, Type
 from .attributes import Attributes
 from .base import times
+
+FAMILY = "movement"
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,3 @@ def four(shape: Shape) -> tuple[Dim, Dim, Dim, Dim]:
     if len(shape) != 4:
         raise Problem(f"expected (n, c, h, w), found rank {len(shape)}")
     return shape[0], shape[1], shape[2], shape[3]
-
-
-Family = DepthToSpace | SpaceToDepth

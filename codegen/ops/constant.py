@@ -12,7 +12,7 @@ from emberlet import dtypes
 from ..emit.emitter import Emission, Emitter
 from ..emit.expression import Attribute, Expr, SliceKey, lift
 from ..ir.argument import Constant as ConstantSource
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, ShapeType, TensorType, Type, product
 from ..ir.value import Fill, Inline, Value, ints_value, scalar_value, text_value
@@ -314,8 +314,3 @@ class BitCast(Node[BitCastConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         return e.call("bitcast", e.x(), self.config.dtype)
-
-
-Family = (
-    BitCast | Cast | CastLike | Constant | ConstantOfShape | EyeLike | Range | Shape | Size | Trilu
-)  # fmt: skip

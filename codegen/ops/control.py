@@ -10,8 +10,7 @@ from ..emit.emitter import Emission, Emitter
 from ..emit.expression import Attribute, Binary, Call, Conditional, Expr, List, Name, Tuple, Unary, lift
 from ..emit.statement import Assign, Break, Do, For, Statement, While
 from ..emit.statement import If as IfStatement
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ir.problem import Problem
 from ..ir.types import (
     ScalarType,
@@ -378,6 +377,3 @@ def without_axis(t: TensorType, axis: int) -> TensorType:
         return t
     at = axis_of(axis, len(t.shape))
     return TensorType(t.dtype, t.shape[:at] + t.shape[at + 1 :])
-
-
-Family = If | Loop | Scan | SequenceMap

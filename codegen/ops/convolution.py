@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
 from .attributes import Attributes
-from .base import one_channel_or
+from .base import dim_at
 from .windows import Window, short, spatial_of
 
 
@@ -44,7 +44,7 @@ class Conv(Node[ConvConfig]):
         rank = len(window.kernel) + 2
         if x.shape is not None and len(x.shape) != rank:
             raise Problem(f"the input has rank {len(x.shape)}, the weight {rank}")
-        channels, wanted = one_channel_or(x.shape, 1), one_channel_or(weight.shape, 1)
+        channels, wanted = dim_at(x.shape, 1), dim_at(weight.shape, 1)
         if isinstance(channels, int) and isinstance(wanted, int) and channels != wanted * self.config.groups:
             raise Problem(
                 f"the input has {channels} channels, a weight of shape {weight.shape} with {self.config.groups} groups "
@@ -52,7 +52,7 @@ class Conv(Node[ConvConfig]):
             )
         batch: Dim = x.shape[0] if x.shape is not None else None
         sizes = window.sizes(spatial_of(x.shape, rank))
-        return (TensorType(x.dtype, (batch, one_channel_or(weight.shape, 0), *sizes)),)
+        return (TensorType(x.dtype, (batch, dim_at(weight.shape, 0), *sizes)),)
 
     def emit(self, e: Emitter) -> Emission:
         return self.of(e, e.x(0))
@@ -137,7 +137,7 @@ class ConvTranspose(Node[ConvTransposeConfig]):
                 window.stride[i] * (size - 1) + extra[i] + reach - sum(padding[i]) if isinstance(size, int) else None
             )
             sizes.append(grown)
-        out = one_channel_or(weight, 1)
+        out = dim_at(weight, 1)
         channels = out * self.config.groups if isinstance(out, int) else None
         return (TensorType(x.dtype, (x.shape[0] if x.shape is not None else None, channels, *sizes)),)
 
@@ -160,6 +160,3 @@ class ConvTranspose(Node[ConvTransposeConfig]):
             bias=default(bias is not None, True),
         )
         return e.apply(layer, e.x(0))
-
-
-Family = Conv | ConvTranspose

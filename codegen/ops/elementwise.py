@@ -11,7 +11,7 @@ from emberlet.dtypes import DType
 
 from ..emit.emitter import Emission, Emitter, default, default_of
 from ..emit.expression import Binary, Unary, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.types import ScalarType, TensorType, Type
 from ..ir.value import Value
 from .attributes import Attributes
@@ -198,18 +198,18 @@ class Alpha(Elementwise[AlphaConfig], ABC):
     keyword: ClassVar[str] = "alpha"
 
     @classmethod
-    def usual(cls) -> float:
+    def default_alpha(cls) -> float:
         """ONNX's default, which is the function's too."""
-        usual = default_of(getattr(functional, cls.function), cls.keyword)
-        assert isinstance(usual, float)
-        return usual
+        found = default_of(getattr(functional, cls.function), cls.keyword)
+        assert isinstance(found, float)
+        return found
 
     @classmethod
     def read(cls, a: Attributes) -> AlphaConfig:
-        return AlphaConfig(a.float("alpha", cls.usual()))
+        return AlphaConfig(a.float("alpha", cls.default_alpha()))
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call(self.function, e.x(), **{self.keyword: default(self.config.alpha, self.usual())})
+        return e.call(self.function, e.x(), **{self.keyword: default(self.config.alpha, self.default_alpha())})
 
 
 class Celu(Alpha):
@@ -388,11 +388,3 @@ class SwiGLU(Elementwise[AlphaConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         return e.call("swiglu", e.x(0), e.x(1), alpha=default(self.config.alpha, 1.0))
-
-
-Family = (
-    Abs | Acos | Acosh | Asin | Asinh | Atan | Atanh | BitwiseNot | Ceil | Celu | Cos | Cosh | Elu | Erf | Exp | Floor
-    | Gelu | HardSigmoid | HardSwish | IsInf | IsNaN | LeakyRelu | Log | Mish | Neg | Not | PRelu | Reciprocal | Relu
-    | Round | Selu | Shrink | Sigmoid | Sign | Sin | Sinh | Softplus | Softsign | Sqrt | SwiGLU | Swish | Tan | Tanh
-    | ThresholdedRelu
-)  # fmt: skip

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, Name, Tuple, flat, lift
 from ..emit.statement import Assign, For
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, broadcast
 from ..ir.value import Fill, Value
 from .attributes import Attributes
 from .base import Plain, axes_of, axis_of, times
+
+FAMILY = "movement"
 
 
 class Expand(Plain):
@@ -155,6 +157,3 @@ class Pad(Node[PadConfig]):
     def given(self, e: Emitter) -> Expr:
         pads = e.ints(1)
         return pads if isinstance(pads, Name) else e.assign("pads", pads)
-
-
-Family = Expand | Pad | Tile

@@ -9,7 +9,7 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr, SliceKey, Tuple, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, ShapeType, TensorType, Type
 from ..ir.value import Value
@@ -296,9 +296,3 @@ class TopK(Node[TopKConfig]):
         c = self.config
         k = e.number(1) if c.k is None else lift(c.k)
         return e.call("topk_with_indices", e.x(0), k, axis=default(c.axis, -1), largest=default(c.largest, True))
-
-
-Family = (
-    Compress | Gather | GatherElements | GatherND | NonZero | OneHot | ReverseSequence | Scatter | ScatterElements
-    | ScatterND | TopK
-)  # fmt: skip

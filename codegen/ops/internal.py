@@ -10,11 +10,13 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter
 from ..emit.expression import Expr, Tuple, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, Shape, ShapeType, TensorType, Type
 from .attributes import Attributes
 from .linear_algebra import dense, product_shape
+
+FAMILY = "the compiler's own"
 
 C = TypeVar("C")
 
@@ -110,6 +112,3 @@ class SumTo(Internal[None]):
             return e.x(0)
         total = e.call("sum", e.x(0), axis=axes, keepdims=True)
         return e.method(total, "squeeze", tuple(range(lead))) if lead else total
-
-
-Family = InputSize | Linear | Sizes | SumTo

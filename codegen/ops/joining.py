@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr, Starred, Tuple
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, ShapeType, TensorType, Type, join_dim
 from .attributes import Attributes
 from .base import axis_of
 from .movement import AxisConfig
+
+FAMILY = "movement"
 
 
 class Concat(Node[AxisConfig]):
@@ -132,6 +134,3 @@ class Split(Node[SplitConfig]):
         if sizes is None and self.has(1):
             return e.call("split", e.x(0), e.ints(1), axis=axis)
         return e.call("split", e.x(0), self.config.num_outputs, axis=axis)
-
-
-Family = Concat | Split

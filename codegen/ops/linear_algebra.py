@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Attribute, Binary, Expr
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Shape, TensorType, Type, broadcast
 from ..ir.value import Value
@@ -119,6 +119,3 @@ class Det(Plain):
 
     def emit(self, e: Emitter) -> Emission:
         return e.call("det", e.x())
-
-
-Family = Det | Gemm | MatMul

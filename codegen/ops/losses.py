@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.types import TensorType, Type
 from .attributes import Attributes
 
@@ -68,6 +68,3 @@ class SoftmaxCrossEntropyLoss(Loss):
         if len(self.outputs) < 2:
             return self.loss(e)
         return self.loss(e), e.call("log_softmax", e.x(0), axis=1)
-
-
-Family = NegativeLogLikelihoodLoss | SoftmaxCrossEntropyLoss

@@ -11,12 +11,12 @@ from emberlet.dtypes import DType
 
 from ..emit.emitter import Emitter
 from ..emit.expression import Binary, Expr, List, Unary, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType
 from ..ir.value import Inline, Value
 from .attributes import Attributes
-from .base import one_channel_or, transposed
+from .base import dim_at, transposed
 
 DOMAIN = "ai.onnx.ml"
 Labels = tuple[int, ...] | tuple[str, ...]
@@ -67,7 +67,7 @@ def rows_of(node: Node[Any]) -> Dim:
     shape = node.shape(0)
     if shape is not None and len(shape) > 2:
         raise Problem(f"expected rows of features, found rank {len(shape)}")
-    return 1 if shape is not None and len(shape) < 2 else one_channel_or(shape, 0)
+    return 1 if shape is not None and len(shape) < 2 else dim_at(shape, 0)
 
 
 def matrix(node: Node[Any], e: Emitter) -> Expr:
@@ -80,7 +80,7 @@ def matrix(node: Node[Any], e: Emitter) -> Expr:
 
 def check_features(node: Node[Any], features: int) -> None:
     """Raise Problem where input 0 is known to have another number of columns."""
-    found = one_channel_or(node.shape(0), -1)
+    found = dim_at(node.shape(0), -1)
     if isinstance(found, int) and found != features:
         raise Problem(f"its input has {found} features, its coefficients are for {features}")
 

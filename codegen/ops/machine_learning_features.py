@@ -9,13 +9,15 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, List, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import MapType, SequenceType, TensorType, Type, product
 from ..ir.value import ints_value
 from .attributes import Attributes
-from .base import Plain, one_channel_or
+from .base import Plain, dim_at
 from .machine_learning import DOMAIN, Labels, floats_value, labels_dtype, labels_of, rows_of
+
+FAMILY = "machine learning"
 
 
 class ArrayFeatureExtractor(Plain):
@@ -73,7 +75,7 @@ class Scaler(Node[ScalerConfig]):
         return ScalerConfig(a.floats("offset", ()) or (0.0,), a.floats("scale", ()) or (1.0,))
 
     def infer(self) -> tuple[Type, ...]:
-        features = one_channel_or(self.shape(0), -1)
+        features = dim_at(self.shape(0), -1)
         for name, numbers in (("offset", self.config.offset), ("scale", self.config.scale)):
             if isinstance(features, int) and len(numbers) not in (1, features):
                 raise Problem(f"{name} has {len(numbers)} numbers for {features} features")
@@ -147,7 +149,7 @@ class Imputer(Node[ImputerConfig]):
 
     def infer(self) -> tuple[Type, ...]:
         count = len(self.config.floats if self.dtype(0).is_float else self.config.ints)
-        features = one_channel_or(self.shape(0), -1)
+        features = dim_at(self.shape(0), -1)
         if not count or (isinstance(features, int) and count not in (1, features)):
             raise Problem(f"has {count} values of {self.dtype(0).name} to put in, for {features} features")
         return (TensorType(self.dtype(0), self.shape(0)),)
@@ -187,7 +189,7 @@ class FeatureVectorizer(Node[FeatureVectorizerConfig]):
     def emit(self, e: Emitter) -> Emission:
         parts = []
         for i, size in enumerate(self.config.sizes):
-            x, found = e.x(i), one_channel_or(self.shape(i), -1)
+            x, found = e.x(i), dim_at(self.shape(i), -1)
             x = e.call("cast", x, dtypes.float32) if self.dtype(i) is not dtypes.float32 else x
             x = e.method(x, "reshape", (1, -1)) if self.tensor(i).rank == 1 else x
             if isinstance(found, int) and found > size:
@@ -279,7 +281,7 @@ class ZipMap(Node[ZipMapConfig]):
         return ZipMapConfig(labels_of(a, "classlabels_int64s"))
 
     def infer(self) -> tuple[Type, ...]:
-        found = one_channel_or(self.shape(0), -1)
+        found = dim_at(self.shape(0), -1)
         if isinstance(found, int) and found != len(self.config.keys):
             raise Problem(f"{len(self.config.keys)} labels for {found} columns")
         return (SequenceType(MapType(labels_dtype(self.config.keys), self.dtype(0))),)
@@ -351,18 +353,3 @@ class CastMap(Node[CastMapConfig]):
     def emit(self, e: Emitter) -> Emission:
         c = self.config
         return e.create("map_to_tensor", e.x(0), CAST_TO[c.cast_to], size=default(c.size, None))
-
-
-Family = (
-    ArrayFeatureExtractor
-    | Binarizer
-    | CastMap
-    | CategoryMapper
-    | DictVectorizer
-    | FeatureVectorizer
-    | Imputer
-    | Normalizer
-    | OneHotEncoder
-    | Scaler
-    | ZipMap
-)

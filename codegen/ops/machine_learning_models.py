@@ -8,7 +8,7 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from .attributes import Attributes
@@ -29,6 +29,8 @@ from .machine_learning import (
     transform_of,
     transformed,
 )
+
+FAMILY = "machine learning"
 
 
 @dataclass(frozen=True)
@@ -274,6 +276,3 @@ class SVMClassifier(Node[SvmClassifierConfig]):
         if classes == 2:
             return label, both_sides(e, decided, c.transform, c.transform is None)
         return label, transformed(e, decided, c.transform)
-
-
-Family = LinearClassifier | LinearRegressor | SVMClassifier | SVMRegressor

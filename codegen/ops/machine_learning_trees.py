@@ -11,12 +11,12 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from ..ir.value import Fill, Inline, Value, ints_value
 from .attributes import Attributes
-from .base import one_channel_or
+from .base import dim_at
 from .machine_learning import (
     DOMAIN,
     Labels,
@@ -30,6 +30,8 @@ from .machine_learning import (
     transform_of,
     transformed,
 )
+
+FAMILY = "machine learning"
 
 AGGREGATE = ("average", "sum", "min", "max")
 POST_TRANSFORM = (None, "softmax", "logistic", "softmax_zero", "probit")
@@ -53,7 +55,7 @@ class Trees:
 
     def check_width(self, node: Node[Any]) -> None:
         """Raise Problem where the node's input is known to lack a feature that a tree asks for."""
-        found = one_channel_or(node.shape(0), -1)
+        found = dim_at(node.shape(0), -1)
         needed = max(self.nodes.ints()[::7], default=-1) + 1
         if isinstance(found, int) and found < needed:
             raise Problem(f"its input has {found} features, a tree reads number {needed - 1}")
@@ -171,7 +173,7 @@ class TreeEnsemble(Node[TreeEnsembleConfig]):
     def infer(self) -> tuple[Type, ...]:
         self.config.trees.check_width(self)
         x = self.tensor(0)
-        return (TensorType(x.dtype, (one_channel_or(x.shape, 0), self.config.n_targets)),)
+        return (TensorType(x.dtype, (dim_at(x.shape, 0), self.config.n_targets)),)
 
     def emit(self, e: Emitter) -> Emission:
         c = self.config
@@ -345,6 +347,3 @@ class TreeEnsembleClassifier(Node[TreeEnsembleClassifierConfig]):
 
 def _float32(node: Node[Any], e: Emitter, scores: Expr) -> Expr:
     return e.call("cast", scores, dtypes.float32) if node.dtype(0) is dtypes.float64 else scores
-
-
-Family = TreeEnsemble | TreeEnsembleClassifier | TreeEnsembleRegressor

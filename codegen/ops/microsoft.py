@@ -1,4 +1,4 @@
-"""com.microsoft: operators that exporters and onnxruntime's optimiser add to the standard's.
+"""com.microsoft: operators that exporters and onnxruntime's optimizer add to the standard's.
 
 Here: their base, and activations. By subject: `microsoft_attention`, `microsoft_normalization`, `microsoft_products`,
 `microsoft_quantized`, `microsoft_quantized_products`, and `microsoft_standard`, the standard's own under another name.
@@ -15,10 +15,12 @@ from typing import ClassVar, Generic, Self, TypeVar
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, lift
 from ..ir.argument import Argument
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from .attributes import Attributes
+
+FAMILY = "com.microsoft"
 
 C = TypeVar("C")
 MANY = 1 << 20
@@ -191,6 +193,3 @@ class ScaledSiLU(Contrib[AlphaConfig]):
     def emit(self, e: Emitter) -> Emission:
         scale = e.operand(1) if self.has(1) else lift(self.config.alpha)
         return e.call("silu", e.x(0) if scale == lift(1.0) else Binary("*", e.x(0), scale))
-
-
-Family = BiasGelu | BiasSoftmax | BiasSplitGelu | FastGelu | Gelu | QuickGelu | ScaledSiLU

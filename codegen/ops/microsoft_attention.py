@@ -9,9 +9,11 @@ from ..emit.expression import Expr, Liftable
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
 from .attributes import Attributes
-from .base import one_channel_or
+from .base import dim_at
 from .microsoft import Contrib, trailing
 from .quantization import plain, point
+
+FAMILY = "com.microsoft"
 
 HIDDEN = -10000.0
 
@@ -79,9 +81,9 @@ class Attention(Contrib[AttentionConfig]):
         if self.has(6):
             raise Problem("input 6, past_sequence_length, is not supported")
         x, weight, c = self.tensor(0), self.shape(1), self.config
-        batch, length = one_channel_or(x.shape, 0), one_channel_or(x.shape, 1)
-        width = c.sizes[2] if len(c.sizes) == 3 else split(one_channel_or(weight, 1), 3)
-        past = one_channel_or(self.shape(4), 3) if self.has(4) else 0
+        batch, length = dim_at(x.shape, 0), dim_at(x.shape, 1)
+        width = c.sizes[2] if len(c.sizes) == 3 else split(dim_at(weight, 1), 3)
+        past = dim_at(self.shape(4), 3) if self.has(4) else 0
         present = (2, batch, c.heads, added(past, length), split(width, c.heads))
         return (TensorType(x.dtype, (batch, length, width)), TensorType(x.dtype, present))
 
@@ -108,18 +110,18 @@ class MultiHeadAttention(Contrib[AttentionConfig]):
         if len(self.outputs) > 3 and self.outputs[3].present:
             raise Problem("output 3, the scores, is not supported")
         q, heads = self.tensor(0), self.config.heads
-        batch, length = one_channel_or(q.shape, 0), one_channel_or(q.shape, 1)
+        batch, length = dim_at(q.shape, 0), dim_at(q.shape, 1)
         if q.rank == 5:
-            size = value_size = one_channel_or(q.shape, 4)
+            size = value_size = dim_at(q.shape, 4)
             new = length
         else:
-            size = value_size = split(one_channel_or(q.shape, 2), heads)
+            size = value_size = split(dim_at(q.shape, 2), heads)
             source = self.shape(2) if self.has(2) else None
             if source is not None:
                 value_size = source[3] if len(source) == 4 else split(source[2], heads)
             keys = self.shape(1) if self.has(1) else None
             new = None if keys is None else keys[2] if len(keys) == 4 else keys[1]
-        total = added(one_channel_or(self.shape(6), 2) if self.has(6) else 0, new)
+        total = added(dim_at(self.shape(6), 2) if self.has(6) else 0, new)
         width = heads * value_size if isinstance(value_size, int) else None
         return (
             TensorType(q.dtype, (batch, length, width)),
@@ -145,9 +147,9 @@ class QAttention(Contrib[AttentionConfig]):
 
     def infer(self) -> tuple[Type, ...]:
         x, weight, c = self.tensor(0), self.shape(1), self.config
-        batch, length = one_channel_or(x.shape, 0), one_channel_or(x.shape, 1)
-        width = split(one_channel_or(weight, 1), 3)
-        past = one_channel_or(self.shape(8), 3) if self.has(8) else 0
+        batch, length = dim_at(x.shape, 0), dim_at(x.shape, 1)
+        width = split(dim_at(weight, 1), 3)
+        past = dim_at(self.shape(8), 3) if self.has(8) else 0
         present = (2, batch, c.heads, added(past, length), split(width, c.heads))
         return (TensorType(self.dtype(2), (batch, length, width)), TensorType(self.dtype(2), present))
 
@@ -187,7 +189,7 @@ class GroupQueryConfig:
 class GroupQueryAttention(Contrib[GroupQueryConfig]):
     """Causal attention with a cache, each key head shared by several query heads: inputs query, key, value, past key,
     past value, each sequence's last index, the longest length, cosines, sines, positions, score bias,
-    sinks, two of quantised caches, the weights of norms of queries and keys."""
+    sinks, two of quantized caches, the weights of norms of queries and keys."""
 
     arity = (7, 16)
 
@@ -223,7 +225,7 @@ class GroupQueryAttention(Contrib[GroupQueryConfig]):
         if self.has(14) != self.has(15):
             raise Problem("the weights of the norms of queries and keys (inputs 14 and 15) come together")
         q, c = self.tensor(0), self.config
-        batch, length, width = (one_channel_or(q.shape, i) for i in range(3))
+        batch, length, width = (dim_at(q.shape, i) for i in range(3))
         size = split(width, c.heads if self.has(1) else c.heads + 2 * c.kv_heads)
         width = c.heads * size if isinstance(size, int) else None
         # A cache may be as long as it will ever get, or as long as what it holds.
@@ -295,6 +297,3 @@ class RotaryEmbedding(Contrib[RotaryConfig]):
             rotary_dim=default(c.size, 0),
             num_heads=default(c.heads or None, None),
         )
-
-
-Family = Attention | GroupQueryAttention | MultiHeadAttention | QAttention | RotaryEmbedding

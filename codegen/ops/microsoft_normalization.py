@@ -1,4 +1,4 @@
-"""com.microsoft: normalisation, most of it joined with the addition of a skip connection."""
+"""com.microsoft: normalization, most of it joined with the addition of a skip connection."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from ..emit.expression import Binary, Expr, Name, lift
 from ..emit.statement import Assign
 from ..ir.types import TensorType, Type
 from .attributes import Attributes
-from .base import one_channel_or
+from .base import dim_at
 from .microsoft import Contrib
 from .normalization import layer_norm, rms_norm
+
+FAMILY = "com.microsoft"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class SimplifiedConfig:
 
 
 class SimplifiedLayerNormalization(Contrib[SimplifiedConfig]):
-    """Root mean square normalisation. In the standard's domain, although the standard does not have it."""
+    """Root mean square normalization. In the standard's domain, although the standard does not have it."""
 
     domain = ""
     arity, static = (2, 2), (1,)
@@ -66,7 +68,7 @@ class SimplifiedLayerNormalization(Contrib[SimplifiedConfig]):
 
 @dataclass(frozen=True)
 class Skip(Contrib[EpsilonConfig], ABC):
-    """The normalisation of input + skip (+ bias). Outputs: it, mean, 1 / deviation, and the sum."""
+    """The normalization of input + skip (+ bias). Outputs: it, mean, 1 / deviation, and the sum."""
 
     bias_input: ClassVar[int]
 
@@ -83,7 +85,7 @@ class Skip(Contrib[EpsilonConfig], ABC):
         total = Binary("+", e.x(0), e.x(1))
         return Binary("+", total, e.x(self.bias_input)) if self.has(self.bias_input) else total
 
-    def normalised(self, e: Emitter, total: Expr) -> Expr:
+    def normalized(self, e: Emitter, total: Expr) -> Expr:
         raise NotImplementedError
 
     def statistics(self, e: Emitter, total: Expr) -> tuple[Expr, Expr]:
@@ -94,31 +96,31 @@ class Skip(Contrib[EpsilonConfig], ABC):
 
     def emit(self, e: Emitter) -> Emission:
         if not any(o.present for o in self.outputs[1:]):
-            return (self.normalised(e, self.total(e)), *[lift(None)] * (len(self.outputs) - 1))
+            return (self.normalized(e, self.total(e)), *[lift(None)] * (len(self.outputs) - 1))
         total = named(e, 3, self.total(e))
-        return (self.normalised(e, total), *self.statistics(e, total), total)[: len(self.outputs)]
+        return (self.normalized(e, total), *self.statistics(e, total), total)[: len(self.outputs)]
 
 
 class SkipLayerNormalization(Skip):
-    """Layer normalisation: inputs x, skip, weight, bias of the normalisation, bias of the sum."""
+    """Layer normalization: inputs x, skip, weight, bias of the normalization, bias of the sum."""
 
     arity, static, bias_input = (3, 5), (2, 3), 4
 
-    def normalised(self, e: Emitter, total: Expr) -> Expr:
+    def normalized(self, e: Emitter, total: Expr) -> Expr:
         return layer_norm(e, total, 2, 3, self.config.epsilon)
 
 
 class SkipSimplifiedLayerNormalization(Skip):
-    """Root mean square normalisation: inputs x, skip, weight, bias of the sum."""
+    """Root mean square normalization: inputs x, skip, weight, bias of the sum."""
 
     arity, static, bias_input = (3, 4), (2,), 3
 
-    def normalised(self, e: Emitter, total: Expr) -> Expr:
+    def normalized(self, e: Emitter, total: Expr) -> Expr:
         return rms_norm(e, total, 2, self.config.epsilon)
 
 
 class EmbedLayerNormalization(Contrib[EpsilonConfig]):
-    """Embeddings of words, positions and segments, added and normalised: inputs word ids, segment ids, the three
+    """Embeddings of words, positions and segments, added and normalized: inputs word ids, segment ids, the three
     tables, weight, bias, mask, position ids. Outputs: it, the number of words in the mask, the sum."""
 
     arity, static = (7, 9), (5, 6)
@@ -130,9 +132,9 @@ class EmbedLayerNormalization(Contrib[EpsilonConfig]):
 
     def infer(self) -> tuple[Type, ...]:
         ids, words = self.shape(0), self.tensor(2)
-        shape = None if ids is None else (*ids, one_channel_or(words.shape, 1))
+        shape = None if ids is None else (*ids, dim_at(words.shape, 1))
         out = TensorType(words.dtype, shape)
-        return (out, TensorType(dtypes.int32, (one_channel_or(ids, 0),)), out)
+        return (out, TensorType(dtypes.int32, (dim_at(ids, 0),)), out)
 
     def emit(self, e: Emitter) -> Emission:
         total: Expr = e.call("embedding", e.x(0), e.x(2))
@@ -164,7 +166,7 @@ class GroupNormConfig:
 
 
 class GroupNorm(Contrib[GroupNormConfig]):
-    """Group normalisation of images, by default with the channels last, then SiLU where `activation` is 1."""
+    """Group normalization of images, by default with the channels last, then SiLU where `activation` is 1."""
 
     arity, static = (3, 3), (1, 2)
 
@@ -183,9 +185,3 @@ class GroupNorm(Contrib[GroupNormConfig]):
         x = e.call("group_norm", x, c.groups, e.x(1), e.x(2), epsilon=default(c.epsilon, 1e-5))
         x = e.call("silu", x) if c.silu else x
         return e.method(x, "moveaxis", 1, -1) if c.channels_last else x
-
-
-Family = (
-    EmbedLayerNormalization | GroupNorm | SimplifiedLayerNormalization | SkipLayerNormalization
-    | SkipSimplifiedLayerNormalization
-)  # fmt: skip

@@ -18,6 +18,8 @@ from .linear_algebra import Gemm, GemmConfig, product_shape
 from .microsoft import Contrib, trailing
 from .pooling import MaxPool, PoolConfig
 
+FAMILY = "com.microsoft"
+
 
 @dataclass(frozen=True)
 class FusedActivation:
@@ -367,9 +369,3 @@ class GatherBlockQuantized(Contrib[GatherBlockConfig]):
             block_size=default(c.block_size, 128),
             bits=default(c.bits, 4),
         )
-
-
-Family = (
-    FusedConv | FusedGemm | FusedMatMul | FusedMatMulActivation | GatherBlockQuantized | GemmFastGelu | MatMulNBits
-    | NhwcConv | NhwcFusedConv | NhwcMaxPool | TransposeMatMul
-)  # fmt: skip

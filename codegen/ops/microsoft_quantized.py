@@ -1,6 +1,6 @@
-"""com.microsoft: operators on quantised tensors.
+"""com.microsoft: operators on quantized tensors.
 
-What is no product takes its operands to real numbers, computes, and quantises the result, as onnxruntime defines it.
+What is no product takes its operands to real numbers, computes, and quantizes the result, as onnxruntime defines it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from .microsoft_products import CHANNELS_FIRST, CHANNELS_LAST, channels_first, c
 from .pooling import AveragePool, GlobalAveragePool, PoolConfig
 from .quantization import plain, point, result_dtype
 
+FAMILY = "com.microsoft"
+
 C = TypeVar("C")
 
 
@@ -30,7 +32,7 @@ def real(e: Emitter, x: int) -> Expr:
     return e.call("dequantize_linear", e.x(x), plain(e, x + 1), *given)
 
 
-def quantised(e: Emitter, value: Expr, scale: int) -> Expr:
+def quantized(e: Emitter, value: Expr, scale: int) -> Expr:
     """`value` with the scale of one input and the zero point of the next; uint8 without a zero point."""
     zero = point(e, scale + 1)
     dtype = result_dtype(e, scale + 1)
@@ -66,7 +68,7 @@ class DequantizeLinear(Contrib[quantization.QuantizeConfig], quantization.Dequan
 
 @dataclass(frozen=True)
 class QLinear(Contrib[C], ABC, Generic[C]):
-    """A function of one quantised tensor: inputs x, its scale and zero point, scale and zero point of the result."""
+    """A function of one quantized tensor: inputs x, its scale and zero point, scale and zero point of the result."""
 
     arity: ClassVar[tuple[int, int]] = (4, 5)
 
@@ -77,7 +79,7 @@ class QLinear(Contrib[C], ABC, Generic[C]):
         raise NotImplementedError
 
     def emit(self, e: Emitter) -> Emission:
-        return quantised(e, self.function(e, real(e, 0)), 3)
+        return quantized(e, self.function(e, real(e, 0)), 3)
 
 
 class QLinearSigmoid(QLinear[None]):
@@ -164,7 +166,7 @@ class QLinearReduceMean(QLinear[MeanConfig]):
 
 @dataclass(frozen=True)
 class QLinearBinary(PlainContrib, ABC):
-    """An operator on two quantised tensors, each with scale and zero point; then those of the result."""
+    """An operator on two quantized tensors, each with scale and zero point; then those of the result."""
 
     arity: ClassVar[tuple[int, int]] = (7, 8)
     symbol: ClassVar[str]
@@ -173,7 +175,7 @@ class QLinearBinary(PlainContrib, ABC):
         return (TensorType(self.dtype(0), broadcast(self.shape(0), self.shape(3))),)
 
     def emit(self, e: Emitter) -> Emission:
-        return quantised(e, Binary(self.symbol, real(e, 0), real(e, 3)), 6)
+        return quantized(e, Binary(self.symbol, real(e, 0), real(e, 3)), 6)
 
 
 class QLinearAdd(QLinearBinary):
@@ -189,7 +191,7 @@ class QLinearMul(QLinearBinary):
 
 
 class QLinearWhere(PlainContrib):
-    """One quantised tensor where a condition holds, another elsewhere."""
+    """One quantized tensor where a condition holds, another elsewhere."""
 
     arity = (9, 9)
 
@@ -197,7 +199,7 @@ class QLinearWhere(PlainContrib):
         return (TensorType(self.dtype(1), broadcast(self.shape(0), self.shape(1), self.shape(4))),)
 
     def emit(self, e: Emitter) -> Emission:
-        return quantised(e, e.call("where", e.x(0), real(e, 1), real(e, 4)), 7)
+        return quantized(e, e.call("where", e.x(0), real(e, 1), real(e, 4)), 7)
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ class AxisConfig:
 
 
 class QLinearConcat(Contrib[AxisConfig]):
-    """Quantised tensors joined: inputs scale and zero point of the result, then each tensor with its own."""
+    """Quantized tensors joined: inputs scale and zero point of the result, then each tensor with its own."""
 
     arity = (5, MANY)
 
@@ -229,7 +231,7 @@ class QLinearConcat(Contrib[AxisConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         parts = [real(e, i) for i in range(2, len(self.inputs), 3)]
-        return quantised(e, e.call("concat", parts, axis=self.config.axis), 0)
+        return quantized(e, e.call("concat", parts, axis=self.config.axis), 0)
 
 
 # -- pooling ----------------------------------------------------------------------------------------------------------
@@ -262,7 +264,7 @@ class QLinearAveragePool(Contrib[QPoolConfig]):
     def emit(self, e: Emitter) -> Emission:
         x, last = real(e, 0), self.config.channels_last
         out = self.pool().pool(e, "avg_pool", e.method(x, *CHANNELS_FIRST) if last else x)
-        return quantised(e, e.method(out, *CHANNELS_LAST) if last else out, 3)
+        return quantized(e, e.method(out, *CHANNELS_LAST) if last else out, 3)
 
 
 @dataclass(frozen=True)
@@ -288,10 +290,4 @@ class QLinearGlobalAveragePool(Contrib[ChannelsConfig]):
     def emit(self, e: Emitter) -> Emission:
         x, last = real(e, 0), self.config.channels_last
         out = e.call("global_avg_pool", e.method(x, *CHANNELS_FIRST) if last else x)
-        return quantised(e, e.method(out, *CHANNELS_LAST) if last else out, 3)
-
-
-Family = (
-    DequantizeLinear | QLinearAdd | QLinearAveragePool | QLinearConcat | QLinearGlobalAveragePool | QLinearLeakyRelu
-    | QLinearMul | QLinearReduceMean | QLinearSigmoid | QLinearSoftmax | QLinearWhere | QuantizeLinear
-)  # fmt: skip
+        return quantized(e, e.method(out, *CHANNELS_LAST) if last else out, 3)

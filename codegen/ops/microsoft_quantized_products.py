@@ -1,4 +1,4 @@
-"""com.microsoft: products and convolutions of quantised tensors, and an LSTM made of them."""
+"""com.microsoft: products and convolutions of quantized tensors, and an LSTM made of them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from . import quantization
 from .attributes import Attributes
-from .base import one_channel_or
+from .base import dim_at
 from .linear_algebra import product_shape
 from .microsoft import Contrib, PlainContrib, trimmed
 from .microsoft_products import CHANNELS_FIRST, CHANNELS_LAST, channels_first, channels_last
 from .quantization import plain, point, result_dtype
+
+FAMILY = "com.microsoft"
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class QGemmConfig:
 
 
 class QGemm(Contrib[QGemmConfig]):
-    """alpha · a' b' + c of quantised matrices, each with scale and zero point; quantised again where scale and zero
+    """alpha · a' b' + c of quantized matrices, each with scale and zero point; quantized again where scale and zero
     point of the result are given, else float32."""
 
     arity = (6, 9)
@@ -102,7 +104,7 @@ class MatMulIntegerToFloat(PlainContrib):
 
 
 class DynamicQuantizeMatMul(PlainContrib):
-    """x, quantised by its range, times a quantised weight: inputs x, weight, its scale, zero point, bias."""
+    """x, quantized by its range, times a quantized weight: inputs x, weight, its scale, zero point, bias."""
 
     arity = (3, 5)
 
@@ -146,7 +148,7 @@ class DynamicQuantizeLSTM(Contrib[DynamicLstmConfig]):
         x, n = self.tensor(0), 2 if self.config.direction == "bidirectional" else 1
         if x.shape is not None and len(x.shape) != 3:
             raise Problem(f"the input has rank {len(x.shape)}, expected (steps, batch, features)")
-        steps, batch, hidden = one_channel_or(x.shape, 0), one_channel_or(x.shape, 1), one_channel_or(self.shape(2), 1)
+        steps, batch, hidden = dim_at(x.shape, 0), dim_at(x.shape, 1), dim_at(self.shape(2), 1)
         state = TensorType(x.dtype, (n, batch, hidden))
         return (TensorType(x.dtype, (steps, n, batch, hidden)), state, state)
 
@@ -169,6 +171,3 @@ class DynamicQuantizeLSTM(Contrib[DynamicLstmConfig]):
         )
         asked = len(self.outputs)
         return e.index(out, 0) if asked == 1 else out if asked == 3 else e.index(out, SliceKey(None, lift(asked)))
-
-
-Family = DynamicQuantizeLSTM | DynamicQuantizeMatMul | MatMulIntegerToFloat | QGemm | QLinearConv

@@ -14,10 +14,12 @@ from ..ir.types import TensorType, Type
 from ..ir.value import scalar_value
 from . import constant, expansion, indexing, sampling
 from .attributes import Attributes
-from .base import one_channel_or, reshaped
+from .base import dim_at, reshaped
 from .linear_algebra import product_shape
 from .microsoft import Contrib, PlainContrib
 from .text import check_pattern
+
+FAMILY = "com.microsoft"
 
 
 class Trilu(Contrib[constant.TriluConfig], constant.Trilu):
@@ -145,7 +147,7 @@ class CDist(Contrib[DistanceConfig]):
 
     def infer(self) -> tuple[Type, ...]:
         a, b = self.tensor(0), self.shape(1)
-        return (TensorType(a.dtype, (one_channel_or(a.shape, 0), one_channel_or(b, 0))),)
+        return (TensorType(a.dtype, (dim_at(a.shape, 0), dim_at(b, 0))),)
 
     def emit(self, e: Emitter) -> Emission:
         difference = Binary("-", e.method(e.x(0), "expand_dims", 1), e.x(1))
@@ -160,7 +162,7 @@ class GatedConfig:
 
 
 class GatedRMSNorm(Contrib[GatedConfig]):
-    """Root mean square normalisation of groups as long as the scale, times an activation of a gate."""
+    """Root mean square normalization of groups as long as the scale, times an activation of a gate."""
 
     arity = (3, 3)
 
@@ -170,13 +172,13 @@ class GatedRMSNorm(Contrib[GatedConfig]):
         return GatedConfig(a.float("epsilon", 1e-5), activation.replace("swish", "silu"))
 
     def infer(self) -> tuple[Type, ...]:
-        size = one_channel_or(self.shape(1), 0)
+        size = dim_at(self.shape(1), 0)
         if not isinstance(size, int):
             raise Problem("the length of the scale is not known")
         return (self.tensor(0),)
 
     def emit(self, e: Emitter) -> Emission:
-        x, size = self.tensor(0), one_channel_or(self.shape(1), 0)
+        x, size = self.tensor(0), dim_at(self.shape(1), 0)
         gate, epsilon = e.call(self.config.activation, e.x(2)), default(self.config.epsilon, 1e-5)
         if x.shape is not None and x.shape[-1] == size:
             return Binary("*", e.call("rms_norm", e.x(0), e.x(1), epsilon=epsilon), gate)
@@ -229,18 +231,3 @@ class Tokenizer(Contrib[TokenizerConfig]):
             mark=default(c.mark, False),
             shortest=default(c.shortest, 1),
         )
-
-
-Family = (
-    CDist
-    | ExpandDims
-    | GatedRMSNorm
-    | GatherND
-    | GridSample
-    | MatMulInteger16
-    | Pad
-    | Range
-    | Tokenizer
-    | Trilu
-    | Unique
-)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..emit.emitter import Emission, Emitter
 from ..emit.expression import Binary, Comprehension, Expr, Name, flat, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, product
 from ..ir.value import Value
@@ -303,6 +303,3 @@ class Unsqueeze(Node[AxesConfig]):
         if axes is None:
             return e.call("expand_dims", e.x(0), e.builtin("tuple", e.ints(1)))
         return e.call("expand_dims", e.x(0), axes[0] if len(axes) == 1 else axes)
-
-
-Family = Flatten | Identity | Reshape | Squeeze | Transpose | Unsqueeze

@@ -1,4 +1,4 @@
-"""Normalisation, softmax, dropout."""
+"""Normalization, softmax, dropout."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from emberlet import dtypes
 
 from ..emit.emitter import Default, Emission, Emitter, default
 from ..emit.expression import Binary, Expr, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from .attributes import Attributes
-from .base import axis_of, one_channel_or
+from .base import axis_of, dim_at
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class BatchNormalization(Node[BatchNormalizationConfig]):
 
 
 def layer_norm(e: Emitter, x: Expr, weight: int, bias: int | None, epsilon: float, axes: int = 1) -> Expr:
-    """Layer normalisation over the last `axes` axes, with inputs `weight` and `bias` of the node: a layer where they
+    """Layer normalization over the last `axes` axes, with inputs `weight` and `bias` of the node: a layer where they
     are constants of the axes' shape."""
     node = e.node
     scale, has_bias = node.value(weight), bias is not None and node.has(bias)
@@ -102,7 +102,7 @@ def layer_norm(e: Emitter, x: Expr, weight: int, bias: int | None, epsilon: floa
 
 
 def rms_norm(e: Emitter, x: Expr, weight: int, epsilon: float, axes: int = 1) -> Expr:
-    """Root mean square normalisation over the last `axes` axes: a layer where it is one, and the weight is known."""
+    """Root mean square normalization over the last `axes` axes: a layer where it is one, and the weight is known."""
     scale = e.node.value(weight)
     if scale is None or axes != 1 or len(scale.shape) != 1 or not _covers(e.node, scale.shape):
         return e.call("rms_norm", x, e.x(weight), epsilon=default(epsilon, 1e-5), axis=default(-axes, -1))
@@ -119,7 +119,7 @@ def _covers(node: Node[Any], shape: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class NormConfig:
-    """axis: the first that is normalised, with all behind it; in_double: it is computed in float64."""
+    """axis: the first that is normalized, with all behind it; in_double: it is computed in float64."""
 
     axis: int
     epsilon: float
@@ -141,14 +141,14 @@ def stashed(node: Node[Any], e: Emitter, double: bool) -> tuple[Expr, Callable[[
 
 @dataclass(frozen=True)
 class LastAxes(Node[NormConfig], ABC):
-    """Normalised over the last axes, from `axis` on."""
+    """Normalized over the last axes, from `axis` on."""
 
     @classmethod
     def read(cls, a: Attributes) -> NormConfig:
         return NormConfig(a.int("axis", -1), a.float("epsilon", 1e-5), in_double(a))
 
     def axes(self) -> int:
-        """How many axes are normalised."""
+        """How many axes are normalized."""
         axis = self.config.axis
         return -axis if axis < 0 else self.rank(0) - axis_of(axis, self.rank(0))
 
@@ -217,7 +217,7 @@ class GroupNormalization(Node[GroupNormalizationConfig]):
         return GroupNormalizationConfig(a.int("num_groups"), a.float("epsilon", 1e-5), a.opset < 21, in_double(a))
 
     def infer(self) -> tuple[Type, ...]:
-        channels, groups = one_channel_or(self.shape(0), 1), self.config.groups
+        channels, groups = dim_at(self.shape(0), 1), self.config.groups
         if groups < 1 or (isinstance(channels, int) and channels % groups):
             raise Problem(f"{channels} channels do not divide into {groups} groups")
         return (self.tensor(0),)
@@ -269,7 +269,7 @@ class LrnConfig:
 
 
 class LRN(Node[LrnConfig]):
-    """Normalisation by the squares of neighbouring channels."""
+    """Normalization by the squares of neighboring channels."""
 
     since = (1, 13)
 
@@ -379,9 +379,3 @@ class Dropout(Node[DropoutConfig]):
         training = {} if value is not None else {"training": e.number(2)}
         out = e.call("dropout_with_mask", e.x(0), ratio, **seed, **training)
         return out if masked else e.index(out, 0)
-
-
-Family = (
-    BatchNormalization | Dropout | GroupNormalization | InstanceNormalization | LayerNormalization
-    | LpNormalization | LRN | MeanVarianceNormalization | RMSNormalization
-)  # fmt: skip

@@ -10,7 +10,7 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, SliceKey, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from .attributes import Attributes
@@ -178,6 +178,3 @@ class GlobalLpPool(Node[NormOrderConfig]):
     def emit(self, e: Emitter) -> Emission:
         spatial = e.index(e.shape_of(e.x()), SliceKey(lift(2)))
         return e.call("lp_pool", e.x(), spatial, p=default(self.config.p, 2))
-
-
-Family = AveragePool | GlobalAveragePool | GlobalLpPool | GlobalMaxPool | LpPool | MaxPool

@@ -1,4 +1,4 @@
-"""Quantisation: to integers and back, and products of what is quantised."""
+"""Quantization: to integers and back, and products of what is quantized."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from emberlet.dtypes import DType
 
 from ..emit.emitter import Default, Emission, Emitter, default
 from ..emit.expression import Expr, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from .attributes import Attributes
-from .base import Plain, one_channel_or
+from .base import Plain, dim_at
 from .linear_algebra import product_shape
 from .windows import Window, spatial_of
 
 
 @dataclass(frozen=True)
 class QuantizeConfig:
-    """axis: of the scales, where they have rank 1, or of the blocks; dtype: of the result, None for the usual one."""
+    """axis: of the scales, where they have rank 1, or of the blocks; dtype: of the result, None for the default."""
 
     axis: int
     block_size: int
@@ -161,7 +161,7 @@ def _points(e: Emitter, first: int, stop: int) -> list[Expr | None]:
 
 
 class QLinearMatMul(Plain):
-    """The product of two quantised matrices, quantised: a, its scale and zero point, b's, and those of the result."""
+    """The product of two quantized matrices, quantized: a, its scale and zero point, b's, and those of the result."""
 
     since = (10, 21)
 
@@ -201,11 +201,7 @@ class QuantizedConvolution(Node[QConvConfig], ABC):
     def infer(self) -> tuple[Type, ...]:
         shape, window = self.shape(0), self.window()
         sizes = window.sizes(spatial_of(shape, len(window.kernel) + 2))
-        return (
-            TensorType(
-                self.result(), (one_channel_or(shape, 0), one_channel_or(self.shape(self.weight_input), 0), *sizes)
-            ),
-        )
+        return (TensorType(self.result(), (dim_at(shape, 0), dim_at(self.shape(self.weight_input), 0), *sizes)),)
 
     def arguments(self, e: Emitter) -> list[Expr | None]:
         raise NotImplementedError
@@ -238,7 +234,7 @@ class ConvInteger(QuantizedConvolution):
 
 
 class QLinearConv(QuantizedConvolution):
-    """Convolution of what is quantised: x and weight with scales and zero points, those of the result, int32 bias."""
+    """Convolution of what is quantized: x and weight with scales and zero points, those of the result, int32 bias."""
 
     since, weight_input = (10,), 3
 
@@ -251,9 +247,3 @@ class QLinearConv(QuantizedConvolution):
 
     def options(self, e: Emitter) -> dict[str, Default]:
         return {"dtype": default(result_dtype(e, 7), None)}
-
-
-Family = (
-    ConvInteger | DequantizeLinear | DynamicQuantizeLinear | MatMulInteger | QLinearConv | QLinearMatMul
-    | QuantizeLinear
-)  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from abc import ABC
 from dataclasses import dataclass
 
 from emberlet import dtypes
@@ -10,10 +11,10 @@ from emberlet.dtypes import DType
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Liftable
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.types import TensorType, Type
 from .attributes import Attributes
-from .base import one_channel_or
+from .base import dim_at
 
 
 def _seed(a: Attributes) -> int | None:
@@ -36,7 +37,7 @@ class RandomConfig:
 
 
 @dataclass(frozen=True)
-class RandomNode(Node[RandomConfig]):
+class RandomNode(Node[RandomConfig], ABC):
     """A draw of a given shape, or like the input."""
 
     pure = False
@@ -111,7 +112,7 @@ class Bernoulli(Node[DrawConfig]):
 
 
 class Multinomial(Node[DrawConfig]):
-    """Classes drawn by unnormalised log probabilities: (batch, classes) -> (batch, count)."""
+    """Classes drawn by unnormalized log probabilities: (batch, classes) -> (batch, count)."""
 
     since, pure = (7, 22), False
 
@@ -120,7 +121,7 @@ class Multinomial(Node[DrawConfig]):
         return DrawConfig(a.dtype("dtype") if a.has("dtype") else dtypes.int32, a.int("sample_size", 1), _seed(a))
 
     def infer(self) -> tuple[Type, ...]:
-        return (TensorType(self.config.dtype or dtypes.int32, (one_channel_or(self.shape(0), 0), self.config.count)),)
+        return (TensorType(self.config.dtype or dtypes.int32, (dim_at(self.shape(0), 0), self.config.count)),)
 
     def emit(self, e: Emitter) -> Emission:
         c = self.config
@@ -131,6 +132,3 @@ class Multinomial(Node[DrawConfig]):
             dtype=default(c.dtype, dtypes.int64),
             seed=default(c.seed, None),
         )
-
-
-Family = Bernoulli | Multinomial | RandomNormal | RandomNormalLike | RandomUniform | RandomUniformLike

@@ -9,13 +9,13 @@ from typing import ClassVar
 from ..emit.emitter import Default, Emission, Emitter, default
 from ..emit.expression import Expr, Index, Liftable, SliceKey, lift
 from ..emit.names import informative, owner_of
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
 from .attributes import Attributes
-from .base import one_channel_or
+from .base import dim_at
 
-USUAL = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
+DEFAULT_ACTIVATIONS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ class Recurrent(Node[RecurrentConfig], ABC):
         x, r = self.tensor(0), self.shape(2)
         if x.shape is not None and len(x.shape) != 3:
             raise Problem(f"the input has rank {len(x.shape)}, expected (steps, batch, features)")
-        hidden: Dim = one_channel_or(r, 2)
-        found = one_channel_or(r, 1)
+        hidden: Dim = dim_at(r, 2)
+        found = dim_at(r, 1)
         if isinstance(hidden, int) and isinstance(found, int) and found != self.gates * hidden:
             raise Problem(f"the recurrence weights {r} do not hold {self.gates} gates of {hidden}")
         n = self.directions()
-        steps, batch = one_channel_or(x.shape, 0), one_channel_or(x.shape, 1)
+        steps, batch = dim_at(x.shape, 0), dim_at(x.shape, 1)
         if self.config.batch_first:
             steps, batch = batch, steps
             state = TensorType(x.dtype, (batch, n, hidden))
@@ -77,7 +77,7 @@ class Recurrent(Node[RecurrentConfig], ABC):
 
     def options(self, e: Emitter) -> dict[str, Liftable | Default]:
         c = self.config
-        activations = c.activations if c.activations != USUAL[self.op()] * self.directions() else ()
+        activations = c.activations if c.activations != DEFAULT_ACTIVATIONS[self.op()] * self.directions() else ()
         given: dict[str, Liftable | Default] = {
             "initial_h": default(e.optional(5), None),
             "sequence_lens": default(e.optional(4), None),
@@ -130,6 +130,3 @@ class LSTM(Recurrent):
             "initial_c": default(e.optional(6), None),
             "peepholes": default(e.optional(7), None),
         }
-
-
-Family = GRU | LSTM | RNN

@@ -10,7 +10,7 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, Liftable, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.types import Shape, TensorType, Type
 from .attributes import Attributes
 from .base import axes_of, axis_of
@@ -303,9 +303,3 @@ class CumSum(Cumulative):
 
 class CumProd(Cumulative):
     since, function = (26,), "cumulative_prod"
-
-
-Family = (
-    ArgMax | ArgMin | CumProd | CumSum | ReduceL1 | ReduceL2 | ReduceLogSum | ReduceLogSumExp | ReduceMax | ReduceMean
-    | ReduceMin | ReduceProd | ReduceSum | ReduceSumSquare
-)  # fmt: skip

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
 from .attributes import Attributes
@@ -145,6 +145,3 @@ class Upsample(Resize):
             scales = a.floats("scales")
         linear = "linear" if mode != "nearest" else mode
         return ResizeConfig(linear, "asymmetric", "floor", -0.75, False, 0.0, False, "stretch", None, scales)
-
-
-Family = Resize | Upsample

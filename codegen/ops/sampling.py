@@ -8,11 +8,11 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr, Index, SliceKey, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, product
 from .attributes import Attributes
-from .base import axes_of, one_channel_or
+from .base import axes_of, dim_at
 from .windows import Window, short, short_padding, spatial_of
 
 
@@ -41,7 +41,7 @@ class GridSample(Node[GridSampleConfig]):
         x, grid = self.tensor(0), self.shape(1)
         if grid is None:
             return (TensorType(x.dtype),)
-        return (TensorType(x.dtype, (grid[0], one_channel_or(x.shape, 1), *grid[1:-1])),)
+        return (TensorType(x.dtype, (grid[0], dim_at(x.shape, 1), *grid[1:-1])),)
 
     def emit(self, e: Emitter) -> Emission:
         c = self.config
@@ -107,11 +107,7 @@ class RoiAlign(Node[RoiAlignConfig]):
 
     def infer(self) -> tuple[Type, ...]:
         x = self.tensor(0)
-        return (
-            TensorType(
-                x.dtype, (one_channel_or(self.shape(1), 0), one_channel_or(x.shape, 1), *self.config.output_size)
-            ),
-        )
+        return (TensorType(x.dtype, (dim_at(self.shape(1), 0), dim_at(x.shape, 1), *self.config.output_size)),)
 
     def emit(self, e: Emitter) -> Emission:
         c = self.config
@@ -145,11 +141,7 @@ class MaxRoiPool(Node[MaxRoiPoolConfig]):
 
     def infer(self) -> tuple[Type, ...]:
         x = self.tensor(0)
-        return (
-            TensorType(
-                x.dtype, (one_channel_or(self.shape(1), 0), one_channel_or(x.shape, 1), *self.config.output_size)
-            ),
-        )
+        return (TensorType(x.dtype, (dim_at(self.shape(1), 0), dim_at(x.shape, 1), *self.config.output_size)),)
 
     def emit(self, e: Emitter) -> Emission:
         c = self.config
@@ -182,7 +174,7 @@ class DeformConv(Node[DeformConvConfig]):
         if x.shape is not None and len(x.shape) != 4:
             raise Problem(f"a deformable convolution takes (n, c, h, w), found rank {len(x.shape)}")
         sizes: tuple[Dim, ...] = (None, None) if offset is None else offset[2:]
-        return (TensorType(x.dtype, (one_channel_or(x.shape, 0), one_channel_or(self.shape(1), 0), *sizes)),)
+        return (TensorType(x.dtype, (dim_at(x.shape, 0), dim_at(self.shape(1), 0), *sizes)),)
 
     def emit(self, e: Emitter) -> Emission:
         window = self.window()
@@ -249,9 +241,9 @@ class Col2Im(Node[Col2ImConfig]):
         x, image, block = self.tensor(0), self.dims(1), self.ints(2)
         if image is None:
             return (TensorType(x.dtype),)
-        columns, taps = one_channel_or(x.shape, 1), product(block) if block is not None else None
+        columns, taps = dim_at(x.shape, 1), product(block) if block is not None else None
         channels = columns // taps if isinstance(columns, int) and taps else None
-        return (TensorType(x.dtype, (one_channel_or(x.shape, 0), channels, *image)),)
+        return (TensorType(x.dtype, (dim_at(x.shape, 0), channels, *image)),)
 
     def emit(self, e: Emitter) -> Emission:
         dims = self.dims(2)
@@ -292,7 +284,7 @@ class MaxUnpool(Node[MaxUnpoolConfig]):
                 (size - 1) * window.stride[i] - sum(padding[i]) + window.kernel[i] if isinstance(size, int) else None
             )
             sizes.append(grown if known else None)
-        return (TensorType(x.dtype, (one_channel_or(x.shape, 0), one_channel_or(x.shape, 1), *sizes)),)
+        return (TensorType(x.dtype, (dim_at(x.shape, 0), dim_at(x.shape, 1), *sizes)),)
 
     def emit(self, e: Emitter) -> Emission:
         window = self.window()
@@ -315,7 +307,7 @@ class CenterCropPadConfig:
 
 
 class CenterCropPad(Node[CenterCropPadConfig]):
-    """The input cut or padded with zeros around its centre."""
+    """The input cut or padded with zeros around its center."""
 
     since, static = (18,), (1,)
 
@@ -337,9 +329,3 @@ class CenterCropPad(Node[CenterCropPadConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         return e.call("center_crop_pad", e.x(0), e.ints(1), axes=default(self.config.axes, None))
-
-
-Family = (
-    AffineGrid | CenterCropPad | Col2Im | DeformConv | GridSample | MaxRoiPool | MaxUnpool | NonMaxSuppression
-    | RoiAlign
-)  # fmt: skip

@@ -9,7 +9,7 @@ from emberlet.dtypes import DType
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, List, Literal, lift
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import (
     AbsentType,
@@ -260,9 +260,3 @@ class ImageDecoder(Node[ImageDecoderConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         return e.call("decode_image", e.x(0), pixel_format=default(self.config.pixel_format, "RGB"))
-
-
-Family = (
-    ConcatFromSequence | ImageDecoder | Optional | OptionalGetElement | OptionalHasElement | SequenceAt
-    | SequenceConstruct | SequenceEmpty | SequenceErase | SequenceInsert | SequenceLength | SplitToSequence
-)  # fmt: skip

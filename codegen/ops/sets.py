@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
 from .attributes import Attributes
@@ -109,6 +109,3 @@ class TensorScatter(Node[TensorScatterConfig]):
         return e.call(
             "tensor_scatter", e.x(0), e.x(1), *indices, axis=default(self.config.axis, -2), mode=default(mode, "linear")
         )
-
-
-Family = Einsum | TensorScatter | Unique

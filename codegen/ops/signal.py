@@ -11,7 +11,7 @@ from emberlet.dtypes import DType
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.types import Dim, TensorType, Type
 from .attributes import Attributes
 from .base import axis_of
@@ -192,6 +192,3 @@ class MelWeightMatrix(Node[MelWeightMatrixConfig]):
             *(e.number(i) for i in range(5)),
             dtype=default(self.config.dtype, dtypes.float32),
         )
-
-
-Family = BlackmanWindow | DFT | HammingWindow | HannWindow | MelWeightMatrix | STFT

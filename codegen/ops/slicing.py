@@ -8,11 +8,13 @@ from typing import Any
 from ..emit.emitter import Emission, Emitter
 from ..emit.expression import Binary, Expr, Name, SliceKey, Tuple, lift
 from ..emit.statement import Assign, For, Statement
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, Shape, ShapeType, TensorType, Type
 from .attributes import Attributes
 from .base import axes_of
+
+FAMILY = "movement"
 
 FAR = (1 << 31) - 1
 
@@ -158,6 +160,3 @@ class Slice(Node[SliceConfig]):
 
 def _far(d: Dim, below: bool = False) -> bool:
     return isinstance(d, int) and (d <= -(1 << 31) + 1 if below else d >= (1 << 31) - 1)
-
-
-Family = Slice

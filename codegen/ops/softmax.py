@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..emit.emitter import Emission, Emitter, default
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.types import Type
 from .attributes import Attributes
 from .base import axis_of
+
+FAMILY = "normalization"
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,3 @@ class LogSoftmax(SoftmaxLike):
 
 class Hardmax(SoftmaxLike):
     since, function = (1, 11, 13), "hardmax"
-
-
-Family = Hardmax | LogSoftmax | Softmax

@@ -9,7 +9,7 @@ from emberlet import dtypes
 from emberlet.dtypes import DType
 
 from ..emit.emitter import Emission, Emitter, default
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type, broadcast
 from .attributes import Attributes
@@ -245,6 +245,3 @@ class LabelEncoder(Node[LabelEncoderConfig]):
     def emit(self, e: Emitter) -> Emission:
         c = self.config
         return e.call("label_encode", e.x(0), keys=c.keys, values=c.values, default=c.default, dtype=c.dtype)
-
-
-Family = LabelEncoder | RegexFullMatch | StringConcat | StringNormalizer | StringSplit | TfIdfVectorizer

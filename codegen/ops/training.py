@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ..emit.emitter import Default, Emission, Emitter, default
 from ..emit.expression import Expr, Liftable
-from ..ir.node import Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from .attributes import Attributes
@@ -47,7 +47,7 @@ class Optimizer(Node[OptimizerConfig], ABC):
         )
 
     def count(self) -> int:
-        """How many parameters are optimised."""
+        """How many parameters are optimized."""
         count, rest = divmod(len(self.inputs) - 2, 2 + self.states)
         if rest or count < 1:
             raise Problem(f"{len(self.inputs)} inputs do not make 2 and a multiple of {2 + self.states}")
@@ -107,6 +107,3 @@ class Momentum(Optimizer):
             "norm_coefficient": default(c.norm_coefficient, 0.0),
             "nesterov": default(c.nesterov, False),
         }
-
-
-Family = Adagrad | Adam | Momentum

@@ -99,7 +99,7 @@ class Window:
         return tuple(out)
 
     def keywords(self, padding: tuple[Pair, ...]) -> dict[str, Liftable | Default]:
-        """stride, padding, dilation as keyword arguments, the usual ones left out."""
+        """stride, padding, dilation as keyword arguments, defaults left out."""
         n = len(self.kernel)
         return (
             {

@@ -6,8 +6,7 @@ import math
 from typing import Any
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ir.types import TensorType
 from ..ops.arithmetic import Add, Clip, Div, Mul, Pow
 from ..ops.elementwise import (
@@ -81,7 +80,7 @@ def named(node: Node[Any], constant: float, x: Argument, other: Node[Any] | None
                 continue
             if isinstance(inner, Erf) and scaled(inner.inputs[0], x, math.sqrt(0.5), walk):
                 return Gelu(node.name, (x,), node.outputs, GeluConfig("none"))
-            if isinstance(inner, Tanh) and bent(inner.inputs[0], x, walk):
+            if isinstance(inner, Tanh) and is_tanh_gelu_argument(inner.inputs[0], x, walk):
                 return Gelu(node.name, (x,), node.outputs, GeluConfig("tanh"))
     if isinstance(other, Clip) and close(constant, 1 / 6) and bounds(other) == (0.0, 6.0):
         shifted = walk.made_by(other.inputs[0], Add)
@@ -116,7 +115,7 @@ def scaled(a: Argument, x: Argument, factor: float, walk: Walk) -> bool:
     return len(factors) == 1 and factors[0].name == x.name and close(constant, factor)
 
 
-def bent(a: Argument, x: Argument, walk: Walk) -> bool:
+def is_tanh_gelu_argument(a: Argument, x: Argument, walk: Walk) -> bool:
     """Whether a value is sqrt(2 / pi) · (x + 0.044715 x³)."""
     node = walk.producer(a)
     if not isinstance(node, Mul):

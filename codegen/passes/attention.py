@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ir.types import Dim, Shape, TensorType
 from ..ops.arithmetic import Add, Div, Mul, Where
 from ..ops.attention import Attention, AttentionConfig
@@ -58,8 +57,10 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
         nodes.append(Not(seen, (mask,), (interim(seen),), None))
         mask = nodes[-1].outputs[0]
     size = q.type.shape[-1] if isinstance(q.type, TensorType) and q.type.shape else None
-    usual = isinstance(size, int) and size > 0 and math.isclose(found.scale * math.sqrt(size), 1.0, rel_tol=1e-6)
-    config = AttentionConfig(False, None, None, None if usual else shortest(found.scale), 0.0, None, (None, None), 0)
+    is_default = isinstance(size, int) and size > 0 and math.isclose(found.scale * math.sqrt(size), 1.0, rel_tol=1e-6)
+    config = AttentionConfig(
+        False, None, None, None if is_default else shortest(found.scale), 0.0, None, (None, None), 0
+    )
     inputs = (q, keys, v) if mask is None else (q, keys, v, mask)
     return instead(
         node, "made {} attentions of their parts", *nodes, Attention(node.name, inputs, node.outputs, config)
@@ -140,8 +141,8 @@ def fits(found: Scores, node: MatMul) -> bool:
     if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 4:
         return False
     total = k[3]
-    agree = same(q[0], k[0], v[0]) and same(q[1], k[1], v[1]) and same(q[3], k[2]) and same(total, v[2])
-    if not agree or not node.dtype(0).is_float:
+    sizes_match = same(q[0], k[0], v[0]) and same(q[1], k[1], v[1]) and same(q[3], k[2]) and same(total, v[2])
+    if not sizes_match or not node.dtype(0).is_float:
         return False
     if found.mask is None:
         return True

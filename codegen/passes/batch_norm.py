@@ -1,6 +1,6 @@
-"""Batch normalisation folded into the convolution or product before it, or behind it.
+"""Batch normalization folded into the convolution or product before it, or behind it.
 
-Both are linear: normalising what a layer gives scales its weight and bias, and a layer on what was normalised takes the
+Both are linear: normalizing what a layer gives scales its weight and bias, and a layer on what was normalized takes the
 scale into its weight and the shift into its bias (where no padding puts zeros beside it). The new weights are computed
 when they are written.
 """
@@ -16,8 +16,7 @@ from emberlet import functional as F
 from emberlet.tensor import Tensor
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ir.value import Buffer, Stored, Value
 from ..ops.convolution import Conv, ConvTranspose
 from ..ops.internal import Linear
@@ -25,8 +24,8 @@ from ..ops.linear_algebra import Gemm, MatMul
 from ..ops.normalization import BatchNormalization
 from .rewriting import Change, Rewrite, Walk, instead, rewrite, value_of
 
-BEHIND = "folded {} batch normalisations into the layers before them"
-BEFORE = "folded {} batch normalisations into the layers behind them"
+BEHIND = "folded {} batch normalizations into the layers before them"
+BEFORE = "folded {} batch normalizations into the layers behind them"
 
 
 def run(graph: Graph) -> Rewrite:
@@ -46,7 +45,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def _constant(node: BatchNormalization, walk: Walk) -> bool:
-    """Whether a normalisation is a fixed scale and shift, of floats, for each channel."""
+    """Whether a normalization is a fixed scale and shift, of floats, for each channel."""
     values = [node.value(i) for i in range(1, 5)]
     return (
         not node.config.training

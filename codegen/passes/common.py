@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from ..ir.graph import Graph
+from ..ir.graph import Graph, Node
 from ..ir.keys import node_key
-from ..ir.node import Node
 from .rewriting import Change, Rewrite, Walk, rewrite
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ops.control import If
 from .rewriting import Change, Rewrite, Walk, rewrite
 

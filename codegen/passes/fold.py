@@ -12,8 +12,7 @@ from typing import Any
 from ..budget import ELEMENTS
 from ..evaluation import SMALL, computation, evaluate, foldable, named
 from ..ir.argument import Constant
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType
 from ..ir.value import Buffer, Fill, Stored, Value

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ops.arithmetic import Clip
 from ..ops.constant import Cast
 from ..ops.elementwise import Abs, Ceil, Exp, Floor, HardSigmoid, Neg, Not, Relu, Round, Sigmoid, Sign, Softplus, Sqrt
 from ..ops.reduction import ReduceL1, ReduceL2, ReduceSumSquare
 from ..ops.softmax import Softmax
-from .rewriting import Change, Rewrite, Walk, become, instead, number, rewrite
+from .rewriting import Change, Rewrite, Walk, instead, number, replaced_by, rewrite
 
 TWICE_IS_ONCE = (Abs, Ceil, Floor, Relu, Round, Sign)
 WHOLE = (Ceil, Floor, Round, Sign)
@@ -33,18 +32,18 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
         or (isinstance(node, Ceil | Floor | Round) and isinstance(before, WHOLE))
         or (isinstance(node, Relu | Abs) and isinstance(before, NEVER_NEGATIVE))
     ):
-        return become(node, "removed {} functions of what they change no more", node.inputs[0])
+        return replaced_by(node, "removed {} functions of what they change no more", node.inputs[0])
     if (isinstance(node, Neg) and isinstance(before, Neg)) or (isinstance(node, Not) and isinstance(before, Not)):
-        return become(node, "removed {} pairs that undo each other", before.inputs[0])
+        return replaced_by(node, "removed {} pairs that undo each other", before.inputs[0])
     if isinstance(node, Abs) and isinstance(before, Neg):
         positive = Abs(node.name, before.inputs, node.outputs, None)
         return instead(node, "removed {} signs in front of an absolute value", positive)
     if isinstance(node, Cast) and isinstance(before, Cast) and _holds(before):
         if node.config.dtype is before.dtype(0):
-            return become(node, "removed {} pairs that undo each other", before.inputs[0])
+            return replaced_by(node, "removed {} pairs that undo each other", before.inputs[0])
         return instead(node, "joined {} pairs of casts", Cast(node.name, before.inputs, node.outputs, node.config))
     if isinstance(node, Clip | Relu) and isinstance(before, Clip) and _inside(before, node):
-        return become(node, "removed {} functions of what they change no more", node.inputs[0])
+        return replaced_by(node, "removed {} functions of what they change no more", node.inputs[0])
     return None
 
 
@@ -66,14 +65,14 @@ def bounds(node: Clip | Relu) -> tuple[float, float] | None:
     if isinstance(node, Relu):
         return 0.0, float("inf")
     found = []
-    for i, given, usual in ((1, node.config.low, float("-inf")), (2, node.config.high, float("inf"))):
+    for i, given, limit in ((1, node.config.low, float("-inf")), (2, node.config.high, float("inf"))):
         if node.has(i):
             n = number(node.inputs[i])
             if n is None:
                 return None
             found.append(n)
         else:
-            found.append(usual if given is None else given)
+            found.append(limit if given is None else given)
     return found[0], found[1]
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ir.types import TensorType
 from ..ops.arithmetic import Add, Div, Max, Mean, Min, Mul, Pow, Sub, Sum
 from ..ops.constant import Cast, CastConfig, CastLike
@@ -14,7 +13,7 @@ from ..ops.joining import Concat, Split
 from ..ops.movement import Flatten, Identity, Reshape, Squeeze, Transpose, Unsqueeze
 from ..ops.normalization import Dropout
 from ..ops.slicing import Slice
-from .rewriting import Change, Rewrite, Walk, become, instead, number, rewrite, same_shape
+from .rewriting import Change, Rewrite, Walk, instead, number, replaced_by, rewrite, same_shape
 
 SAID = "removed {} nodes that hand on their input"
 
@@ -36,7 +35,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
         return None  # a Python number that becomes a tensor here
     if given.value is not None and given.type != out.type and not isinstance(node, Identity):
         return None
-    return become(node, SAID, given)
+    return replaced_by(node, SAID, given)
 
 
 def handed_on(node: Node[Any]) -> int | None:

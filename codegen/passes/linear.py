@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ir.types import TensorType, product
 from ..ops.arithmetic import Add
 from ..ops.base import reshaped, transposed

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ir.types import Dim, Shape, TensorType
 from ..ir.value import ints_value
 from ..ops.base import axes_of

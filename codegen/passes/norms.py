@@ -1,4 +1,4 @@
-"""Normalisations that a file spells out in means, roots and quotients, as the layers they are."""
+"""Normalizations that a file spells out in means, roots and quotients, as the layers they are."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ir.types import TensorType
 from ..ir.value import Value
 from ..ops.arithmetic import Add, Div, Mul, Pow, Sub
@@ -48,19 +47,19 @@ def weighted(node: Mul, walk: Walk) -> Change | None:
         if scale is None or not walk.alone(x):
             continue
         given = value_of(weight.name, scale)
-        found = centred(x, walk)
+        found = centerd(x, walk)
         if found is not None:
             made: Node[Any] = LayerNormalization(node.name, (found[0], given), node.outputs, NormConfig(-1, found[1]))
-            return instead(node, "made {} layer normalisations of their parts", made)
-        found = rooted(x, walk)
+            return instead(node, "made {} layer normalizations of their parts", made)
+        found = scaled_by_root(x, walk)
         if found is not None:
             made = RMSNormalization(node.name, (found[0], given), node.outputs, NormConfig(-1, found[1]))
-            return instead(node, "made {} root mean square normalisations of their parts", made)
+            return instead(node, "made {} root mean square normalizations of their parts", made)
     return None
 
 
 def biased(node: Add, walk: Walk) -> Change | None:
-    """A layer normalisation without bias, and one added to it."""
+    """A layer normalization without bias, and one added to it."""
     for i in (0, 1):
         norm, bias = walk.made_by(node.inputs[i], LayerNormalization), node.inputs[1 - i]
         if norm is None or norm.has(2) or not walk.alone(node.inputs[i]) or bias.value is None:
@@ -73,7 +72,7 @@ def biased(node: Add, walk: Walk) -> Change | None:
                 inputs=(*norm.inputs[:2], value_of(bias.name, shift)),
                 outputs=node.outputs,
             )
-            return instead(node, "gave {} layer normalisations their bias", made)
+            return instead(node, "gave {} layer normalizations their bias", made)
     return None
 
 
@@ -106,11 +105,11 @@ def grouped(node: Add, walk: Walk) -> Change | None:
             given = [value_of(a.name, v) for a, v in zip(names, values, strict=True) if v is not None]
             config = GroupNormalizationConfig(groups, norm.config.epsilon, False)
             made = GroupNormalization(node.name, (x, *given), node.outputs, config)
-            return instead(node, "made {} group normalisations of their parts", made)
+            return instead(node, "made {} group normalizations of their parts", made)
     return None
 
 
-def centred(a: Argument, walk: Walk) -> tuple[Argument, float] | None:
+def centerd(a: Argument, walk: Walk) -> tuple[Argument, float] | None:
     """(x, epsilon) of (x - mean) / sqrt(variance + epsilon) over the last axis."""
     parts = quotient(a, walk)
     if parts is None:
@@ -128,7 +127,7 @@ def centred(a: Argument, walk: Walk) -> tuple[Argument, float] | None:
     return (x, epsilon) if x is not None and x.name == sub.inputs[0].name else None
 
 
-def rooted(a: Argument, walk: Walk) -> tuple[Argument, float] | None:
+def scaled_by_root(a: Argument, walk: Walk) -> tuple[Argument, float] | None:
     """(x, epsilon) of x / sqrt(mean of x² + epsilon) over the last axis."""
     parts = quotient(a, walk)
     if parts is None:

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 from ..evaluation import known
 from ..ir.argument import DYNAMIC, Argument, Constant
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, ShapeType, TensorType, UnknownType, refine
 from ..ir.value import Fill, Value
@@ -190,7 +189,7 @@ def with_graphs(node: Node[Any], change: Callable[[Graph], Graph]) -> Node[Any]:
     return replace(node, config=replace(node.config, **changed)) if changed else node
 
 
-def become(node: Node[Any], said: str, value: Argument) -> Change:
+def replaced_by(node: Node[Any], said: str, value: Argument) -> Change:
     """The node's first output is another value; nobody reads the others."""
     return Change(said, (), {node.outputs[0].name: value})
 

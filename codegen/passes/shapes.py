@@ -9,11 +9,10 @@ import keyword
 from typing import Any
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph
-from ..ir.node import Node
+from ..ir.graph import Graph, Node
 from ..ir.types import ScalarType, ShapeType, TensorType
 from ..ops.internal import InputSize, InputSizeConfig, Sizes, SizesConfig
-from .rewriting import Change, Rewrite, Walk, become, instead, interim, rewrite, typed
+from .rewriting import Change, Rewrite, Walk, instead, interim, replaced_by, rewrite, typed
 
 SAID = "read {} shapes from the inputs' named sizes"
 
@@ -40,7 +39,7 @@ def run(graph: Graph) -> Rewrite:
         t = node.outputs[0].type
         if isinstance(t, ScalarType) and isinstance(t.value, str) and t.value in sizes:
             used.add(t.value)
-            return become(node, SAID, sizes[t.value].outputs[0])
+            return replaced_by(node, SAID, sizes[t.value].outputs[0])
         if isinstance(t, ShapeType):
             symbols = list(dict.fromkeys(d for d in t.dims if isinstance(d, str)))
             if symbols and all(d is not None for d in t.dims) and all(d in sizes for d in symbols):

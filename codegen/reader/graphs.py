@@ -13,8 +13,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from ..emit.names import clean
 from ..evaluation import known
 from ..ir.argument import ABSENT, Argument, Constant
-from ..ir.graph import Graph, Model
-from ..ir.node import Node
+from ..ir.graph import Graph, Model, Node
 from ..ir.problem import MALFORMED, Problem, explained, quoted, report
 from ..ir.types import TensorType, Type, UnknownType
 from ..ops import REGISTRY

@@ -10,8 +10,7 @@ from typing import Any
 
 from emberlet.codegen.evaluation import evaluate, foldable, known
 from emberlet.codegen.ir.argument import Argument, Constant, Dynamic
-from emberlet.codegen.ir.graph import Model
-from emberlet.codegen.ir.node import Node
+from emberlet.codegen.ir.graph import Model, Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ops.quantization import DequantizeLinear
@@ -19,8 +18,8 @@ from emberlet.codegen.reader import read_model
 from emberlet.errors import EmberletError, ModelError
 
 from .graph import Graph
+from .importer import TRANSLATORS
 from .importer.state import Importer
-from .importer.table import translators
 
 
 def read_graph(source: str | os.PathLike[str] | bytes, name: str | None = None) -> Graph:
@@ -98,8 +97,8 @@ def _translate(importer: Importer, node: Node[Any], arguments: dict[str, Argumen
     if all(o.value is not None for o in node.outputs if o.present):
         return
     for kind in type(node).__mro__:
-        if kind in translators():
-            translators()[kind](importer, node)
+        if kind in TRANSLATORS:
+            TRANSLATORS[kind](importer, node)
             return
     raise Problem("microcontrollers do not do this operator")
 

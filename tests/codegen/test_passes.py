@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from emberlet.codegen.emit.instance import instantiate
 from emberlet.codegen.emit.module import ModuleWriter
-from emberlet.codegen.generation import instantiate, translate
+from emberlet.codegen.generation import translate
 from emberlet.codegen.ir.graph import Graph
 from emberlet.codegen.ir.value import Transposed
 from emberlet.codegen.onnx_backend import to_array, to_tensor

@@ -89,7 +89,8 @@ def load(path: str, backend: str | None) -> Loaded:
 
 def _load_onnx(path: str, backend: Backend) -> Loaded:
     from emberlet.codegen import weights
-    from emberlet.codegen.generation import instantiate, translate
+    from emberlet.codegen.emit.instance import instantiate
+    from emberlet.codegen.generation import translate
     from emberlet.codegen.ir.types import TensorType
 
     model, written, _ = translate(path)

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from emberlet.codegen.ir.node import Node
+from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ops import arithmetic as a
 from emberlet.codegen.ops import elementwise as e

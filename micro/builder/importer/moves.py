@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from emberlet.codegen.ir.argument import Argument
-from emberlet.codegen.ir.node import Node
+from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ops import movement as m

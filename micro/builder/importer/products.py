@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from emberlet.codegen.ir.node import Node
+from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ops.convolution import Conv, ConvTranspose
 from emberlet.codegen.ops.linear_algebra import Gemm, MatMul

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from emberlet.codegen.ir.problem import Problem
-from emberlet.codegen.ops.recurrent import GRU, LSTM, USUAL, Recurrent
+from emberlet.codegen.ops.recurrent import DEFAULT_ACTIVATIONS, GRU, LSTM, Recurrent
 
 from ..kernels.layer import Array
 from ..kernels.move import Move, Part
@@ -50,9 +50,9 @@ def recurrent(t: Importer, node: Recurrent) -> None:
 
 
 def _check(node: Recurrent) -> None:
-    c, usual = node.config, USUAL[node.op()] * node.directions()
-    if c.activations and tuple(a.lower() for a in c.activations) != tuple(a.lower() for a in usual):
-        raise Problem(f"activations {c.activations}; {usual} are supported")
+    c, expected = node.config, DEFAULT_ACTIVATIONS[node.op()] * node.directions()
+    if c.activations and tuple(a.lower() for a in c.activations) != tuple(a.lower() for a in expected):
+        raise Problem(f"activations {c.activations}; {expected} are supported")
     if c.clip or c.alphas or c.betas:
         raise Problem("clipping, or parameters of activations")
     if isinstance(node, GRU) and not c.switch:

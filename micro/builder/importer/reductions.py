@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from emberlet.codegen.ir.node import Node
+from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ops import pooling as p
 from emberlet.codegen.ops import reduction as r

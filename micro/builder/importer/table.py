@@ -1,18 +1,17 @@
-"""Which function translates which operator."""
+"""The table of which function translates which operator, and the decorator by which a function enters it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
-from emberlet.codegen.ir.node import Node
+from emberlet.codegen.ir.graph import Node
 
 from .state import Importer
 
 Translator = Callable[[Importer, Any], None]
 
-_TABLE: dict[type[Node[Any]], Translator] = {}
+TRANSLATORS: dict[type[Node[Any]], Translator] = {}
 
 
 def translates(*kinds: type[Node[Any]]) -> Callable[[Translator], Translator]:
@@ -20,15 +19,7 @@ def translates(*kinds: type[Node[Any]]) -> Callable[[Translator], Translator]:
 
     def register(function: Translator) -> Translator:
         for kind in kinds:
-            _TABLE[kind] = function
+            TRANSLATORS[kind] = function
         return function
 
     return register
-
-
-@cache
-def translators() -> dict[type[Node[Any]], Translator]:
-    """All of them."""
-    from . import activations, moves, products, recurrences, reductions  # noqa: F401
-
-    return _TABLE
