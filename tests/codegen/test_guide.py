@@ -59,14 +59,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tree / "core" / "codegen").symlink_to(tree / "codegen")
     for file, code in edits():
         path = tree / file
-        text = path.read_text(encoding="utf-8").rstrip() + "\n"
-        if file.startswith("codegen/ops/"):
-            name = re.findall(r"^class (\w+)", code, re.MULTILINE)[0]
-            before, union = text.rsplit("\nFamily = ", 1)
-            text = f"{before}\n{code}\n\nFamily = {name} | {union}"
-        else:
-            text += "\n\n" + code
-        path.write_text(text, encoding="utf-8")
+        text = path.read_text(encoding="utf-8").rstrip()
+        path.write_text(f"{text}\n\n\n{code}", encoding="utf-8")
     return tree
 
 
