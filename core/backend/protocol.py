@@ -10,8 +10,11 @@ whose `data` only that backend understands. The functional layer has already che
 A primitive never changes its operands, may return views of them, and may be lazy: only `to_bytes`, `to_list` and
 `nonzero` must have the values. Everything else in the library is a composite, written once in `core/functional`
 from these primitives. A backend that can do a composite faster defines a method with the composite's name and
-signature (`softmax(self, x, axis)`): the functional layer then calls it. `OVERRIDES` lists those, and the tests
-hold each equal to its composite. `backend.extend` adds an operation of your own to a backend from outside.
+signature (`softmax(self, x, axis)`) and gets its calls, whoever makes them: docs/functions.md marks which functions
+ask. Most hand over the arguments as they came, tensors of this backend among them; those that the backends here
+override (`OVERRIDES`, which the tests hold equal to the composites) ask after their checks, with every argument in its
+place, axes non-negative and tensors of the right dtype. Within such a method the composite computes as if the method
+were not there, so that it may call what it overrides. `backend.extend` adds an operation to a backend from outside.
 """
 
 from ..errors import UnsupportedError

@@ -66,3 +66,51 @@ def test_dir_lists_the_layers():
     assert all(getattr(nn, name).__name__ for name in dir(nn))
     assert not [name for name in dir(nn) if name.startswith("_")]
     assert "packed" not in dir(nn)
+
+
+STRICT = """
+from collections.abc import Sequence
+
+import emberlet
+from emberlet import Tensor
+from emberlet import functional as F
+
+
+def network(x: Tensor, weight: Tensor, sizes: Sequence[int]) -> tuple[Tensor, list[int]]:
+    y = F.conv2d(x, weight, stride=2, padding=(1, 1)).mish().softmax(axis=-1)
+    values, indices = F.topk_with_indices(y, 3)
+    parts: list[Tensor] = y.split(2, axis=1)
+    y = y.sum(axis=(0, 1), keepdims=True) + F.relu([1.0, 2.0]) * 2
+    largest: int = emberlet.iinfo("int8").max
+    shape: tuple[int, ...] = F.broadcast_shapes((2, 1), (1, 3))
+    return y.reshape(tuple(sizes)), [largest, *shape, *parts[0].shape, *indices.shape, *values.shape]
+
+
+F.softmax(emberlet.ones((2, 3)), axis="last")
+F.conv2d(emberlet.ones((1, 1, 4, 4)))
+emberlet.ones((2, 3)).topk("many")
+"""
+
+
+def test_strict_mypy_knows_arguments_and_results(tmp_path: Path):
+    """Three wrong calls are errors, and the rest is none."""
+    typing_tree()
+    script = tmp_path / "user.py"
+    script.write_text(STRICT, encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml"), str(script)]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, encoding="utf-8").stdout
+    errors = [line for line in said.splitlines() if "user.py" in line and ": error:" in line]
+    assert len(errors) == 3, said
+    assert 'Argument "axis" to "softmax"' in errors[0]
+    assert 'Missing positional argument "weight"' in errors[1]
+    assert 'Argument 1 to "topk"' in errors[2]
+
+
+def test_an_older_python_is_told_which_it_needs(monkeypatch):
+    import importlib
+
+    from emberlet import host
+
+    monkeypatch.setattr(sys, "version_info", (3, 10, 4, "final", 0))
+    with pytest.raises(ImportError, match=r"emberlet needs Python 3\.11 or newer, this is 3\.10"):
+        importlib.reload(host)

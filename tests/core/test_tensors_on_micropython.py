@@ -208,5 +208,22 @@ except emberlet.ShapeError as error:
     assert "(2, 3) and (4,)" in out
 
 
+def test_an_extended_backend_is_asked_there_too(unix_port):
+    """Of a family that is loaded afterwards, composites called by composites included."""
+    script = """
+import emberlet
+from emberlet.backend import extend
+from emberlet.python_backend import PythonBackend
+x = emberlet.asarray([1.0, -2.0])
+@extend(PythonBackend, "softplus")
+def softplus(backend, x, beta=1.0):
+    print("asked")
+    return emberlet.functional.softplus(x, beta) * 0 + 3.0
+print(emberlet.functional.softplus(x).tolist(), emberlet.functional.log_sigmoid(x).tolist())
+"""
+    out = unix_port.run(script).check().stdout
+    assert out.split("\n")[:3] == ["asked", "asked", "[3.0, 3.0] [-3.0, -3.0]"]
+
+
 def test_functional_is_reached_by_every_path():
     assert F.relu is emberlet.functional.relu
