@@ -81,7 +81,14 @@ def check(args: list[str]) -> int:
 
 
 def fuzz(args: list[str]) -> int:
-    """Compare random cases through everything that must agree on them; `--minutes N`, `--seed S`."""
+    """Compare random cases through everything that must agree on them; `--minutes N`, `--seed S`.
+
+    `array-api [EXAMPLES]`: the functions of the array API standard on drawn arrays, against array_api_strict.
+    """
+    if args[:1] == ["array-api"]:
+        given = os.environ | {"EMBERLET_EXAMPLES": args[1] if len(args) > 1 else "200"}
+        files = [str(ROOT / "tests" / "core" / f"test_array_api{part}.py") for part in ("", "_properties")]
+        return subprocess.call([sys.executable, "-m", "pytest", "-q", *files], env=given)
     _need("gpu-driver")
     sys.path.insert(0, str(ROOT / "tests"))
     engine = importlib.import_module("fuzz.differential.engine")
