@@ -179,7 +179,8 @@ def _fill_venv() -> None:
         file = VENV / "constraints.txt"
         file.write_text("\n".join(environments.constraints()), encoding="utf-8")
         held = ["--constraint", str(file)]
-    _pip_install("--editable", ".[all]", "--group", "dev", *held)
+    # Lenient: a file that is added is seen at once (setup.py).
+    _pip_install("--config-settings", "editable_mode=lenient", "--editable", ".[all]", "--group", "dev", *held)
 
 
 def _pip_install(*args: str) -> None:

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import environments
@@ -28,6 +29,8 @@ LOCALES = {
     "Shift-JIS": ("ja_JP.SJIS", ("ja_JP", "SHIFT_JIS")),
     "CP1251": ("ru_RU.CP1251", ("ru_RU", "CP1251")),
 }
+# Ways to start the interpreter, tried with UTF-8 and a home.
+FLAGS = ("-O", "-OO", "-W error", "-bb", "-X dev")
 EMBERLET = ["-m", "emberlet"]
 COMMANDS = {
     "--version": [*EMBERLET, "--version"],
@@ -69,6 +72,12 @@ def write(named: list[str]) -> bool:
                 failures += [f"{label} | {locale} | {name}: {why}" for name, why in failed.items()]
                 said = f"all {len(COMMANDS)}" if not failed else "not " + ", ".join(failed)
                 rows.append(f"| {label} | {locale} | {'yes' if home else 'none'} | {said} |")
+        for flag in FLAGS:
+            say(f"  {label.replace(' |', ',')}, {flag}")
+            failed = _try(venv, "UTF-8", True, flag.split())
+            failures += [f"{label} | {flag} | {name}: {why}" for name, why in failed.items()]
+            said = f"all {len(COMMANDS)}" if not failed else "not " + ", ".join(failed)
+            rows.append(f"| {label} | UTF-8, `python {flag}` | yes | {said} |")
     head = "| Python | packages | locale | home | what works |\n|---|---|---|---|---|\n"
     tried = "Tried in each row: " + ", ".join(f"`{name}`" for name in COMMANDS) + "."
     text = PAGE.read_text(encoding="utf-8")
@@ -103,7 +112,7 @@ def _prepare(python: Path, oldest: bool) -> Path:
     return Path(variables["EMBERLET_VENV"]) / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def _try(python: Path, locale: str, home: bool) -> dict[str, str]:
+def _try(python: Path, locale: str, home: bool, flags: Sequence[str] = ()) -> dict[str, str]:
     """command -> the last line it said, for those that failed."""
     name, source = LOCALES[locale]
     environment = {
@@ -126,7 +135,7 @@ def _try(python: Path, locale: str, home: bool) -> dict[str, str]:
         _save_image(Path(folder, "x.npy"))
         for command, arguments in COMMANDS.items():
             done = subprocess.run(
-                [*prefix, python, *arguments],
+                [*prefix, python, *flags, *arguments],
                 cwd=folder, env=environment, capture_output=True, stdin=subprocess.DEVNULL, timeout=600, check=False,
             )  # fmt: skip
             said = (done.stdout + done.stderr).decode("utf-8", "replace")

@@ -14,6 +14,7 @@ import pytest
 from emberlet import codegen
 
 from tools import components
+from tools.layout import package_folders
 from tools.paths import ROOT
 
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
@@ -58,6 +59,22 @@ def test_a_zipapp_runs_on_every_backend(program: Path, wheel: Path, tmp_path: Pa
     said = answers(sys.executable, packed, *BACKENDS, where=tmp_path)
     assert len({line.split()[1] for line in said}) == 1
     assert [line.split()[0] for line in said] == BACKENDS
+
+
+def test_an_editable_install_is_a_folder_that_type_checkers_read(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE-MIT", "LICENSE-APACHE"):
+        shutil.copy(ROOT / name, tree)
+    for folder in package_folders().values():
+        shutil.copytree(folder, tree / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    # Otherwise pip would take the environment's own emberlet away.
+    subprocess.run([*pip, "--ignore-installed", "--prefix", tmp_path / "prefix", "--editable", tree], check=True)
+    (path,) = (tmp_path / "prefix").rglob("__editable__*.pth")
+    site = Path(path.read_text(encoding="utf-8").strip())
+    assert (site / "emberlet" / "py.typed").exists()
+    assert (site / "emberlet" / "codegen" / "__init__.py").resolve() == tree / "codegen" / "__init__.py"
 
 
 def test_a_program_of_pyinstaller_runs_on_every_backend(program: Path, wheel: Path, tmp_path: Path) -> None:
