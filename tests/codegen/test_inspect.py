@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from emberlet.burnpack import Burnpack
-from emberlet.codegen import generate, inspect
+from emberlet.codegen import generate, inspect, ir
+from emberlet.codegen.graph_json import as_json
 from emberlet.codegen.ops import OPERATORS
+from models.index import cases
 from onnx import numpy_helper
 from support.onnx_models import check, parse
+
+from tools.paths import ROOT
+
+DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 
 
 def test_a_convolution_is_printed_with_its_arguments_types_and_config() -> None:
@@ -209,3 +218,17 @@ def test_names_cannot_break_out_of_the_text() -> None:
 
 def test_no_operator_is_in_the_union_twice() -> None:
     assert len({(o.domain, o.op()) for o in OPERATORS}) == len(OPERATORS)
+
+
+def test_other_tools_read_the_graph() -> None:
+    model = ir.read(DIGITS)
+    assert [n.op() for n in model.graph.nodes][:2] == ["Conv", "Relu"]
+    assert model.inputs == ("image",) and model.source == "digits.onnx"
+
+
+@pytest.mark.parametrize("case", [c for c in cases() if not c.name.startswith("shared")], ids=lambda c: c.name)
+def test_the_graph_of_every_model_is_json(case: Any) -> None:
+    told = json.loads(json.dumps(as_json(case.model), allow_nan=False))
+    read = ir.read(case.model)
+    assert [n["op"] for n in told["nodes"]] == [n.op() for n in read.graph.nodes]
+    assert [i["name"] for i in told["inputs"]] == list(read.inputs)

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 from ...burnpack import MAGIC, Burnpack
+from ...errors import EmberletError
 from .plain import plain
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="an ONNX file, or a burnpack (weights or a plan)")
+    parser.add_argument("--json", action="store_true", help="print the typed graph of an ONNX file as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     with open(arguments.file, "rb") as file:
         magic = file.read(4)
+    if arguments.json:
+        if magic == MAGIC.to_bytes(4, "little"):
+            raise EmberletError(f"{arguments.file} is a burnpack; --json prints the graph of an ONNX file")
+        from emberlet.codegen.graph_json import as_json
+
+        print(json.dumps(as_json(arguments.file), indent=2))
+        return 0
     if magic == MAGIC.to_bytes(4, "little"):
         print(describe_burnpack(arguments.file))
         return 0
