@@ -490,11 +490,51 @@ def pool_windows(pool: Pool) -> None:
     pool.add(f"F.{name}({v.name}, {kernel}, stride={choose.randint(1, 2)})", v, rounds=name == "avg_pool2d")
 
 
+# -- what only large tensors reach ------------------------------------------------------------------------------------
+
+
+def _many(pool: Pool, of: tuple[int, ...], v: Value) -> str:
+    """The text of a large tensor of small integers, which also depends on v."""
+    count = int(np.prod(of, dtype=int))
+    period = pool.choose.choice([5, 13, 97])
+    spread = f"F.cast(F.remainder(F.arange({count}, device=B) * 31, {period}), D.{v.dtype}) - 4"
+    return f"F.reshape({spread}, {of}) + F.max({v.name})"
+
+
+def long_axis(pool: Pool) -> None:
+    """Workgroups that reduce, scan and sort, several of them for one line."""
+    choose = pool.choose
+    v = pool.pick(lambda v: v.exact and v.dtype in ("float32", "int32") and v.tensor.size > 0 and v.within(-9, 9))
+    of = choose.choice([(3, 700), (2, 1500), (2500,), (40, 130), (2, 300, 3), (1, 3, 1100), (520, 5)])
+    axis = choose.randrange(len(of))
+    call, rounds = choose.choice(
+        [("F.sum({}, {}, keepdims=True)", False), ("F.min({}, {}, keepdims=True)", False),
+         ("F.argmax({}, {}, keepdims=True)", False), ("F.cumulative_sum({}, axis={})", False),
+         ("F.sort({}, {})", False), ("F.argsort({}, {}, descending=True)", False),
+         ("F.softmax(F.cast({}, D.float32) / 100, {})", True), ("F.layer_norm(F.cast({}, D.float32), axis={})", True)]
+    )  # fmt: skip
+    steps = ", ".join(f"::{d // 7 + 1 if call.count('keepdims') == 0 or i != axis else 1}" for i, d in enumerate(of))
+    pool.add(f"({call.format(_many(pool, of, v), axis)})[{steps}]", v, rounds=rounds)
+
+
+def large_product(pool: Pool) -> None:
+    """Tiles, and matrices through workgroup memory."""
+    choose = pool.choose
+    v = pool.pick(lambda v: v.exact and v.dtype == "float32" and v.tensor.size > 0 and v.within(-3, 3))
+    rows, inner, columns = (choose.choice([1, 4, 17, 33, 64, 66]) for _ in range(3))
+    left, right = _many(pool, (rows, inner), v), _many(pool, (inner, columns), v)
+    if choose.random() < 0.3:
+        left = f"F.swap_dims({_many(pool, (inner, rows), v)}, 0, 1)"
+    after = choose.choice(["", "F.relu", "F.negative"])
+    pool.add(f"{after}(F.matmul({left}, {right}) / 1024)[::{rows // 9 + 1}, ::{columns // 9 + 1}]", v, rounds=True)
+
+
 WEIGHTS: dict[Operation, int] = {
     arithmetic: 10, division: 3, unary: 4, smooth: 5, jump: 3, logic: 2, choice: 3, clip: 2, cast: 3,
     float_of_inexact: 1, reshape: 6, permute: 5, unit_axes: 4, broadcast: 3, turn: 4, repeat: 2, pad: 4, triangle: 1,
     concat: 7, stack: 2, split: 3, index: 9, take: 4, scatter: 3, assign: 2, reduce: 6, mean: 3, extreme: 2, truth: 1,
     scan: 5, order: 3, matmul: 4, softmax: 3, norm: 2, attention: 3, four_axes: 2, convolution: 2, pool_windows: 2,
+    long_axis: 2, large_product: 2,
 }  # fmt: skip
 
 
