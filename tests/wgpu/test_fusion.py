@@ -177,3 +177,17 @@ def test_large_maps_read_and_write_vectors(gpu, on_gpu):
     assert "array<vec4<f32>" in plan.kernels[0][1].split("out:")[0]
     plan, _ = make_plan([gpu.binary("add", x, y).data], gpu.options)
     assert "out: array<vec4<f32>" in plan.kernels[0][1]
+
+
+@pytest.mark.parametrize("shape", [(4, 2, 1, 1), (2, 4), (8, 2), (4, 3)], ids=str)
+@pytest.mark.parametrize("shift", [1, 2, 5])
+def test_rolled_axes_of_maps_of_four_elements(gpu, twin, make, monkeypatch, shape, shift):
+    from emberlet import functional as F
+    from emberlet.wgpu_backend.compiled import compile
+    from emberlet.wgpu_backend.record import node
+
+    monkeypatch.setattr(node, "WIDE", 4)
+    x = make(shape)
+    for axis in range(len(shape)):
+        found = compile(lambda x, axis=axis: F.roll(x, shift, axis), x, backend=gpu)(x)
+        assert found.tolist() == F.roll(x, shift, axis).tolist()

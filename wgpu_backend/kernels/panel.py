@@ -172,5 +172,5 @@ class _Panels:
     def _stored(self, out, four):
         """What was stored for the four neighboring sums."""
         if self.vector_out:
-            return "out[{}]".format(out.index(ix.floordiv(four[0][1], 4)))
+            return "out[{}]".format(out.index(ix.quarter(four[0][1])))
         return "vec4<f32>({})".format(", ".join(["out[{}]".format(out.index(store)) for _, store in four]))

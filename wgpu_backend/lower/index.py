@@ -283,6 +283,12 @@ def fours(a):
     return True
 
 
+def quarter(a):
+    """a // 4, where a is `fours` with a constant that 4 divides. It goes by no range: an index of an equal key may have
+    been made where another range was known."""
+    return Index(tuple([(c // 4, x) for c, x in a.terms]), a.const // 4)
+
+
 def consecutive(four):
     """Whether four indices are 4 * q, 4 * q + 1, 4 * q + 2, 4 * q + 3 for a whole q."""
     first = four[0]

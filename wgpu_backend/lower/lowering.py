@@ -71,7 +71,7 @@ class Lowering:
             return None
         if self.slots.types[slot][:4] != "vec4":
             self.slots.types[slot] = "vec4<{}>".format(self.slots.types[slot])
-        at = ix.floordiv(four[0].attr[1], 4)
+        at = ix.quarter(four[0].attr[1])
         whole = self.build.make("load4", "vec4", (), (slot, at), (slot, at.key))
         return [self.build.make("component", "f32", (whole,), i) for i in range(4)]
 
@@ -360,13 +360,16 @@ def _concat(self, node, indices):
     at = 0
     for s in node.srcs:
         extent = s.shape[axis]
-        if extent == 0:
-            continue
+        if not extent or indices[axis].hi < at or indices[axis].lo >= at + extent:
+            at += extent
+            continue  # never looked at
         inner = list(indices)
         inner[axis] = ix.add(indices[axis], ix.const(-at)).bounded(0, extent - 1)
         values.append(self.value(s, inner))
         starts.append(at)
         at += extent
+    if not values:
+        return self.build.const(0, storage.register(node.dtype))  # inside a branch that is never taken
     if len(values) == 1:
         return values[0]
     return self.build.choose(indices[axis], tuple(starts), values)

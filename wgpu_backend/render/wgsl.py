@@ -237,7 +237,7 @@ class Renderer:
     def _component(self, slot, index):
         """One element of a vector that is loaded once for all of its elements."""
         c = index.const % 4
-        at = self.index(ix.floordiv(ix.add(index, ix.const(-c)), 4))
+        at = self.index(ix.quarter(ix.add(index, ix.const(-c))))
         text = self._whole(slot, at)
         return "{}.{}".format(self.temporary("vec " + text, text), "xyzw"[c])
 
@@ -306,7 +306,7 @@ class Renderer:
     def store_four(self, slot, cells, word):
         """Four neighboring (Value, Index) as one vector of `word`."""
         names = ", ".join([self.stored(v, word) for v, _ in cells])
-        at = self.index(ix.floordiv(cells[0][1], 4))
+        at = self.index(ix.quarter(cells[0][1]))
         if word in ("i8", "u8"):
             whole = "pack_four(vec4<u32>(vec4<{}32>({})))".format(word[0], names)
         else:
