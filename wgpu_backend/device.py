@@ -248,6 +248,8 @@ class Device:
 
     def write(self, allocation, data, at=0):
         """Upload row-major words into an allocation, from byte `at` on."""
+        if not len(data):
+            return  # wgpu-py refuses an empty buffer
         try:
             if allocation.gpu is not None:
                 self.queue.write_buffer(allocation.gpu, at, data)

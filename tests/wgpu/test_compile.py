@@ -191,3 +191,10 @@ def test_attention_on_constants_compiles(gpu, make, tmp_path, extra):
     plan_file.save(str(tmp_path / "x.plan"), model, q)
     (found,) = plan_file.load(str(tmp_path / "x.plan"), gpu.device).run(q)
     np.testing.assert_allclose(np.asarray(found.to_tensor("numpy")), want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_saved_plan_takes_an_input_without_elements(gpu, make, tmp_path):
+    x = make((1, 3, 0))
+    plan_file.save(str(tmp_path / "x.plan"), lambda x: F.prod(x, -1), x)
+    (found,) = plan_file.load(str(tmp_path / "x.plan"), gpu.device).run(x)
+    assert found.to_list() == [[1.0, 1.0, 1.0]]
