@@ -182,6 +182,8 @@ class ModuleWriter:
 
     def literal(self, value: Value) -> Expr:
         """`F.asarray([…])`"""
+        if value.size == 0 and len(value.shape) > 1:  # lists of no lists would lose the axes
+            return self.fill(lift(value.shape), "" if value.dtype.kind == "string" else 0, value.dtype)
         items: Any = value.list()
         data = lift(items[0]) if not value.shape else nested(items, value.shape)
         return self.tensor_of(data, value.dtype)

@@ -49,8 +49,7 @@ class Node(ABC, Generic[C]):
     type matters), `pure` (False where two runs may differ:
     such a node is neither folded nor merged with an equal one), `absorbed` (True where the reader keeps the outputs,
     which are constants, and drops the node), `named` (True where the output's name is a word of the model's own: a
-    variable gets it), `repeated` (True where the expression is so cheap that every use has it anew), `unbounded` (True
-    where no budget can stop it once it runs: it is never computed early).
+    variable gets it), `repeated` (True where the expression is so cheap that every use has it anew).
     """
 
     name: str
@@ -67,7 +66,6 @@ class Node(ABC, Generic[C]):
     absorbed: ClassVar[bool] = False
     named: ClassVar[bool] = False
     repeated: ClassVar[bool] = False
-    unbounded: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -102,6 +100,11 @@ class Node(ABC, Generic[C]):
     @abstractmethod
     def emit(self, e: Emitter) -> Emission:
         """The code: one expression (a tuple of values where there are several outputs), or one for each output."""
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether no budget can stop it once it runs, so that it must not be computed early."""
+        return False
 
     # -- what operators ask about their inputs ------------------------------------------------------------------------
 

@@ -335,7 +335,7 @@ class PRelu(Elementwise[PReluConfig]):
         value, rank = self.value(1), self.tensor(0).rank
         if value is None or not value.dtype.is_float or value.size == 0:
             return None
-        if value.size == 1 and rank is not None and len(value.shape) <= rank:
+        if value.size == 1 and rank and len(value.shape) <= rank:  # a layer gives a single number an axis
             return reshaped(value, (1,))
         if self.config.per_channel:
             return value if len(value.shape) == 1 else None

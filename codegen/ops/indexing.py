@@ -162,10 +162,12 @@ class NonZero(Plain):
     since = (9, 13)
 
     def infer(self) -> tuple[Type, ...]:
-        return (TensorType(dtypes.int64, (self.tensor(0).rank, None)),)
+        rank = self.tensor(0).rank
+        return (TensorType(dtypes.int64, (1 if rank == 0 else rank, None)),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("stack", e.call("nonzero", e.x()))
+        x = e.method(e.x(), "reshape", (1,)) if self.tensor(0).rank == 0 else e.x()
+        return e.call("stack", e.call("nonzero", x))
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,11 @@ class TokenizerConfig:
 class Tokenizer(Contrib[TokenizerConfig]):
     """Strings as rows of tokens: what skl2onnx writes for CountVectorizer and TfidfVectorizer."""
 
-    arity, unbounded = (1, 1), True
+    arity = (1, 1)
+
+    @property
+    def unbounded(self) -> bool:
+        return True
 
     @classmethod
     def read(cls, a: Attributes) -> TokenizerConfig:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from emberlet import dtypes
@@ -25,6 +26,9 @@ class PoolConfig:
     count_include_pad: bool
     p: int
     storage_order: int
+
+
+LARGE_WINDOW = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,11 @@ class MaxPool(Pool):
     """With a second output, the indices of the maxima in the flattened input."""
 
     since, function = (1, 8, 10, 11, 12, 22), "max_pool"
+
+    @property
+    def unbounded(self) -> bool:
+        """The indices are found in a loop over all places of all windows."""
+        return len(self.outputs) > 1 and prod(self.config.window.kernel) > LARGE_WINDOW
 
     def infer(self) -> tuple[Type, ...]:
         (t,) = super().infer()

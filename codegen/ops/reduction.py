@@ -97,10 +97,11 @@ class Reduction(Node[ReduceConfig], ABC):
         """The largest or smallest; of nothing, what every number is larger or smaller than."""
         shape, out = self.shape(0), self.outputs[0].type
         dtype = self.dtype(0)
-        if shape is not None and 0 in shape and isinstance(out, TensorType) and out.static_shape and not dtype.is_bool:
+        known = out.static_shape if isinstance(out, TensorType) else None
+        if shape is not None and 0 in shape and known is not None and not dtype.is_bool:
             least = float("-inf") if dtype.is_float else 0 if dtype.kind == "uint" else -(1 << (dtype.bits - 1))
             most = float("inf") if dtype.is_float else (1 << (dtype.bits - (dtype.kind == "int"))) - 1
-            return e.create("full", out.static_shape, least if function == "max" else most, dtype=dtype)
+            return e.create("full", known, least if function == "max" else most, dtype=dtype)
         return e.call(function, x, **axis_argument(axis), **self.keep())
 
     def keep(self) -> dict[str, Liftable]:
@@ -172,14 +173,14 @@ class ReduceLogSum(Reduction):
     since = (1, 11, 13, 18, 28)
 
     def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
-        return back(e, e.call("log", total(e, "sum", wide(e, x, self), axis, self)), self)
+        return integral(e, back(e, e.call("log", total(e, "sum", wide(e, x, self), axis, self)), self), self)
 
 
 class ReduceLogSumExp(Reduction):
     since = (1, 11, 13, 18, 28)
 
     def reduce(self, e: Emitter, x: Expr, axis: Liftable) -> Expr:
-        return e.call("logsumexp", x, **axis_argument(axis), **self.keep())
+        return integral(e, e.call("logsumexp", x, **axis_argument(axis), **self.keep()), self)
 
 
 class ReduceSumSquare(Reduction):
@@ -202,6 +203,11 @@ def wide(e: Emitter, x: Expr, node: Reduction) -> Expr:
 def back(e: Emitter, x: Expr, node: Reduction) -> Expr:
     """The reverse of `wide`."""
     return e.method(x, "astype", node.dtype(0)) if is_narrow(node.dtype(0)) else x
+
+
+def integral(e: Emitter, x: Expr, node: Reduction) -> Expr:
+    """A float result in the dtype of the operand, where that is an integer."""
+    return e.method(x, "astype", node.dtype(0)) if node.dtype(0).is_integer else x
 
 
 def total(e: Emitter, function: str, x: Expr, axis: Liftable, node: Reduction) -> Expr:
@@ -239,6 +245,8 @@ class ArgExtreme(Node[ArgConfig], ABC):
         shape = self.shape(0)
         if shape is None:
             return (TensorType(dtypes.int64),)
+        if not shape and self.config.axis in (0, -1):  # a single number, which onnxruntime and the reference take
+            return (TensorType(dtypes.int64, ()),)
         axis = axis_of(self.config.axis, len(shape))
         if self.config.keepdims:
             return (TensorType(dtypes.int64, tuple(1 if i == axis else d for i, d in enumerate(shape))),)
@@ -246,6 +254,8 @@ class ArgExtreme(Node[ArgConfig], ABC):
 
     def emit(self, e: Emitter) -> Emission:
         c, x = self.config, e.x()
+        if self.shape(0) == ():
+            return e.create("zeros", lift(()), dtype=dtypes.int64)
         keep = default(c.keepdims, False)
         if not c.select_last_index:
             return e.call(self.function, x, axis=c.axis, keepdims=keep)

@@ -108,7 +108,11 @@ class RegexFullMatchConfig:
 class RegexFullMatch(Node[RegexFullMatchConfig]):
     """Whether each whole string matches a regular expression, which may take Python's `re` any time."""
 
-    since, unbounded = (20,), True
+    since = (20,)
+
+    @property
+    def unbounded(self) -> bool:
+        return True
 
     @classmethod
     def read(cls, a: Attributes) -> RegexFullMatchConfig:
