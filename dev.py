@@ -84,13 +84,18 @@ def fuzz(args: list[str]) -> int:
     """Compare random cases through everything that must agree on them; `--minutes N`, `--seed S`.
 
     `array-api [EXAMPLES]`: the functions of the array API standard on drawn arrays, against array_api_strict.
+    `readers`: what reads files, by coverage.
     """
     if args[:1] == ["array-api"]:
         given = os.environ | {"EMBERLET_EXAMPLES": args[1] if len(args) > 1 else "200"}
         files = [str(ROOT / "tests" / "core" / f"test_array_api{part}.py") for part in ("", "_properties")]
         return subprocess.call([sys.executable, "-m", "pytest", "-q", *files], env=given)
-    _need("gpu-driver")
     sys.path.insert(0, str(ROOT / "tests"))
+    if args[:1] == ["readers"]:
+        _need()
+        readers = importlib.import_module("fuzz.readers")
+        return int(readers.main(args[1:]))
+    _need("gpu-driver")
     engine = importlib.import_module("fuzz.differential.engine")
     return int(engine.main(args))
 

@@ -1,0 +1,89 @@
+"""Coverage-guided fuzzing of the readers, and the table of it in docs/reliability.md.
+
+    python3 dev.py fuzz readers --minutes 10           each harness for a third of that; the table is written anew
+
+Each harness (fuzz_*.py) runs in a process of its own, at the lowest priority. The table says how many inputs each has
+seen, the slowest of them, the most memory of the process, interpreter and libraries included, and what failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+HARNESSES = {
+    "fuzz_reader": "ONNX models, to Python source",
+    "fuzz_burnpack": "burnpacks",
+    "fuzz_arrays": "`.npy` and `.npz`",
+}
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
+BEGIN, END = "<!-- readers: written by dev.py fuzz readers -->", "<!-- end of readers -->"
+SLOW = 30  # seconds after which an input counts as a hang; instrumented code on a shared machine is slow
+
+
+def run(name: str, seconds: float) -> tuple[str, bool]:
+    """(a row of the table, whether nothing failed)"""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            sys.executable, str(Path(__file__).with_name(name + ".py")), f"-max_total_time={max(1, int(seconds))}",
+            f"-timeout={SLOW}", "-rss_limit_mb=4096", "-print_final_stats=1", f"-artifact_prefix={folder}/",
+        ]  # fmt: skip
+        ended = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=folder, check=False)
+        failed = [p.name for p in Path(folder).iterdir()]
+        for p in failed:
+            kept = Path.cwd() / ".cache" / "fuzz" / p
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_bytes(Path(folder, p).read_bytes())
+            print(f"fuzz readers: {name} failed on {kept}")
+    return row(name, ended.stderr, failed), not failed and ended.returncode == 0
+
+
+def row(name: str, log: str, failed: Sequence[str]) -> str:
+    """A row of the table, from what libFuzzer prints at its end."""
+
+    def stat(what: str) -> int:
+        found = re.search(rf"stat::{what}:\s+(\d+)", log)
+        return int(found[1]) if found else 0
+
+    slowest, memory = stat("slowest_unit_time_sec"), stat("peak_rss_mb")
+    time = f"{slowest} s" if slowest else "under 1 s"
+    count, failures = stat("number_of_executed_units"), ", ".join(failed) or "none"
+    return f"| {HARNESSES[name]} | {count:,} | {time} | {memory} MB | {failures} |"
+
+
+def write(rows: Sequence[str], page: Path = PAGE) -> None:
+    """Put the table into the page, in the place of the one before."""
+    head = ["| reader | inputs | slowest | memory | failures |", "|---|---|---|---|---|"]
+    table = "\n".join([BEGIN, "", *head, *rows, "", END])
+    text = page.read_text(encoding="utf-8") if page.exists() else "# Reliability\n"
+    if BEGIN in text:
+        head, _, rest = text.partition(BEGIN)
+        text = head + table + rest.partition(END)[2]
+    else:
+        text = text.rstrip("\n") + "\n\n## Files\n\n" + table + "\n"
+    page.write_text(text, encoding="utf-8")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command `dev.py fuzz readers`; 1 where something failed."""
+    parser = argparse.ArgumentParser(prog="dev.py fuzz readers", description="Coverage-guided fuzzing of the readers.")
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long, over all readers; 10")
+    given = parser.parse_args(list(arguments))
+    if hasattr(os, "nice"):
+        os.nice(15)
+    rows, good = [], True
+    for name in HARNESSES:
+        print(f"fuzz readers: {name}", flush=True)
+        made, fine = run(name, given.minutes * 60 / len(HARNESSES))
+        print(made, flush=True)
+        rows.append(made)
+        good &= fine
+    write(rows)
+    print(f"wrote {PAGE}")
+    return int(not good)
