@@ -264,6 +264,8 @@ def hardmax(x, axis=-1):
     """1 at the first largest element along axis, 0 elsewhere."""
     x = numeric(x, "hardmax")
     axis = axis_of(axis, x.ndim)
+    if not x.size:
+        return x
     k = x.backend
     best = k.argreduce("max", x, axis, True)
     along = [1] * x.ndim

@@ -80,6 +80,11 @@ def test_a_slope_keeps_the_axes_of_its_operand(shape):
     )
 
 
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
+def test_the_place_of_the_largest_of_nothing(shape):
+    check("Hardmax", [np.zeros(shape, np.float32)])
+
+
 def test_random_models_agree_with_onnxruntime_or_the_reference():
     ran = engine.run(engine.kind("models"), seed=20261122, count=250)
     assert ran.cases == 250 and not ran.found

@@ -160,6 +160,8 @@ def undefined(operator: str, dtypes: dict[str, Any], inputs: list[Input], names:
     """Whether what a node computes is left open, so that those who run it do as they like."""
     if operator in ("ReduceLogSum", "ReduceLogSumExp"):  # logarithms that no integer holds
         return any(np.dtype(d).kind in "iu" for d in dtypes.values())
+    if operator == "Cast":  # of what is negative or not a number to an integer
+        return any(np.dtype(d).kind == "f" for d in dtypes.values())
     if operator == "Compress":
         condition = next((i.array for i in inputs if i.name == names[1]), None)
         return condition is None or condition.ndim != 1
