@@ -5,9 +5,9 @@
 
 The metadata entry "emberlet.plan" is JSON: {"version": 2, "inputs" and "outputs": [[name, dtype, shape, buffer]],
 "buffers": [[kind, bytes]], "constants": [[buffer, tensor]], "kernels": [[name, WGSL]], "steps": {CLASS: [[kernel,
-[x, y, z], [buffer, …]]]}}. The last of a step's buffers is what it writes; a step that binds a tensor as several pages
-of "page_bytes" has a fourth entry, how many of each buffer.
-Here CLASS is a class of device: "gpu", "software" for one that computes in software, or
+[x, y, z], [buffer, …]]]}, "indices": [[input, length]]}. The last of a step's buffers is what it writes; a step that
+binds a tensor as several pages of "page_bytes" has a fourth entry, how many of each buffer. Inputs under "indices" hold
+indices of an axis of that length. CLASS is a class of device: "gpu", "software" for one that computes in software, or
 (it may be left out) "subgroups" for SwiftShader with WGSL's subgroup operations.
 """
 

@@ -190,3 +190,31 @@ def test_inferences_leave_no_gpu_memory_behind():
         gpu.to_list(model(x))
     gc.collect()
     assert (gpu.device.live_bytes, gpu.device.created_buffers) == before
+
+
+@in_pyodide
+def test_calls_of_one_model_overlap_and_a_cancelled_one_disturbs_no_other():
+    import asyncio
+
+    import emberlet
+    from emberlet import functional as F
+    from emberlet.wgpu_backend.compiled import compile
+    from pyodide.ffi import run_sync
+
+    gpu = emberlet.get_backend("wgpu")
+    xs = [emberlet.asarray([float(i), 2.0, 3.0, 4.0], backend="python") for i in range(6)]
+    compiled = compile(lambda x: F.exp(x) * 0.5, xs[0], backend=gpu)
+    want = [compiled(x).tolist() for x in xs]
+
+    async def several():
+        tasks = [asyncio.ensure_future(compiled.call_async(x)) for x in xs]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    for _ in range(5):
+        got = run_sync(several())
+        for i in range(len(xs)):
+            if not isinstance(got[i], asyncio.CancelledError):
+                assert got[i].tolist() == want[i], (i, got[i])
+    assert compiled(xs[1]).tolist() == want[1]

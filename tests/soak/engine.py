@@ -90,22 +90,15 @@ def _child(name: str, seed: int, seconds: float) -> int:
     return 0
 
 
-def table(rows: Iterable[Row], minutes: float) -> str:
-    """The rows as Markdown."""
-    lines = [
-        f"Written by `python3 dev.py soak --minutes {minutes:g}` on {date.today()}.",
-        "",
-        "| scenario | what is done | how often | results compared | failures | measured | seed |",
-        "|---|---|---:|---:|---:|---|---:|",
-    ]
-    for row in rows:
-        told = row.told
-        tried = f"{told['tried']:,} {told['unit']}" if told else "–"
-        facts = "; ".join(f"{key}: {_fact(value)}" for key, value in told.get("facts", {}).items())
-        failed = str(len(row.failures)) if row.failures else "none"
-        checked = f"{told['checked']:,}" if told else "–"
-        lines.append(f"| {row.name} | {row.what} | {tried} | {checked} | {failed} | {facts} | {row.seed} |")
-    return "\n".join(lines) + "\n"
+def line(row: Row) -> str:
+    """The row as a line of Markdown."""
+    told = row.told
+    tried = f"{told['tried']:,} {told['unit']}" if told else "–"
+    facts = "; ".join(f"{key}: {_fact(value)}" for key, value in told.get("facts", {}).items())
+    failed = str(len(row.failures)) if row.failures else "none"
+    checked = f"{told['checked']:,}" if told else "–"
+    run = f"{row.seconds:.0f} s, seed {row.seed}, {date.today()}"
+    return f"| {row.name} | {row.what} | {tried} | {checked} | {failed} | {facts} | {run} |"
 
 
 def _fact(value: Any) -> str:
@@ -114,11 +107,20 @@ def _fact(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def write_table(text: str) -> None:
-    """Put the table into docs/reliability.md in the place of the old one."""
-    before, _, rest = TABLE.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    TABLE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+HEAD = (
+    "| scenario | what is done | how often | results compared | failures | measured | run |",
+    "|---|---|---:|---:|---:|---|---|",
+)
+
+
+def write_table(rows: Iterable[Row]) -> None:
+    """Put the rows into the table of docs/reliability.md, in the place of those of the same scenarios."""
+    before, _, rest = TABLE.read_text(encoding="utf-8").partition(BEGIN)
+    table, _, after = rest.partition(END)
+    lines = {found.split(" | ")[0].strip("| "): found for found in table.splitlines() if found.startswith("| ")}
+    lines |= {row.name: line(row) for row in rows}
+    text = "\n".join([*HEAD, *(lines[name] for name in names() if name in lines)])
+    TABLE.write_text(f"{before}{BEGIN}\n{text}\n\n{END}{after}", encoding="utf-8")
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -154,10 +156,8 @@ def main(args: Sequence[str] | None = None) -> int:
         say(f"  {told.get('tried', 0):,} {told.get('unit', '')}, {told.get('checked', 0):,} results compared")
         for failure in row.failures:
             say(f"  FAILED: {failure}")
-    text = table(rows, options.minutes)
-    if not options.scenario:
-        write_table(text)
-        say(f"wrote {TABLE.relative_to(ROOT)}")
+    write_table(rows)
+    say(f"wrote {TABLE.relative_to(ROOT)}")
     return int(any(row.failures for row in rows))
 
 

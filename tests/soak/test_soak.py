@@ -23,4 +23,4 @@ def test_nothing_breaks(name: str) -> None:
 def test_a_scenario_that_ends_its_process_is_a_row_with_the_signal() -> None:
     assert "SIGABRT" in engine._ended(-6, "Error in wgpuQueueSubmit: Validation Error")
     row = engine.Row("x", "what", 1, 1.0, {}, [engine._ended(-6, "")])
-    assert "| x | what | – | – | 1 |" in engine.table([row], 1.0)
+    assert "| x | what | – | – | 1 |" in engine.line(row)

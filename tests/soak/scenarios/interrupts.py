@@ -47,10 +47,10 @@ class Interrupter(threading.Thread):
     def interrupt(self, call: Callable[[], Any], delay: float, error: type[BaseException]) -> bool:
         """Make the call, with `error` raised in it after `delay` seconds; whether it was."""
         self._count += 1
-        self._open = self._count
-        self._moments.put((self._count, delay, error))
         try:
+            self._open = self._count
             try:
+                self._moments.put((self._count, delay, error))
                 call()
             finally:
                 with self._lock:

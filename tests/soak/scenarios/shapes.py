@@ -10,7 +10,7 @@ from emberlet.backend import get_backend
 from soak import models
 from soak.telling import Clock, Told, resident
 
-WHAT = "1,000 shapes of a compiled or of an eager model, in a random order; the ceiling is 400 MB"
+WHAT = "up to 1,000 shapes of a compiled or of an eager model, in a random order; the ceiling is 400 MB"
 NEEDS = ("gpu-driver",)
 SHARE = 16
 
