@@ -36,7 +36,9 @@ def beside(cls):
     path = path[: path.rfind("/") + 1] + name
     loader = getattr(module, "__loader__", None)
     if hasattr(loader, "archive"):  # zipimport's
-        return Burnpack.from_bytes(loader.get_data(path), path)
+        from ..host.archives import weights
+
+        return weights(loader, path)
     return Burnpack.from_file(path)
 
 
