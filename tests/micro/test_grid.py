@@ -1,0 +1,27 @@
+"""The grid of 256 bytes that calibration lays over a range: its ends, its zero, and everything between."""
+
+from __future__ import annotations
+
+import pytest
+from emberlet.micro.builder.calibrate import grid_over
+from hypothesis import given
+from hypothesis import strategies as st
+
+BOUNDS = st.floats(min_value=-1e6, max_value=1e6, allow_subnormal=False)
+
+
+@given(BOUNDS, BOUNDS)
+def test_the_first_and_the_last_byte_are_the_ends_of_the_range(a: float, b: float) -> None:
+    low, high = min(a, b, 0.0), max(a, b, 0.0)
+    if high - low < 1e-6:
+        return
+    grid = grid_over(min(a, b), max(a, b))
+    assert 0 <= grid.zero <= 255
+    first, last = (0 - grid.zero) * grid.scale, (255 - grid.zero) * grid.scale
+    assert abs(first - low) <= 0.51 * grid.scale and abs(last - high) <= 0.51 * grid.scale
+    assert last - first == pytest.approx(high - low, rel=1e-9)
+
+
+@pytest.mark.parametrize(("low", "high", "zero"), [(0.0, 1.0, 0), (-1.0, 0.0, 255), (2.0, 5.0, 0), (-5.0, -2.0, 255)])
+def test_a_range_on_one_side_of_zero_has_zero_at_its_end(low: float, high: float, zero: int) -> None:
+    assert grid_over(low, high).zero == zero
