@@ -24,18 +24,16 @@ class Told:
 
 
 class Clock:
-    """Seconds that are left."""
+    """True until `seconds` after it was first asked, so that what a scenario makes ready takes none of its time."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._end = time.monotonic() + seconds
-
-    @property
-    def left(self) -> float:
-        return self._end - time.monotonic()
+        self._end = 0.0
 
     def __bool__(self) -> bool:
-        return self.left > 0
+        now = time.monotonic()
+        self._end = self._end or now + self.seconds
+        return now < self._end
 
 
 def resident() -> float:
