@@ -5,6 +5,7 @@
     python3 dev.py test [PYTEST ARGS]  check, then the tests; --python 3.13 and --oldest: elsewhere, on other packages
     python3 dev.py check [--fix]       lint, format and types, in seconds
     python3 dev.py fuzz [KIND ...]     differential fuzzing, for as long as it is told
+    python3 dev.py mutate [PATH ...]   seed bugs, and name those that no test catches
     python3 dev.py soak [SCENARIO ...]  harm at random moments: interrupts, threads, lost devices, kills
     python3 dev.py platforms [VERSION] try interpreters, packages, locales; writes docs/platforms.md
     python3 dev.py release --check     build, check and try what would be published
@@ -108,6 +109,15 @@ def soak(args: list[str]) -> int:
     return int(engine.main(args))
 
 
+def mutate(args: list[str]) -> int:
+    """Seed one-line bugs in copies of the tree and name those no test catches; `PATH`, `--count N`, `--seed S`."""
+    from tools import layout
+    from tools.mutation import runner
+
+    _need("gpu-driver", "micropython-unix")
+    return runner.main(args, ROOT, layout.package_folders())
+
+
 def platforms(args: list[str]) -> int:
     """The command line and the digits on each interpreter, set of packages and locale; writes docs/platforms.md."""
     from tools import platforms as tried
@@ -155,7 +165,7 @@ def site(args: list[str]) -> int:
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    c.__name__: c for c in (demo, test, check, platforms, release, fuzz, soak, bench, web, site)
+    c.__name__: c for c in (demo, test, check, platforms, release, fuzz, mutate, soak, bench, web, site)
 }
 
 
