@@ -14,16 +14,19 @@ versions on the same kind of processor write the same files.
 
 import copy
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
-import onnx
 import onnxruntime
 import torch
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from _export import export
 
 HERE = Path(__file__).parent
 SEED = 8
@@ -109,31 +112,6 @@ def train(images: Tensor, labels: Tensor) -> Digits:
     return average.eval()
 
 
-def export(model: nn.Module, path: Path) -> onnx.ModelProto:
-    """Write the network with its weights inside; the batch is dynamic."""
-    program = torch.onnx.export(
-        model,
-        (torch.zeros(2, 1, 8, 8),),
-        input_names=["image"],
-        output_names=["logits"],
-        dynamic_shapes={"image": {0: torch.export.Dim("batch")}},
-        opset_version=20,
-        dynamo=True,
-        verbose=False,
-    )
-    proto = program.model_proto
-    # The exporter notes where on this machine each node's Python source lay: nobody's business, and half of the file.
-    for node in proto.graph.node:
-        del node.metadata_props[:]
-        node.ClearField("doc_string")
-    for value in (*proto.graph.input, *proto.graph.output, *proto.graph.value_info, *proto.graph.initializer):
-        del value.metadata_props[:]
-    del proto.graph.metadata_props[:], proto.metadata_props[:]
-    onnx.checker.check_model(proto, full_check=True)
-    onnx.save(proto, path)
-    return proto
-
-
 def multiply_accumulates(model: nn.Module) -> int:
     """Multiplications in the convolutions and dense layers for one image."""
     count = 0
@@ -159,7 +137,7 @@ def main() -> None:
     train_x, train_y, held_x, held_y = load()
     np.savez(HERE / "heldout.npz", images=held_x, labels=held_y)
     model = train(to_input(train_x), torch.from_numpy(train_y.astype(np.int64)))
-    export(model, HERE / "digits.onnx")
+    export(model, torch.zeros(2, 1, 8, 8), HERE / "digits.onnx", "image", "logits", dynamic_batch=True)
 
     session = onnxruntime.InferenceSession(HERE / "digits.onnx", providers=["CPUExecutionProvider"])
     logits = session.run(["logits"], {"image": to_input(held_x).numpy()})[0]

@@ -9,14 +9,17 @@ use the model: both files are committed.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
-import onnx
 import torch
 from emberlet.micro.builder.audio import log_mel
 from sounds import KINDS, RATE, sound
 from torch import nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from _export import export
 
 HERE = Path(__file__).parent
 FRAMES, BANDS, HOP = 61, 32, 256
@@ -75,23 +78,9 @@ def main() -> None:
             right = (net(x[held]).argmax(1) == y[held]).float().mean()
         print(f"epoch {epoch}: loss {loss:.4f}, held out {right:.2%}")
     print(sum(p.numel() for p in net.parameters()), "parameters")
-    export(net, x[:1], HERE / "wake_word.onnx")
+    export(net, x[:1], HERE / "wake_word.onnx", "features", "kinds")
     some = np.round(kept[:: len(kept) // 16].numpy() * 8) / 8
     np.savez_compressed(HERE / "calibration.npz", features=some.astype(np.float16))
-
-
-def export(net: nn.Module, x: torch.Tensor, path: Path) -> None:
-    """Write the network as ONNX, without the exporter's notes on where the Python source lay."""
-    names = {"input_names": ["features"], "output_names": ["kinds"]}
-    proto = torch.onnx.export(net, (x,), **names, opset_version=20, dynamo=True, verbose=False).model_proto
-    for node in proto.graph.node:
-        del node.metadata_props[:]
-        node.ClearField("doc_string")
-    for value in (*proto.graph.input, *proto.graph.output, *proto.graph.value_info, *proto.graph.initializer):
-        del value.metadata_props[:]
-    del proto.graph.metadata_props[:], proto.metadata_props[:]
-    onnx.checker.check_model(proto, full_check=True)
-    onnx.save(proto, path)
 
 
 if __name__ == "__main__":

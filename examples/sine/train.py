@@ -12,14 +12,17 @@ Every random choice is seeded, so that the same versions on the same kind of pro
 """
 
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
-import onnx
 import onnxruntime
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from _export import export
 
 HERE = Path(__file__).parent
 SEED = 8
@@ -61,30 +64,6 @@ def train(x: Tensor) -> Sine:
     return model.eval()
 
 
-def export(model: nn.Module, path: Path) -> None:
-    """Write the network with its weights inside; the batch is dynamic."""
-    program = torch.onnx.export(
-        model,
-        (torch.zeros(2, 1),),
-        input_names=["x"],
-        output_names=["y"],
-        dynamic_shapes={"x": {0: torch.export.Dim("batch")}},
-        opset_version=20,
-        dynamo=True,
-        verbose=False,
-    )
-    proto = program.model_proto
-    # The exporter notes where on this machine each node's Python source lay: nobody's business, and half of the file.
-    for node in proto.graph.node:
-        del node.metadata_props[:]
-        node.ClearField("doc_string")
-    for value in (*proto.graph.input, *proto.graph.output, *proto.graph.value_info, *proto.graph.initializer):
-        del value.metadata_props[:]
-    del proto.graph.metadata_props[:], proto.metadata_props[:]
-    onnx.checker.check_model(proto, full_check=True)
-    onnx.save(proto, path)
-
-
 def main() -> None:
     torch.manual_seed(SEED)
     torch.use_deterministic_algorithms(True)
@@ -94,7 +73,7 @@ def main() -> None:
     model = train(torch.linspace(0, 2 * math.pi, 1024).unsqueeze(1))
     held = np.random.default_rng(SEED).uniform(0, 2 * np.pi, (128, 1)).astype(np.float32)
     np.savez(HERE / "heldout.npz", x=held, y=np.sin(held))
-    export(model, HERE / "sine.onnx")
+    export(model, torch.zeros(2, 1), HERE / "sine.onnx", "x", "y", dynamic_batch=True)
 
     session = onnxruntime.InferenceSession(HERE / "sine.onnx", providers=["CPUExecutionProvider"])
     y = session.run(["y"], {"x": held})[0]
