@@ -315,6 +315,19 @@ def test_a_product_and_its_bias_are_one_layer() -> None:
     check(model, ["linear"], ["Linear"], floats(2, 3, 5))
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("axes", [1, 2, 3, 4])
+def test_a_bias_of_more_axes_than_the_product_gives_its_own_rank(rank: int, axes: int) -> None:
+    shape = (2, 3, 5)[3 - rank :]
+    model = with_constants(
+        f"g (float[{', '.join(map(str, shape))}] x) => (float[{', '.join('ABCD'[: max(rank, axes)])}] y) "
+        "{ p = MatMul(x, w)  y = Add(p, b) }",
+        w=floats(5, 7),
+        b=floats(*(1,) * (axes - 1), 7),
+    )
+    check(model, ["linear"], ["MatMul", "Add"] if axes > rank else ["Linear"], floats(*shape))
+
+
 def test_a_product_whose_result_is_used_twice_is_no_layer() -> None:
     model = with_constants(
         """g (float[N, 5] x) => (float[N, 7] y, float[N, 7] p) { p = MatMul(x, w)  y = Add(p, b) }""",

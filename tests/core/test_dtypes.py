@@ -87,6 +87,21 @@ def test_casts_saturate_or_overflow(backend, name):
             assert np.isnan(kept[4])
 
 
+def test_powers_of_two_saturate_at_the_largest_and_have_no_infinity(backend):
+    """ONNX's Cast to float8_e8m0fnu: past 2**127 the largest where it saturates, else NaN; infinity and NaN are NaN."""
+    largest = 2.0**127
+    x = np.array([largest, np.nextafter(np.float32(largest), np.float32(np.inf)), 3e38, largest / 2, 2.0**126 * 1.5])
+    x = emberlet.asarray(x.astype(np.float32))
+    name = "float8_e8m0fnu"
+    kept = F.cast(x, name, saturate=True).astype("float32").tolist()
+    assert kept == [largest, largest, largest, largest / 2, largest]
+    loose = F.cast(x, name, saturate=False).astype("float32").tolist()
+    np.testing.assert_array_equal(loose, [largest, np.nan, np.nan, largest / 2, largest])
+    special = emberlet.asarray(np.array([np.inf, -np.inf, np.nan], np.float32))
+    for saturate in (True, False):
+        assert np.isnan(F.cast(special, name, saturate=saturate).astype("float32").tolist()[1:]).all()
+
+
 @pytest.mark.parametrize("target", EVERY)
 @pytest.mark.parametrize("source", ["float32", "int32", "uint8", "bool", "bfloat16", "int4"])
 def test_backends_cast_alike(source, target):

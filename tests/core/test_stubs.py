@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +47,54 @@ def test_a_stub_of_modules_is_up_to_date(name):
     assert (module_stubs.CORE / name).read_text(encoding="utf-8") == module_stubs.FILES[name](), (
         "run python3 dev.py check --fix"
     )
+
+
+STUBBED = ["backend", "module", "nn", "param", "tensor"]
+
+
+def _declared(body, where):
+    """(name, the object of that name, its stub) of each function and method in a stub."""
+    for node in body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from _declared(node.body, getattr(where, node.name))
+        elif isinstance(node, ast.FunctionDef) and not node.decorator_list:
+            yield node.name, getattr(where, node.name, None), node
+
+
+@pytest.mark.parametrize("name", STUBBED)
+def test_a_stub_gives_the_parameters_that_the_code_has(name):
+    module = importlib.import_module(f"emberlet.{name}")
+    file = stubs.CORE / name / "__init__.pyi"
+    file = file if file.exists() else stubs.CORE / f"{name}.pyi"
+    differ, compared = [], 0
+    for function, found, stub in _declared(ast.parse(file.read_text(encoding="utf-8")).body, module):
+        if not inspect.isfunction(found):
+            if found is None and function not in ("__getattr__",):
+                differ.append(f"{function} is not there")
+            continue
+        a = stub.args
+        said = [x.arg for x in a.args + a.kwonlyargs], len(a.defaults) + sum(d is not None for d in a.kw_defaults)
+        parameters = inspect.signature(found).parameters.values()
+        has = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        real = [p.name for p in has], sum(p.default is not p.empty for p in has)
+        compared += 1
+        if name == "tensor":  # its methods are the functions, the first parameter of which has another name there
+            said, real = (said[0][1:], said[1]), (real[0][1:], real[1])
+        if said != real and not function.startswith("__"):
+            differ.append(f"{function}: the stub says {said}, the code {real}")
+    assert not differ
+    assert compared > 3
+
+
+def test_the_stub_of_backend_names_every_public_function():
+    text = (stubs.CORE / "backend" / "__init__.pyi").read_text(encoding="utf-8")
+    named = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    public = set()
+    for file in ("__init__.py", "registry.py"):
+        body = ast.parse((stubs.CORE / "backend" / file).read_text(encoding="utf-8")).body
+        public |= {n.name for n in body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")}
+    assert public - named == {"missing", "not_within", "has_additions"}  # what the two files have for each other
+    assert named <= public
 
 
 def test_every_public_function_has_types():
