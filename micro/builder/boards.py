@@ -54,8 +54,30 @@ BOARDS = {
 }
 
 
+# What the boards are sold as, and what MicroPython's download page calls their firmware.
+ALIASES = {
+    "pico": "rp2",
+    "rpi_pico": "rp2",
+    "pico2": "rp2350",
+    "rpi_pico2": "rp2350",
+    "esp32_generic": "esp32",
+    "esp32_generic_s3": "esp32s3",
+    "esp32_generic_c3": "esp32c3",
+    "esp8266_generic": "esp8266",
+    "pyboard": "stm32f4",
+    "pybv11": "stm32f4",
+    "nucleo_h743zi": "stm32h7",
+}
+
+
 def board(name: str) -> Board:
-    """Raises UnsupportedError for a name that no board has."""
-    if name not in BOARDS:
-        raise UnsupportedError(f"no board {name!r}; there are: {', '.join(BOARDS)}")
-    return BOARDS[name]
+    """The board called `name`: a key of BOARDS or ALIASES, in any case.
+
+    Raises:
+        UnsupportedError: no board has that name.
+    """
+    key = name.lower()
+    key = ALIASES.get(key, key)
+    if key not in BOARDS:
+        raise UnsupportedError(f"unknown board {name!r}; known boards: {', '.join([*BOARDS, *ALIASES])}")
+    return BOARDS[key]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from emberlet.errors import EmberletError, UnsupportedError
 
-from .boards import BOARDS, Board, board
+from .boards import ALIASES, BOARDS, Board, board
 from .build import METHODS, WEIGHTS, BuildResult, Options, build, module_name, write
 from .calibrate import samples_from
 from .cost import Cost, report, shortfalls
@@ -36,9 +36,8 @@ def _add_build(p: argparse.ArgumentParser) -> None:
     p.add_argument("--float", action="store_true", help="stay float32 (so it does without --calibration too)")
     p.add_argument("--out", type=Path, default=Path("dist"), help="folder to write to (default: dist)")
     p.add_argument("--name", help="of the modules; the model's file name unless given")
-    p.add_argument(
-        "--board", action="append", default=[], metavar="NAME", help=f"one of {', '.join(BOARDS)}; repeatable"
-    )
+    names = ", ".join([*BOARDS, *ALIASES])
+    p.add_argument("--board", action="append", default=[], metavar="NAME", help=f"one of {names}; repeatable")
     p.add_argument("--weights", choices=WEIGHTS, default="file", help="where weights lie on the board (default: file)")
     p.add_argument("--method", choices=METHODS, default="auto", help="how ranges are calibrated (default: auto)")
     p.add_argument("--percentile", type=float, default=99.99, help="of values a range holds (default: 99.99)")

@@ -12,6 +12,8 @@ from typing import Any
 from emberlet.errors import FormatError, UnsupportedError
 from emberlet.host.extras import sentence
 
+from .boards import ALIASES
+
 Runner = Callable[[Sequence[str]], int]
 """Runs mpremote with these arguments; its exit status."""
 
@@ -107,6 +109,7 @@ def read_about(out: Path) -> dict[str, Any]:
 def _target(about: dict[str, Any], board: str | None) -> str:
     boards, targets = about["boards"], list(about["targets"])
     if board is not None:
+        board = ALIASES.get(board.lower(), board.lower())
         if board not in boards:
             raise UnsupportedError(f"not built for {board!r} but for {', '.join(boards) or 'no board'}; build it again")
         return str(boards[board])

@@ -96,5 +96,6 @@ def test_what_does_not_fit_says_how_much_is_missing_and_what_to_do() -> None:
 
 def test_boards_are_known_by_name() -> None:
     assert {"rp2", "rp2350", "esp32", "esp32s3", "stm32f4"} <= set(BOARDS)
-    with pytest.raises(UnsupportedError, match="there are: rp2"):
+    with pytest.raises(UnsupportedError, match="known boards: rp2"):
         board("pico9")
+    assert board("pico") is BOARDS["rp2"] and board("RPI_PICO2") is BOARDS["rp2350"]

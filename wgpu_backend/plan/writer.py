@@ -1,4 +1,4 @@
-"""Writes the plan of a model to a file, on the host and without a GPU. Needs cbor2 (the `store` extra)."""
+"""Writes the plan of a model to a file, on the host and without a GPU."""
 
 from __future__ import annotations
 
