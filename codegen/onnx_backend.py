@@ -42,6 +42,7 @@ class EmberletBackend(OnnxBackend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
+        """Whether `device`, such as "CPU", names a backend that is available."""
         name = DEVICES.get(device.split(":")[0])
         if name is None:
             return False
@@ -53,6 +54,7 @@ class EmberletBackend(OnnxBackend):
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        """Whether `prepare` accepts the model."""
         try:
             cls.prepare(model, device)
         except ModelError:
@@ -70,6 +72,7 @@ class EmberletBackend(OnnxBackend):
 
     @classmethod
     def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
+        """The outputs of a model for the given inputs, as a tuple of arrays."""
         return cls.prepare(model, device).run(inputs)
 
     @classmethod

@@ -32,10 +32,12 @@ class Tensor:
 
     @property
     def ndim(self):
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self):
+        """The number of elements."""
         n = 1
         for d in self.shape:
             n *= d
@@ -43,6 +45,7 @@ class Tensor:
 
     @property
     def nbytes(self):
+        """The bytes of all elements, packed."""
         return self.dtype.nbytes(self.size)
 
     @property

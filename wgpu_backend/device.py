@@ -57,6 +57,7 @@ class Allocation:
 
     @property
     def pages(self):
+        """The allocations that hold the tensor, in order: itself, or its parts."""
         return self._parts or [self]
 
     def free(self):
@@ -144,6 +145,7 @@ class Device:
             self._calls += 1
 
     def leave(self):
+        """Ends a call begun by `enter`."""
         with self._lock:
             self._calls -= 1
             self._end()
@@ -225,6 +227,7 @@ class Device:
         return Allocation(self, gpu, size)
 
     def recycle(self, gpu, nbytes, sound=True):
+        """Returns a buffer to the pool."""
         if self._forked:
             return  # it stays in `lent`: giving it back would call a driver that is not there
         self.live_bytes -= nbytes

@@ -49,10 +49,12 @@ class Entry:
 
     @property
     def nbytes(self):
+        """The bytes that the tensor takes in the file."""
         return self.end - self.start
 
     @property
     def is_quantized(self):
+        """Whether the file stores it quantized; `Burnpack.tensor` dequantizes it."""
         return isinstance(self.stored, dict) and "QFloat" in self.stored
 
     def __repr__(self):
@@ -193,6 +195,7 @@ class Burnpack:
         return found
 
     def unsigned(self, value, name, what):
+        """`value`, checked to be an unsigned 64-bit integer. Raises FormatError for anything else."""
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_U64:
             self.bad("unsigned", name, what, value)
         return value

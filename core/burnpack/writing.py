@@ -26,6 +26,7 @@ class Source:
 
     @property
     def nbytes(self):
+        """The bytes that the tensor takes in the file."""
         count = 1
         for n in self.shape:
             count *= n

@@ -37,10 +37,12 @@ class DType:
 
     @property
     def is_float(self):
+        """Whether this is a float dtype of any width."""
         return self.kind == "float"
 
     @property
     def is_integer(self):
+        """Whether this is a signed or unsigned integer dtype."""
         return self.kind == "int" or self.kind == "uint"
 
     @property
@@ -51,6 +53,7 @@ class DType:
 
     @property
     def is_bool(self):
+        """Whether this is bool."""
         return self.kind == "bool"
 
     def __repr__(self):

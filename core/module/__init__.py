@@ -18,6 +18,7 @@ class Module:
         return self.forward(*args, **kwargs)
 
     def forward(self, *args, **kwargs):
+        """Computes the result; calling the module calls it. Subclasses override it."""
         refuse("forward", type(self).__name__)
 
     def named_params(self):

@@ -25,7 +25,8 @@ class Module:
     `forward`. Calling the module calls it."""
     @property
     def __call__(self: _HasForward[_P, _R]) -> Callable[_P, _R]: ...
-    def forward(self, *args: Any, **kwargs: Any) -> Any: ...
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Computes the result; calling the module calls it. Subclasses override it."""
     def named_params(self) -> Iterator[tuple[str, Param]]:
         """(name, Param) of every parameter, in the order of the attributes; one that is held twice comes twice."""
     def load_record(self, record: Record | Burnpack | Mapping[str, Tensor], strict: bool = ..., layout: str | None = ...) -> LoadReport:

@@ -15,76 +15,90 @@ from ..tensor import Tensor
 
 class Relu(Module):
     """max(x, 0)."""
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class LeakyRelu(Module):
     """x where it is >= 0, negative_slope * x elsewhere."""
     negative_slope: float
     def __init__(self, negative_slope: float = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class Gelu(Module):
     """x times the normal distribution's integral up to x; approximate: "none" or "tanh"."""
     approximate: str
     def __init__(self, approximate: str = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class Sigmoid(Module):
     """1 / (1 + exp(-x))."""
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class HardSigmoid(Module):
     """alpha * x + beta held between 0 and 1 (PyTorch's alpha is 1/6)."""
     alpha: float
     beta: float
     def __init__(self, alpha: float = ..., beta: float = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class HardSwish(Module):
     """x * min(max(x + 3, 0), 6) / 6."""
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class Tanh(Module):
     """The hyperbolic tangent."""
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class Silu(Module):
     """x * sigmoid(x)."""
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class Elu(Module):
     """x where it is >= 0, alpha * (exp(x) - 1) elsewhere."""
     alpha: float
     def __init__(self, alpha: float = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class Selu(Module):
     """The self-normalizing exponential linear unit."""
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class Softplus(Module):
     """log(1 + exp(beta * x)) / beta."""
     beta: float
     def __init__(self, beta: float = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
 
 class Softmax(Module):
     """exp(x) over its sum along axis."""
     axis: int
     def __init__(self, axis: int = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape with `axis` -> the same shape; the elements along `axis` sum to 1."""
 
 class LogSoftmax(Module):
     """log(softmax(x))."""
     axis: int
     def __init__(self, axis: int = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape with `axis` -> the same shape."""
 
 class Glu(Module):
     """The first half of x along axis times the sigmoid of the second."""
     axis: int
     def __init__(self, axis: int = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x with an even length along `axis` -> that length halved. Raises ShapeError for an odd length."""
 
 class AttentionOutput:
     """context: (batch, seq_q, d_model); weights: (batch, n_heads, seq_q, seq_k), after the softmax, or None."""
@@ -139,7 +153,8 @@ class BatchNorm(Module):
     running_mean: Param
     running_var: Param
     def __init__(self, num_features: int, epsilon: float = ..., momentum: float = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, num_features, …) -> the same shape and dtype. Raises ShapeError for other channels."""
 
 class Conv(Module):
     """What the ranks share; RANK is the number of spatial axes."""
@@ -151,9 +166,12 @@ class Conv(Module):
     weight: Param
     bias: Param | Tensor | None
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def weight_shape(self, in_channels: int, out_channels: int) -> tuple[int, ...]: ...
-    def forward(self, x: Tensor) -> Tensor: ...
-    def convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor: ...
+    def weight_shape(self, in_channels: int, out_channels: int) -> tuple[int, ...]:
+        """The shape of `weight`: (out_channels, in_channels / groups, *kernel_size)."""
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, in_channels, *spatial) -> (n, out_channels, *spatial'). Raises ShapeError if x does not fit."""
+    def convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The convolution of x with the values of `weight` and `bias`; transposed ones override it."""
 
 class Conv1d(Conv):
     """x (n, in_channels, length)."""
@@ -171,8 +189,10 @@ class ConvTranspose(Conv):
     """What the ranks share."""
     output_padding: tuple[int, ...]
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., output_padding: int | Sequence[int] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def weight_shape(self, in_channels: int, out_channels: int) -> tuple[int, ...]: ...
-    def convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor: ...
+    def weight_shape(self, in_channels: int, out_channels: int) -> tuple[int, ...]:
+        """The shape of `weight`: (in_channels, out_channels / groups, *kernel_size)."""
+    def convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The transposed convolution of x with the values of `weight` and `bias`."""
 
 class ConvTranspose1d(ConvTranspose):
     """x (n, in_channels, length)."""
@@ -191,19 +211,23 @@ class DeformConv2d(Conv):
     taps, h', w') or None -> (n, out_channels, h', w'). The rest as in Conv2d."""
     offset_groups: int
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., offset_groups: int = ..., bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def forward(self, x: Tensor, offset: Tensor, mask: Tensor | None = ...) -> Tensor: ...  # type: ignore[override]
+    def forward(self, x: Tensor, offset: Tensor, mask: Tensor | None = ...) -> Tensor:  # type: ignore[override]
+        """The convolution with each tap moved by `offset` and scaled by `mask`. Raises ShapeError if shapes do not
+        fit."""
 
 class Dropout(Module):
     """x as it is. prob: the share of elements that training would set to zero."""
     prob: float
     def __init__(self, prob: float = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns x."""
 
 class GaussianNoise(Module):
     """x as it is. std: the standard deviation of the noise that training would add."""
     std: float
     def __init__(self, std: float) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns x."""
 
 class Embedding(Module):
     """x (…) of integers in [0, num_embeddings) -> (…, d_model), the rows of the table.
@@ -213,7 +237,8 @@ class Embedding(Module):
     d_model: int
     weight: Param
     def __init__(self, num_embeddings: int, d_model: int, dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
 
 class GateController(Module):
     """input_transform(x) + hidden_transform(h), what a gate sees before its activation.
@@ -226,7 +251,8 @@ class GateController(Module):
     input_transform: Linear
     hidden_transform: Linear
     def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def forward(self, x: Tensor, hidden: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor, hidden: Tensor) -> Tensor:
+        """x (batch, d_input), hidden (batch, d_hidden) -> (batch, d_hidden)."""
 
 class GroupNorm(Module):
     """Zero mean and unit variance over each of num_groups groups of channels of x (n, num_channels, …), then * weight +
@@ -237,7 +263,8 @@ class GroupNorm(Module):
     weight: Param | None
     bias: Param | None
     def __init__(self, num_groups: int, num_channels: int, epsilon: float = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, num_channels, …) -> the same shape and dtype. Raises ShapeError for other channels."""
 
 class InstanceNorm(GroupNorm):
     """Zero mean and unit variance over the spatial axes of each channel, then * weight + bias per channel."""
@@ -261,8 +288,11 @@ class Gru(Module):
     reset_gate: GateController
     new_gate: GateController
     def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., reset_after: bool = ..., batch_first: bool = ..., reverse: bool = ..., clip: float | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def gates(self) -> tuple[GateController, ...]: ...
-    def forward(self, x: Tensor, state: Tensor | None = ...) -> tuple[Tensor, Tensor]: ...
+    def gates(self) -> tuple[GateController, ...]:
+        """The GateControllers in the order of `functional.gru`: update, reset, new."""
+    def forward(self, x: Tensor, state: Tensor | None = ...) -> tuple[Tensor, Tensor]:
+        """x and `state` (batch, d_hidden), zeros if None -> (outputs, last state). Raises ShapeError if x does not
+        fit."""
 
 class BiGru(Module):
     """Two Gru layers, one reading forwards and one backwards: the same inputs and outputs as Gru, with hidden states of
@@ -276,24 +306,30 @@ class BiGru(Module):
     forward_layer: Gru
     reverse_layer: Gru
     def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., reset_after: bool = ..., batch_first: bool = ..., clip: float | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def forward(self, x: Tensor, state: Tensor | None = ...) -> tuple[Tensor, Tensor]: ...
+    def forward(self, x: Tensor, state: Tensor | None = ...) -> tuple[Tensor, Tensor]:
+        """x and `state` (2, batch, d_hidden), zeros if None -> (outputs, last state). Raises ShapeError if x does not
+        fit."""
 
 class Initializer:
     """Base of the initializers; subclass it and write `make(shape, dtype, backend, fan_in, fan_out)`."""
     def __call__(self, shape: Sequence[int], dtype: DType | str | None = ..., backend: Backend | str | None = ..., fans: tuple[int, int] | None = ...) -> Tensor: ...
-    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor:
+        """The initial values: a Tensor of `shape` and `dtype` on `backend`. fan_in, fan_out: int."""
 
 class Constant(Initializer):
     """Every element `value`."""
     value: float
     def __init__(self, value: float) -> None: ...
-    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor:
+        """`value` in every element, as a Tensor of `shape` and `dtype` on `backend`."""
 
 class Zeros(Constant):
+    """Every element 0."""
     value: int
     def __init__(self) -> None: ...
 
 class Ones(Constant):
+    """Every element 1."""
     value: int
     def __init__(self) -> None: ...
 
@@ -302,42 +338,50 @@ class Uniform(Initializer):
     low: float
     high: float
     def __init__(self, low: float = ..., high: float = ...) -> None: ...
-    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor:
+        """Draws from [low, high), as a Tensor of `shape` and `dtype` on `backend`."""
 
 class Normal(Initializer):
     """The normal distribution of that mean and standard deviation."""
     mean: float
     std: float
     def __init__(self, mean: float = ..., std: float = ...) -> None: ...
-    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor:
+        """Draws of the given mean and standard deviation, as a Tensor of `shape` and `dtype` on `backend`."""
 
 class KaimingUniform(Initializer):
     """Uniform within ± gain * sqrt(3 / fan in), or fan out where fan_out_only (He et al. 2015)."""
     gain: float
     fan_out_only: bool
     def __init__(self, gain: float = ..., fan_out_only: bool = ...) -> None: ...
-    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor:
+        """Uniform draws scaled by the fans (He et al. 2015), as a Tensor of `shape` and `dtype` on `backend`."""
 
 class KaimingNormal(KaimingUniform):
     """Normal with standard deviation gain / sqrt(fan in), or fan out where fan_out_only (He et al. 2015)."""
-    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor:
+        """Normal draws scaled by the fans (He et al. 2015), as a Tensor of `shape` and `dtype` on `backend`."""
 
 class XavierUniform(Initializer):
     """Uniform within ± gain * sqrt(6 / (fan in + fan out)) (Glorot and Bengio 2010)."""
     gain: float
     def __init__(self, gain: float = ...) -> None: ...
-    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor:
+        """Uniform draws scaled by both fans (Glorot and Bengio 2010): a Tensor on `backend`."""
 
 class XavierNormal(XavierUniform):
     """Normal with standard deviation gain * sqrt(2 / (fan in + fan out)) (Glorot and Bengio 2010)."""
-    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor:
+        """Normal draws scaled by both fans (Glorot and Bengio 2010): a Tensor on `backend`."""
 
 class Orthogonal(Initializer):
     """gain times a random matrix, the shape's first axis by the rest, with orthonormal rows or, where there are more
     rows than columns, columns (Saxe et al. 2014). Raises ShapeError for a shape of fewer than two axes."""
     gain: float
     def __init__(self, gain: float = ...) -> None: ...
-    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor: ...
+    def make(self, shape: Sequence[int], dtype: DType | str, backend: Backend | str, fan_in: int, fan_out: int) -> Tensor:
+        """A matrix with orthonormal rows or columns (Saxe et al. 2013), as a Tensor of `shape` and `dtype` on
+        `backend`."""
 
 class _Interpolate(Module):
     output_size: tuple[int, ...] | None
@@ -365,7 +409,8 @@ class LayerNorm(Module):
     weight: Param | None
     bias: Param | None
     def __init__(self, normalized_shape: int | Sequence[int], epsilon: float = ..., affine: bool = ..., bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (…, *normalized_shape) -> the same shape and dtype. Raises ShapeError for other last axes."""
 
 class Linear(Module):
     """y = x @ weight + bias for x of shape (…, d_input) -> (…, d_output).
@@ -377,17 +422,20 @@ class Linear(Module):
     weight: Param
     bias: Param | None
     def __init__(self, d_input: int, d_output: int, bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
 
 class MseLoss(Module):
     """(prediction - target)²."""
-    def forward(self, x: Tensor, targets: Tensor, reduction: str = ...) -> Tensor: ...
+    def forward(self, x: Tensor, targets: Tensor, reduction: str = ...) -> Tensor:
+        """x and targets of one shape. Raises ShapeError if the shapes differ."""
 
 class HuberLoss(Module):
     """Half the squared difference up to delta, delta * (|difference| - delta / 2) beyond."""
     delta: float
     def __init__(self, delta: float = ...) -> None: ...
-    def forward(self, x: Tensor, targets: Tensor, reduction: str = ...) -> Tensor: ...
+    def forward(self, x: Tensor, targets: Tensor, reduction: str = ...) -> Tensor:
+        """x and targets of one shape. Raises ShapeError if the shapes differ."""
 
 class CrossEntropyLoss(Module):
     """-log of the probability of the target class: predictions (n, classes), targets (n,) of integers -> the mean.
@@ -399,13 +447,15 @@ class CrossEntropyLoss(Module):
     smoothing: float | None
     logits: bool
     def __init__(self, pad_tokens: Sequence[int] | None = ..., weights: Sequence[float] | None = ..., smoothing: float | None = ..., logits: bool = ...) -> None: ...
-    def forward(self, x: Tensor, targets: Tensor, reduction: str = ...) -> Tensor: ...
+    def forward(self, x: Tensor, targets: Tensor, reduction: str = ...) -> Tensor:
+        """x (n, classes) floats, targets (n,) integers; reduction: "mean", "sum" or "none". Raises ShapeError."""
 
 class BinaryCrossEntropyLoss(Module):
     """-(t log p + (1 - t) log(1 - p)) for predictions p and targets t of one shape; logits: predictions are logits."""
     logits: bool
     def __init__(self, logits: bool = ...) -> None: ...
-    def forward(self, x: Tensor, targets: Tensor, reduction: str = ...) -> Tensor: ...
+    def forward(self, x: Tensor, targets: Tensor, reduction: str = ...) -> Tensor:
+        """x and targets of one shape. Raises ShapeError if the shapes differ."""
 
 class LstmState:
     """cell, hidden: (batch, d_hidden); of a bidirectional layer (2, batch, d_hidden)."""
@@ -432,8 +482,10 @@ class Lstm(Module):
     output_gate: GateController
     cell_gate: GateController
     def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., batch_first: bool = ..., reverse: bool = ..., clip: float | None = ..., input_forget: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def gates(self) -> tuple[GateController, ...]: ...
-    def forward(self, x: Tensor, state: LstmState | None = ...) -> tuple[Tensor, LstmState]: ...
+    def gates(self) -> tuple[GateController, ...]:
+        """The GateControllers in the order of `functional.lstm`: input, output, forget, cell."""
+    def forward(self, x: Tensor, state: LstmState | None = ...) -> tuple[Tensor, LstmState]:
+        """x and an LstmState, zeros if None -> (outputs, LstmState). Raises ShapeError if x does not fit."""
 
 class BiLstm(Module):
     """Two Lstm layers, one reading forwards and one backwards: the same inputs and outputs as Lstm, with hidden states
@@ -447,7 +499,8 @@ class BiLstm(Module):
     forward_layer: Lstm
     reverse_layer: Lstm
     def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., batch_first: bool = ..., clip: float | None = ..., input_forget: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def forward(self, x: Tensor, state: LstmState | None = ...) -> tuple[Tensor, LstmState]: ...
+    def forward(self, x: Tensor, state: LstmState | None = ...) -> tuple[Tensor, LstmState]:
+        """x and an LstmState, zeros if None -> (outputs, LstmState). Raises ShapeError if x does not fit."""
 
 class _Pool(Module):
     kernel_size: tuple[int, ...]
@@ -459,15 +512,19 @@ class _MaxPool(_Pool):
     """The largest element of each window."""
     ceil_mode: bool
     def __init__(self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., ceil_mode: bool = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, c, *spatial) -> (n, c, *windows), the dtype of x. Raises ShapeError for another rank."""
 
 class MaxPool1d(_MaxPool):
+    """The largest element of each window of x (n, c, length)."""
     pass
 
 class MaxPool2d(_MaxPool):
+    """The largest element of each window of x (n, c, height, width)."""
     pass
 
 class MaxPool3d(_MaxPool):
+    """The largest element of each window of x (n, c, depth, height, width)."""
     pass
 
 class _AvgPool(_Pool):
@@ -475,27 +532,34 @@ class _AvgPool(_Pool):
     count_include_pad: bool
     ceil_mode: bool
     def __init__(self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., count_include_pad: bool = ..., ceil_mode: bool = ..., dilation: int | Sequence[int] = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, c, *spatial), floats -> (n, c, *windows). Raises ShapeError for another rank."""
 
 class AvgPool1d(_AvgPool):
+    """The mean of each window of x (n, c, length)."""
     pass
 
 class AvgPool2d(_AvgPool):
+    """The mean of each window of x (n, c, height, width)."""
     pass
 
 class AvgPool3d(_AvgPool):
+    """The mean of each window of x (n, c, depth, height, width)."""
     pass
 
 class _AdaptiveAvgPool(_Pool):
     """Means of windows that divide each spatial axis as evenly as possible into output_size parts."""
     output_size: tuple[int, ...]
     def __init__(self, output_size: int | Sequence[int]) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, c, *spatial), floats -> (n, c, *output_size). Raises ShapeError for another rank."""
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    """x (n, c, length) -> (n, c, output_size): means of windows of nearly equal size."""
     pass
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    """x (n, c, height, width) -> (n, c, *output_size): means of windows of nearly equal size."""
     pass
 
 class _Encoding(Module):
@@ -509,7 +573,8 @@ class PositionalEncoding(_Encoding):
     max_sequence_size: int
     max_timescale: int
     def __init__(self, d_model: int, max_sequence_size: int = ..., max_timescale: int = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (batch, seq, d_model) -> the same shape."""
 
 class RotaryEncoding(_Encoding):
     """x (…, seq, d_model) with every pair of elements turned by its position times theta^(-2i / d_model).
@@ -531,7 +596,8 @@ class PRelu(Module):
     num_parameters: int
     weight: Param
     def __init__(self, num_parameters: int = ..., alpha: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, c, …) -> the same shape; c is num_parameters unless there is one slope."""
 
 class RmsNorm(Module):
     """x / sqrt(mean(x²) + epsilon) * weight over the last axis, of length d_model. weight: (d_model,)."""
@@ -539,7 +605,8 @@ class RmsNorm(Module):
     epsilon: float
     weight: Param
     def __init__(self, d_model: int, epsilon: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (…, d_model) -> the same shape and dtype. Raises ShapeError for another last axis."""
 
 class SwiGlu(Module):
     """silu(linear_inner(x)) * linear_outer(x) for x (…, d_input) -> (…, d_output)."""
@@ -549,7 +616,8 @@ class SwiGlu(Module):
     linear_inner: Linear
     linear_outer: Linear
     def __init__(self, d_input: int, d_output: int, bias: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
 
 class TransformerDecoderLayer(Module):
     """Self-attention, attention to the encoder's memory, then the feed-forward layer, each around a residual path.
@@ -563,7 +631,9 @@ class TransformerDecoderLayer(Module):
     dropout: Dropout
     norm_first: bool
     def __init__(self, d_model: int, d_ff: int, n_heads: int, dropout: float = ..., norm_first: bool = ..., quiet_softmax: bool = ..., activation: Callable[[Tensor], Tensor] | None = ..., epsilon: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def forward(self, x: Tensor, memory: Tensor, mask_pad: Tensor | None, mask_attn: Tensor | None, memory_mask_pad: Tensor | None, memory_mask_attn: Tensor | None, cache: tuple[AttentionCache, AttentionCache] | None) -> Tensor: ...
+    def forward(self, x: Tensor, memory: Tensor, mask_pad: Tensor | None, mask_attn: Tensor | None, memory_mask_pad: Tensor | None, memory_mask_attn: Tensor | None, cache: tuple[AttentionCache, AttentionCache] | None) -> Tensor:
+        """x (batch, seq, d_model), memory (batch, seq_m, d_model); masks are True at positions to ignore -> the shape
+        of x."""
 
 class TransformerDecoder(Module):
     """n_layers TransformerDecoderLayers: target (batch, seq, d_model) and memory (batch, seq_m, d_model) -> the
@@ -596,7 +666,8 @@ class PositionWiseFeedForward(Module):
     dropout: Dropout
     activation: Callable[[Tensor], Tensor]
     def __init__(self, d_model: int, d_ff: int, dropout: float = ..., activation: Callable[[Tensor], Tensor] | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (…, d_model) -> the same shape."""
 
 class TransformerEncoderLayer(Module):
     """Self-attention, then the feed-forward layer, each around a residual path. Norms follow them (norm_1 the
@@ -608,7 +679,8 @@ class TransformerEncoderLayer(Module):
     dropout: Dropout
     norm_first: bool
     def __init__(self, d_model: int, d_ff: int, n_heads: int, dropout: float = ..., norm_first: bool = ..., quiet_softmax: bool = ..., activation: Callable[[Tensor], Tensor] | None = ..., epsilon: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
-    def forward(self, x: Tensor, mask_pad: Tensor | None = ..., mask_attn: Tensor | None = ..., cache: AttentionCache | None = ...) -> Tensor: ...
+    def forward(self, x: Tensor, mask_pad: Tensor | None = ..., mask_attn: Tensor | None = ..., cache: AttentionCache | None = ...) -> Tensor:
+        """x (batch, seq, d_model); masks are True at positions to ignore -> the same shape."""
 
 class TransformerEncoder(Module):
     """n_layers TransformerEncoderLayers: x (batch, seq, d_model) -> the same shape.
@@ -635,7 +707,8 @@ class Unfold4d(Module):
     dilation: tuple[int, ...]
     padding: str | tuple[tuple[int, int], ...]
     def __init__(self, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, c, h, w) -> (n, c * taps, positions). Raises ShapeError for another rank."""
 
 def causal_mask(seq_q: int, seq_k: int, backend: Backend | str | None = ...) -> Tensor:
     """(seq_q, seq_k) bool that hides from each query the keys behind it; the last query sees every key."""

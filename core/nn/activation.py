@@ -22,6 +22,7 @@ class Relu(Module):
     """max(x, 0)."""
 
     def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
         return relu(x)
 
 
@@ -34,6 +35,7 @@ class LeakyRelu(Module):
         self.negative_slope = negative_slope
 
     def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
         return leaky_relu(x, self.negative_slope)
 
 
@@ -46,6 +48,7 @@ class Gelu(Module):
         self.approximate = approximate
 
     def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
         return gelu(x, self.approximate)
 
 
@@ -53,6 +56,7 @@ class Sigmoid(Module):
     """1 / (1 + exp(-x))."""
 
     def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
         return sigmoid(x)
 
 
@@ -66,6 +70,7 @@ class HardSigmoid(Module):
         self.beta = beta
 
     def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
         return hard_sigmoid(x, self.alpha, self.beta)
 
 
@@ -73,6 +78,7 @@ class HardSwish(Module):
     """x * min(max(x + 3, 0), 6) / 6."""
 
     def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
         return hard_swish(x)
 
 
@@ -80,6 +86,7 @@ class Tanh(Module):
     """The hyperbolic tangent."""
 
     def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
         return x.tanh()
 
 
@@ -87,6 +94,7 @@ class Silu(Module):
     """x * sigmoid(x)."""
 
     def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
         return silu(x)
 
 
@@ -99,6 +107,7 @@ class Elu(Module):
         self.alpha = alpha
 
     def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
         return elu(x, self.alpha)
 
 
@@ -106,6 +115,7 @@ class Selu(Module):
     """The self-normalizing exponential linear unit."""
 
     def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
         return selu(x)
 
 
@@ -118,6 +128,7 @@ class Softplus(Module):
         self.beta = beta
 
     def forward(self, x):
+        """x of any shape and a float dtype -> the same shape and dtype, element by element."""
         return softplus(x, self.beta)
 
 
@@ -130,6 +141,7 @@ class Softmax(Module):
         self.axis = axis
 
     def forward(self, x):
+        """x of any shape with `axis` -> the same shape; the elements along `axis` sum to 1."""
         return softmax(x, self.axis)
 
 
@@ -142,6 +154,7 @@ class LogSoftmax(Module):
         self.axis = axis
 
     def forward(self, x):
+        """x of any shape with `axis` -> the same shape."""
         return log_softmax(x, self.axis)
 
 
@@ -154,4 +167,5 @@ class Glu(Module):
         self.axis = axis
 
     def forward(self, x):
+        """x with an even length along `axis` -> that length halved. Raises ShapeError for an odd length."""
         return glu(x, self.axis)

@@ -25,6 +25,7 @@ class BatchNorm(Module):
         self.running_var = constant(shape, 1, dtype, backend, False)
 
     def forward(self, x):
+        """x (n, num_features, …) -> the same shape and dtype. Raises ShapeError for other channels."""
         mean, var = self.running_mean.val(), self.running_var.val()
         return batch_norm(x, mean, var, value(self.weight), value(self.bias), self.epsilon)
 

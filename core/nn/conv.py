@@ -39,14 +39,17 @@ class Conv(Module):
         self.bias = weight((out_channels,), fans, dtype, backend, initializer) if bias else None
 
     def weight_shape(self, in_channels, out_channels):
+        """The shape of `weight`: (out_channels, in_channels / groups, *kernel_size)."""
         return (out_channels, in_channels // self.groups)
 
     def forward(self, x):
+        """x (n, in_channels, *spatial) -> (n, out_channels, *spatial'). Raises ShapeError if x does not fit."""
         if len(x.shape) != self.RANK + 2:
             refuse("layer axes", type(self).__name__, self.RANK, x.shape)
         return self.convolve(x, self.weight.val(), value(self.bias))
 
     def convolve(self, x, weight, bias):
+        """The convolution of x with the values of `weight` and `bias`; transposed ones override it."""
         return conv(x, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
 

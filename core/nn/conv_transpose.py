@@ -26,9 +26,11 @@ class ConvTranspose(Conv):
         self.output_padding = per_axis(output_padding, self.RANK, "output_padding")
 
     def weight_shape(self, in_channels, out_channels):
+        """The shape of `weight`: (in_channels, out_channels / groups, *kernel_size)."""
         return (in_channels, out_channels // self.groups)
 
     def convolve(self, x, weight, bias):
+        """The transposed convolution of x with the values of `weight` and `bias`."""
         return conv_transpose(
             x, weight, bias, self.stride, self.padding, self.output_padding, self.dilation, self.groups
         )  # fmt: skip

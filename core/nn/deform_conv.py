@@ -23,6 +23,8 @@ class DeformConv2d(Conv):
         self.offset_groups = offset_groups
 
     def forward(self, x, offset, mask=None):
+        """The convolution with each tap moved by `offset` and scaled by `mask`. Raises ShapeError if shapes do not
+        fit."""
         return deform_conv(
             x, self.weight.val(), offset, value(self.bias), mask, self.stride, self.padding, self.dilation, self.groups,
             self.offset_groups,

@@ -20,6 +20,7 @@ class Embedding(Module):
         self.weight = weight(fans, fans, dtype, backend, initializer or _normal)
 
     def forward(self, x):
+        """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
         return take(self.weight.val(), x, axis=0)
 
 

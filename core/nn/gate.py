@@ -24,6 +24,7 @@ class GateController(Module):
         self.hidden_transform = Linear(d_hidden, d_hidden, bias, dtype, backend, initializer)
 
     def forward(self, x, hidden):
+        """x (batch, d_input), hidden (batch, d_hidden) -> (batch, d_hidden)."""
         return self.input_transform(x) + self.hidden_transform(hidden)
 
 

@@ -22,6 +22,7 @@ class GroupNorm(Module):
         self.bias = constant((num_channels,), 0, dtype, backend) if affine else None
 
     def forward(self, x):
+        """x (n, num_channels, …) -> the same shape and dtype. Raises ShapeError for other channels."""
         return group_norm(x, self.num_groups, value(self.weight), value(self.bias), self.epsilon)
 
 

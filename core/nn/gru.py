@@ -33,9 +33,12 @@ class Gru(Module):
         self.new_gate = GateController(*arguments)
 
     def gates(self):
+        """The GateControllers in the order of `functional.gru`: update, reset, new."""
         return (self.update_gate, self.reset_gate, self.new_gate)
 
     def forward(self, x, state=None):
+        """x and `state` (batch, d_hidden), zeros if None -> (outputs, last state). Raises ShapeError if x does not
+        fit."""
         x = time_major(x, self.batch_first, self.d_input, "Gru")
         y, hidden = gru(
             x, *packed([self.gates()]), initial_h=with_direction(state),
@@ -66,6 +69,8 @@ class BiGru(Module):
         self.reverse_layer = Gru(d_input, d_hidden, bias, reset_after, batch_first, True, *rest)
 
     def forward(self, x, state=None):
+        """x and `state` (2, batch, d_hidden), zeros if None -> (outputs, last state). Raises ShapeError if x does not
+        fit."""
         x = time_major(x, self.batch_first, self.d_input, "BiGru")
         y, hidden = gru(
             x, *packed([self.forward_layer.gates(), self.reverse_layer.gates()]), initial_h=state,

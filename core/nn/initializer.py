@@ -17,6 +17,7 @@ class Initializer:
         return self.make(shape, dtypes.dtype(dtype or dtypes.float32), get_backend(backend), fan_in, fan_out)
 
     def make(self, shape, dtype, backend, fan_in, fan_out):
+        """The initial values: a Tensor of `shape` and `dtype` on `backend`. fan_in, fan_out: int."""
         raise NotImplementedError
 
     def __repr__(self):
@@ -55,15 +56,20 @@ class Constant(Initializer):
         self.value = value
 
     def make(self, shape, dtype, backend, fan_in, fan_out):
+        """`value` in every element, as a Tensor of `shape` and `dtype` on `backend`."""
         return backend.full(shape, self.value, dtype)
 
 
 class Zeros(Constant):
+    """Every element 0."""
+
     def __init__(self):
         self.value = 0
 
 
 class Ones(Constant):
+    """Every element 1."""
+
     def __init__(self):
         self.value = 1
 
@@ -76,6 +82,7 @@ class Uniform(Initializer):
         self.high = high
 
     def make(self, shape, dtype, backend, fan_in, fan_out):
+        """Draws from [low, high), as a Tensor of `shape` and `dtype` on `backend`."""
         from ..functional.randomness.draws import uniform
 
         return uniform(shape, self.low, self.high, dtype=dtype, backend=backend)
@@ -89,6 +96,7 @@ class Normal(Initializer):
         self.std = std
 
     def make(self, shape, dtype, backend, fan_in, fan_out):
+        """Draws of the given mean and standard deviation, as a Tensor of `shape` and `dtype` on `backend`."""
         return _normal(shape, self.mean, self.std, dtype, backend)
 
 
@@ -100,6 +108,7 @@ class KaimingUniform(Initializer):
         self.fan_out_only = fan_out_only
 
     def make(self, shape, dtype, backend, fan_in, fan_out):
+        """Uniform draws scaled by the fans (He et al. 2015), as a Tensor of `shape` and `dtype` on `backend`."""
         fan = fan_out if self.fan_out_only else fan_in
         return _uniform(shape, self.gain * (3 / max(1, fan)) ** 0.5, dtype, backend)
 
@@ -108,6 +117,7 @@ class KaimingNormal(KaimingUniform):
     """Normal with standard deviation gain / sqrt(fan in), or fan out where fan_out_only (He et al. 2015)."""
 
     def make(self, shape, dtype, backend, fan_in, fan_out):
+        """Normal draws scaled by the fans (He et al. 2015), as a Tensor of `shape` and `dtype` on `backend`."""
         fan = fan_out if self.fan_out_only else fan_in
         return _normal(shape, 0.0, self.gain / max(1, fan) ** 0.5, dtype, backend)
 
@@ -119,6 +129,7 @@ class XavierUniform(Initializer):
         self.gain = gain
 
     def make(self, shape, dtype, backend, fan_in, fan_out):
+        """Uniform draws scaled by both fans (Glorot and Bengio 2010): a Tensor on `backend`."""
         return _uniform(shape, self.gain * (6 / max(1, fan_in + fan_out)) ** 0.5, dtype, backend)
 
 
@@ -126,6 +137,7 @@ class XavierNormal(XavierUniform):
     """Normal with standard deviation gain * sqrt(2 / (fan in + fan out)) (Glorot and Bengio 2010)."""
 
     def make(self, shape, dtype, backend, fan_in, fan_out):
+        """Normal draws scaled by both fans (Glorot and Bengio 2010): a Tensor on `backend`."""
         return _normal(shape, 0.0, self.gain * (2 / max(1, fan_in + fan_out)) ** 0.5, dtype, backend)
 
 
@@ -137,6 +149,8 @@ class Orthogonal(Initializer):
         self.gain = gain
 
     def make(self, shape, dtype, backend, fan_in, fan_out):
+        """A matrix with orthonormal rows or columns (Saxe et al. 2013), as a Tensor of `shape` and `dtype` on
+        `backend`."""
         from ..errors import ShapeError
         from ..shapes import size
 

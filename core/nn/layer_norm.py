@@ -19,6 +19,7 @@ class LayerNorm(Module):
         self.bias = constant(shape, 0, dtype, backend) if affine and bias else None
 
     def forward(self, x):
+        """x (…, *normalized_shape) -> the same shape and dtype. Raises ShapeError for other last axes."""
         n = len(self.normalized_shape)
         if x.shape[len(x.shape) - n :] != self.normalized_shape:
             from ..errors import ShapeError

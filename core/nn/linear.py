@@ -23,4 +23,5 @@ class Linear(Module):
         self.bias = weight((d_output,), fans, dtype, backend, initializer) if bias else None
 
     def forward(self, x):
+        """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
         return linear(x, self.weight.val(), value(self.bias))

@@ -28,6 +28,7 @@ class MseLoss(Module):
     """(prediction - target)²."""
 
     def forward(self, x, targets, reduction="mean"):
+        """x and targets of one shape. Raises ShapeError if the shapes differ."""
         _same("MseLoss", x, targets)
         d = x - targets
         return _reduced(d * d, reduction)
@@ -42,6 +43,7 @@ class HuberLoss(Module):
         self.delta = delta
 
     def forward(self, x, targets, reduction="mean"):
+        """x and targets of one shape. Raises ShapeError if the shapes differ."""
         _same("HuberLoss", x, targets)
         d = (x - targets).abs()
         near = d.clip(None, self.delta)
@@ -64,6 +66,7 @@ class CrossEntropyLoss(Module):
         self.logits = logits
 
     def forward(self, x, targets, reduction="mean"):
+        """x (n, classes) floats, targets (n,) integers; reduction: "mean", "sum" or "none". Raises ShapeError."""
         if len(x.shape) != 2 or targets.shape != x.shape[:1]:
             raise ShapeError(
                 "CrossEntropyLoss wants (n, classes) and (n,), found shapes {} and {}".format(x.shape, targets.shape)
@@ -112,6 +115,7 @@ class BinaryCrossEntropyLoss(Module):
         self.logits = logits
 
     def forward(self, x, targets, reduction="mean"):
+        """x and targets of one shape. Raises ShapeError if the shapes differ."""
         _same("BinaryCrossEntropyLoss", x, targets)
         t = targets.astype(x.dtype)
         if self.logits:

@@ -42,9 +42,11 @@ class Lstm(Module):
         self.cell_gate = GateController(*arguments)
 
     def gates(self):
+        """The GateControllers in the order of `functional.lstm`: input, output, forget, cell."""
         return (self.input_gate, self.output_gate, self.forget_gate, self.cell_gate)
 
     def forward(self, x, state=None):
+        """x and an LstmState, zeros if None -> (outputs, LstmState). Raises ShapeError if x does not fit."""
         x = time_major(x, self.batch_first, self.d_input, "Lstm")
         y, hidden, cell = lstm(
             x, *packed([self.gates()]), initial_h=with_direction(state and state.hidden),
@@ -75,6 +77,7 @@ class BiLstm(Module):
         self.reverse_layer = Lstm(d_input, d_hidden, bias, batch_first, True, *rest)
 
     def forward(self, x, state=None):
+        """x and an LstmState, zeros if None -> (outputs, LstmState). Raises ShapeError if x does not fit."""
         x = time_major(x, self.batch_first, self.d_input, "BiLstm")
         y, hidden, cell = lstm(
             x, *packed([self.forward_layer.gates(), self.reverse_layer.gates()]),

@@ -39,6 +39,7 @@ class MaxPool(_Pool):
         self.ceil_mode = ceil_mode
 
     def forward(self, x):
+        """x (n, c, *spatial) -> (n, c, *windows), the dtype of x. Raises ShapeError for another rank."""
         x = self._checked(x)
         return max_pool(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
@@ -54,6 +55,7 @@ class AvgPool(_Pool):
         self.ceil_mode = ceil_mode
 
     def forward(self, x):
+        """x (n, c, *spatial), floats -> (n, c, *windows). Raises ShapeError for another rank."""
         return avg_pool(
             self._checked(x), self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
             self.count_include_pad,
@@ -69,36 +71,53 @@ class AdaptiveAvgPool(_Pool):
         self.output_size = per_axis(output_size, self.RANK, "output_size")
 
     def forward(self, x):
+        """x (n, c, *spatial), floats -> (n, c, *output_size). Raises ShapeError for another rank."""
         return adaptive_avg_pool(self._checked(x), self.output_size)
 
 
 class MaxPool1d(MaxPool):
+    """The largest element of each window of x (n, c, length)."""
+
     RANK = 1
 
 
 class MaxPool2d(MaxPool):
+    """The largest element of each window of x (n, c, height, width)."""
+
     RANK = 2
 
 
 class MaxPool3d(MaxPool):
+    """The largest element of each window of x (n, c, depth, height, width)."""
+
     RANK = 3
 
 
 class AvgPool1d(AvgPool):
+    """The mean of each window of x (n, c, length)."""
+
     RANK = 1
 
 
 class AvgPool2d(AvgPool):
+    """The mean of each window of x (n, c, height, width)."""
+
     RANK = 2
 
 
 class AvgPool3d(AvgPool):
+    """The mean of each window of x (n, c, depth, height, width)."""
+
     RANK = 3
 
 
 class AdaptiveAvgPool1d(AdaptiveAvgPool):
+    """x (n, c, length) -> (n, c, output_size): means of windows of nearly equal size."""
+
     RANK = 1
 
 
 class AdaptiveAvgPool2d(AdaptiveAvgPool):
+    """x (n, c, height, width) -> (n, c, *output_size): means of windows of nearly equal size."""
+
     RANK = 2

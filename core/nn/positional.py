@@ -30,6 +30,7 @@ class PositionalEncoding(_Encoding):
         self.max_timescale = max_timescale
 
     def forward(self, x):
+        """x (batch, seq, d_model) -> the same shape."""
         seq = x.shape[-2]
         if x.shape[-1] != self.d_model or seq > self.max_sequence_size:
             raise ShapeError(

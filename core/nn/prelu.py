@@ -15,4 +15,5 @@ class PRelu(Module):
         self.weight = constant((num_parameters,), alpha, dtype, backend)
 
     def forward(self, x):
+        """x (n, c, …) -> the same shape; c is num_parameters unless there is one slope."""
         return prelu(x, self.weight.val())

@@ -16,4 +16,5 @@ class RmsNorm(Module):
         self.weight = constant((d_model,), 1, dtype, backend)
 
     def forward(self, x):
+        """x (…, d_model) -> the same shape and dtype. Raises ShapeError for another last axis."""
         return rms_norm(x, self.weight.val(), self.epsilon)

@@ -18,4 +18,5 @@ class SwiGlu(Module):
         self.linear_outer = Linear(d_input, d_output, bias, dtype, backend, initializer)
 
     def forward(self, x):
+        """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
         return silu(self.linear_inner(x)) * self.linear_outer(x)

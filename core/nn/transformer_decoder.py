@@ -26,6 +26,8 @@ class TransformerDecoderLayer(Module):
         self.norm_first = norm_first
 
     def forward(self, x, memory, mask_pad, mask_attn, memory_mask_pad, memory_mask_attn, cache):
+        """x (batch, seq, d_model), memory (batch, seq_m, d_model); masks are True at positions to ignore -> the shape
+        of x."""
         own, other = cache or (None, None)
         seen = self.norm_1(x) if self.norm_first else x
         x = x + self.dropout(self.self_attn(seen, None, None, mask_pad, mask_attn, own, False).context)

@@ -24,6 +24,7 @@ class PositionWiseFeedForward(Module):
         self.activation = activation or Gelu()
 
     def forward(self, x):
+        """x (…, d_model) -> the same shape."""
         return self.linear_outer(self.dropout(self.activation(self.linear_inner(x))))
 
 
@@ -44,6 +45,7 @@ class TransformerEncoderLayer(Module):
         self.norm_first = norm_first
 
     def forward(self, x, mask_pad=None, mask_attn=None, cache=None):
+        """x (batch, seq, d_model); masks are True at positions to ignore -> the same shape."""
         seen = self.norm_1(x) if self.norm_first else x
         x = x + self.dropout(self.mha(seen, None, None, mask_pad, mask_attn, cache, False).context)
         if self.norm_first:

@@ -17,4 +17,5 @@ class Unfold4d(Module):
         self.padding = padding_pairs(padding, 2, self.kernel_size, self.dilation)
 
     def forward(self, x):
+        """x (n, c, h, w) -> (n, c * taps, positions). Raises ShapeError for another rank."""
         return unfold(x, self.kernel_size, self.stride, self.padding, self.dilation)

@@ -14,6 +14,7 @@ except ImportError:  # a port without threads
 
 
 def new_lock():
+    """A lock, or None where the port has no threads."""
     return _thread.allocate_lock() if _thread else None
 
 
@@ -114,16 +115,19 @@ class Param:
 
     @property
     def shape(self):
+        """Tuple of int."""
         value = self._value
         return self._shape if value is None else value.shape
 
     @property
     def dtype(self):
+        """The dtype of the value, also before it is initialized."""
         value = self._value
         return self._dtype if value is None else value.dtype
 
     @property
     def backend(self):
+        """The backend of the value, also before it is initialized."""
         value = self._value
         if value is not None:
             return value.backend

@@ -32,11 +32,14 @@ class Param:
 
         Raises EmberletError for what is no Tensor, such as the None of a mapper that forgot to return."""
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """Tuple of int."""
     @property
-    def dtype(self) -> DType: ...
+    def dtype(self) -> DType:
+        """The dtype of the value, also before it is initialized."""
     @property
-    def backend(self) -> Backend: ...
+    def backend(self) -> Backend:
+        """The backend of the value, also before it is initialized."""
     def loaded(self, tensor: Tensor) -> Tensor:
         """What `tensor`, from a record, becomes as this Param's value: on its backend, in its dtype, through the load
         mapper. The Param does not change.
@@ -44,12 +47,14 @@ class Param:
         Raises DTypeError for another kind of number and for integers that its dtype does not hold, ShapeError where
         the result has another shape than the Param."""
     @property
-    def is_initialized(self) -> bool: ...
+    def is_initialized(self) -> bool:
+        """Whether the value exists; asking does not initialize it."""
     @property
     def id(self) -> ParamId:
         """The ParamId, made when first asked for."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """The number of elements."""
     def clone(self) -> Param:
         """Another Param of the same identity and mappers. A lazy one stays lazy and makes a value of its own."""
     def __copy__(self) -> Param:
@@ -68,7 +73,8 @@ class Param:
         """Apply function(tensor) to every value that is loaded from a record."""
     def save_mapper(self, function: Callable[[Tensor], Tensor]) -> Self:
         """Apply function(tensor) to what goes into a record; the Param keeps its own value."""
-    def set_require_grad(self, require_grad: bool) -> Self: ...
+    def set_require_grad(self, require_grad: bool) -> Self:
+        """Set `require_grad` and return the Param. No backend differentiates."""
     def to(self, backend: Backend | str) -> Self:
         """Move the value to another backend, or make it there where lazy."""
     def saved(self) -> Tensor:

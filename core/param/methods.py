@@ -29,6 +29,7 @@ def _id(self):
 
 
 def _size(self):
+    """The number of elements."""
     n = 1
     for d in self.shape:
         n *= d
@@ -41,6 +42,7 @@ def represent(self):
 
 
 def _is_initialized(self):
+    """Whether the value exists; asking does not initialize it."""
     return self._value is not None
 
 
@@ -114,6 +116,7 @@ def save_mapper(self, function):
 
 
 def set_require_grad(self, require_grad):
+    """Set `require_grad` and return the Param. No backend differentiates."""
     self.require_grad = require_grad
     return self
 

@@ -43,6 +43,7 @@ class Tile:
         self.blocks = blocks
 
     def numbers(self):
+        """[rows, columns, unroll, workgroup, blocks]."""
         return [self.rows, self.columns, self.unroll, self.workgroup, self.blocks]
 
     def __repr__(self):

@@ -38,6 +38,7 @@ class FileParts:
         return view
 
     def close(self):
+        """Closes the file."""
         self._file.close()
 
 

@@ -74,10 +74,12 @@ class Pipelines:
         return len(self._loose) + len(self._held)
 
     def get(self, source):
+        """The pipeline of a source, or None."""
         found = self._held.get(source) or self._loose.get(source)
         return None if found is None else found[0]
 
     def put(self, source, found, owner=None):
+        """Keeps a pipeline under its source."""
         if source not in self._held:
             self._loose.put(source, (found, owner), len(source))
 
@@ -107,4 +109,5 @@ class Pipelines:
                 self._loose.pop(source)
 
     def clear(self):
+        """Forgets all pipelines."""
         self._loose.clear()
