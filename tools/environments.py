@@ -59,7 +59,7 @@ def interpreter(named: str | None) -> Path:
     """
     if named is None:
         return Path(sys.executable)
-    found = named if os.sep in named else shutil.which(named) or shutil.which(f"python{named}") or _of_pyenv(named)
+    found = named if os.sep in named else _of_pyenv(named) or shutil.which(named) or shutil.which(f"python{named}")
     if found is None and (launcher := shutil.which("py")):
         asked = subprocess.run([launcher, f"-{named}", "-c", "import sys; print(sys.executable)"], capture_output=True)
         found = asked.stdout.decode().strip() or None
