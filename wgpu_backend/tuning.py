@@ -84,7 +84,7 @@ def load(device: Any) -> dict[str, Tile]:
 
 
 def save(device: Any, tiles: dict[str, Tile]) -> None:
-    """Add measurements to the file. One that cannot be written is told of, and does no harm."""
+    """Add measurements to the file. If the file cannot be written, a warning is printed and nothing else happens."""
     devices = _stored()
     devices.setdefault(device_name(device), {}).update({key: tile.numbers() for key, tile in tiles.items()})
     stored = {"version": VERSION, "devices": devices}

@@ -25,7 +25,7 @@ from ..ops.elementwise import (
 from .idempotent import bounds
 from .rewriting import Change, Rewrite, Walk, instead, number, rewrite
 
-SAID = "named {} activations by their parts"
+SAID = "recognized {} activations written as parts"
 
 
 def run(graph: Graph) -> Rewrite:

@@ -63,7 +63,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
     )
     inputs = (q, keys, v) if mask is None else (q, keys, v, mask)
     return instead(
-        node, "made {} attentions of their parts", *nodes, Attention(node.name, inputs, node.outputs, config)
+        node, "recognized {} attentions written as parts", *nodes, Attention(node.name, inputs, node.outputs, config)
     )
 
 

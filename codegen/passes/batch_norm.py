@@ -25,7 +25,7 @@ from ..ops.normalization import BatchNormalization
 from .rewriting import Change, Rewrite, Walk, instead, rewrite, value_of
 
 BEHIND = "folded {} batch normalizations into the layers before them"
-BEFORE = "folded {} batch normalizations into the layers behind them"
+BEFORE = "folded {} batch normalizations into the layers after them"
 
 
 def run(graph: Graph) -> Rewrite:

@@ -21,4 +21,4 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
         return None
     taken = node.config.then_branch if condition.item() else node.config.else_branch
     values = {o.name: a for o, a in zip(node.outputs, taken.outputs, strict=False) if o.present}
-    return Change("replaced {} decided If by the branch taken", taken.nodes, values)
+    return Change("replaced {} constant If by the branch taken", taken.nodes, values)

@@ -13,7 +13,7 @@ def run(graph: Graph) -> Rewrite:
     before = sum(1 for _ in graph.walk())
     out = without_dead(graph)
     gone = before - sum(1 for _ in out.walk())
-    return out if gone else graph, Counter({"removed {} nodes that nobody reads": gone} if gone else {})
+    return out if gone else graph, Counter({"removed {} unused nodes": gone} if gone else {})
 
 
 def without_dead(graph: Graph) -> Graph:

@@ -18,7 +18,7 @@ from ..ir.types import TensorType
 from ..ir.value import Buffer, Fill, Stored, Value
 from .rewriting import Change, Rewrite, Walk, rewrite
 
-SAID = "folded {} nodes of constants"
+SAID = "folded {} nodes with constant inputs"
 MODEST = 1 << 16
 
 

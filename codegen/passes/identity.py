@@ -15,7 +15,7 @@ from ..ops.normalization import Dropout
 from ..ops.slicing import Slice
 from .rewriting import Change, Rewrite, Walk, instead, number, replaced_by, rewrite, same_shape
 
-SAID = "removed {} nodes that hand on their input"
+SAID = "removed {} nodes that return their input"
 
 
 def run(graph: Graph) -> Rewrite:
@@ -26,7 +26,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
     if isinstance(node, CastLike) and node.dtype(0) is not node.dtype(1):
         config = CastConfig(node.dtype(1), node.config.saturate, node.config.round_mode)
         cast = Cast(node.name, node.inputs[:1], node.outputs, config)
-        return instead(node, "made {} casts to another's type casts to that type", cast)
+        return instead(node, "replaced {} casts to a tensor's type by plain casts", cast)
     i = handed_on(node)
     if i is None or not walk.only_output(node):
         return None

@@ -76,7 +76,7 @@ def unflattened(node: Reshape, walk: Walk) -> Change | None:
         x = interim(walk.fresh(node.name + "::rows"))
         nodes.append(Reshape(x.name, (flat.inputs[0], shape), (x,), ReshapeConfig(None, True)))
     made = Linear(node.name, (x, *inputs), node.outputs, None)
-    return instead(node, "took {} dense layers out of merged axes", *nodes, made)
+    return instead(node, "applied {} dense layers without merging axes", *nodes, made)
 
 
 def as_linear(layer: Gemm | Linear) -> tuple[Argument, ...] | None:

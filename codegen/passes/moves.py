@@ -120,7 +120,7 @@ def divided(node: Node[Any], walk: Walk) -> Change | None:
     apart = interim(walk.fresh(node.name + "::apart"))
     nodes.append(Reshape(apart.name, (flat.inputs[0], shape), (apart,), ReshapeConfig(None, True)))
     made = Transpose(node.name, (apart,), node.outputs, TransposeConfig((1, 2, 0, 3)))
-    return instead(node, "told {} pairs of merged axes apart before a permutation", *nodes, made)
+    return instead(node, "separated {} pairs of merged axes before a permutation", *nodes, made)
 
 
 def passing(node: Node[Any], walk: Walk) -> Change | None:
@@ -163,7 +163,7 @@ def exchanged(node: Node[Any], walk: Walk) -> Change | None:
     config = TransposeConfig((*range(rank - 2), rank - 1, rank - 2))
     return instead(
         node,
-        "saw through {} merged axes around an exchange",
+        "simplified {} merged axes around an exchange",
         Transpose(node.name, flat.inputs[:1], node.outputs, config),
     )
 

@@ -50,11 +50,11 @@ def weighted(node: Mul, walk: Walk) -> Change | None:
         found = centerd(x, walk)
         if found is not None:
             made: Node[Any] = LayerNormalization(node.name, (found[0], given), node.outputs, NormConfig(-1, found[1]))
-            return instead(node, "made {} layer normalizations of their parts", made)
+            return instead(node, "recognized {} layer normalizations written as parts", made)
         found = scaled_by_root(x, walk)
         if found is not None:
             made = RMSNormalization(node.name, (found[0], given), node.outputs, NormConfig(-1, found[1]))
-            return instead(node, "made {} root mean square normalizations of their parts", made)
+            return instead(node, "recognized {} root mean square normalizations written as parts", made)
     return None
 
 
@@ -72,7 +72,7 @@ def biased(node: Add, walk: Walk) -> Change | None:
                 inputs=(*norm.inputs[:2], value_of(bias.name, shift)),
                 outputs=node.outputs,
             )
-            return instead(node, "gave {} layer normalizations their bias", made)
+            return instead(node, "joined {} layer normalizations with their bias", made)
     return None
 
 
@@ -105,7 +105,7 @@ def grouped(node: Add, walk: Walk) -> Change | None:
             given = [value_of(a.name, v) for a, v in zip(names, values, strict=True) if v is not None]
             config = GroupNormalizationConfig(groups, norm.config.epsilon, False)
             made = GroupNormalization(node.name, (x, *given), node.outputs, config)
-            return instead(node, "made {} group normalizations of their parts", made)
+            return instead(node, "recognized {} group normalizations written as parts", made)
     return None
 
 

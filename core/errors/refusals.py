@@ -16,7 +16,7 @@ _SAYS = {
     "no tensor": "DType:cannot make a tensor from {}; pass numbers or nested lists",
     "one element": "Shape:only a tensor of one element is a number; shape is {}",
     "transpose": "Shape:.T is for two axes, found shape {}; use .mT or permute_dims",
-    "backends": "Backend:operands live on different backends, {} and {}; move one with .to()",
+    "backends": "Backend:operands are on different backends, {} and {}; move one with .to()",
     "string": "DType:expected numbers, found a string tensor",
     "numeric": "DType:{} is not defined for {}; convert with .astype()",
     "integers": "DType:{} takes integers or bools, found {}",
@@ -39,7 +39,7 @@ _SAYS = {
     "bytes": "Format:{} of shape {} takes {} bytes, found {}",
     "kind": "DType:{} where the module has {}",
     "param shape": "Shape:shape {} where the module has {}",
-    "param circle": "Emberlet:two threads that initialize Params would wait for each other for ever: each uses "
+    "param circle": "Emberlet:two threads that initialize Params would deadlock: each uses "
     "one that the other is making, here of shape {}",
     "no value": "Emberlet:the value of a Param is a Tensor, found {!r}; a mapper returns the new value",
     "narrowing": "DType:{} values from {} to {} do not fit {}, which holds {} to {}",
@@ -47,9 +47,9 @@ _SAYS = {
     "index": "Type:an index is an integer, found a tensor of {}",
     "len": "Type:len() of a tensor without axes",
     "array API": "Value:emberlet speaks the array API up to 2024.12, not {}",
-    "copy": "Value:numbers and lists need a copy, and copy=False forbids it",
+    "copy": "Value:numbers and lists must be copied; pass copy=None or copy=True",
     "forward": "Unsupported:{} has no forward; write one",
-    "not embedded": "Load:{} carries no weights in its module; use from_file",
+    "not embedded": "Load:{} has no embedded weights; use from_file",
     "no weights": "Load:{} does not say where its weights are; use from_file",
 }
 _BUILT_IN = {"Type": TypeError, "Value": ValueError}

@@ -92,7 +92,7 @@ class DeclarationError(Exception):
 
 @dataclass(frozen=True)
 class Declaration:
-    """What is said of one public function."""
+    """The declaration of one public function."""
 
     name: str
     family: str  # the module below emberlet.functional, "display" for emberlet.display

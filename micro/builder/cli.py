@@ -22,32 +22,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; its exit status: 0, or 1 where the model does not fit a board. Raises EmberletError, OSError."""
     parser = argparse.ArgumentParser(prog="emberlet micro", description="Models for microcontrollers.")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    _add_build(verbs.add_parser("build", help="MicroPython files from a model"))
-    _add_deploy(verbs.add_parser("deploy", help="bring built files onto a board"))
+    _add_build(verbs.add_parser("build", help="build MicroPython files from a model"))
+    _add_deploy(verbs.add_parser("deploy", help="copy built files to a board"))
     arguments = parser.parse_args(argv)
     return _build(arguments) if arguments.verb == "build" else _deploy(arguments)
 
 
 def _add_build(p: argparse.ArgumentParser) -> None:
     p.add_argument("model", type=Path, help="an ONNX file, float32 or quantized (QDQ)")
+    p.add_argument("--calibration", type=Path, metavar="NPZ", help="samples of the inputs, to calibrate int8 with")
     p.add_argument(
-        "--calibration", type=Path, metavar="NPZ", help="samples of the inputs: int8 is calibrated with them"
+        "--float", action="store_true", help="stay float32, which is also what happens without --calibration"
     )
-    p.add_argument("--float", action="store_true", help="stay float32 (so it does without --calibration too)")
     p.add_argument("--out", type=Path, default=Path("dist"), help="folder to write to (default: dist)")
-    p.add_argument("--name", help="of the modules; the model's file name unless given")
+    p.add_argument("--name", help="name of the modules (default: the model's file name)")
     names = ", ".join([*BOARDS, *ALIASES])
     p.add_argument("--board", action="append", default=[], metavar="NAME", help=f"one of {names}; repeatable")
-    p.add_argument("--weights", choices=WEIGHTS, default="file", help="where weights lie on the board (default: file)")
+    p.add_argument("--weights", choices=WEIGHTS, default="file", help="where the weights are stored (default: file)")
     p.add_argument("--method", choices=METHODS, default="auto", help="how ranges are calibrated (default: auto)")
-    p.add_argument("--percentile", type=float, default=99.99, help="of values a range holds (default: 99.99)")
+    p.add_argument("--percentile", type=float, default=99.99, help="share of the values in a range (default: 99.99)")
     p.add_argument("--partition", default="", metavar="WHERE", help="rp2: its start in bytes; esp32: its label")
-    p.add_argument("--micropython", metavar="RELEASE", help="the oldest release that .mpy files must load on, as 1.22")
+    p.add_argument("--micropython", metavar="RELEASE", help="oldest release that loads the .mpy files, such as 1.22")
 
 
 def _add_deploy(p: argparse.ArgumentParser) -> None:
     p.add_argument("out", type=Path, help="the folder that `micro build` wrote")
-    p.add_argument("--board", help="which of the boards it was built for")
+    p.add_argument("--board", help="one of the boards that the model was built for")
     p.add_argument("--port", help="the board's port, as mpremote's connect takes it")
     p.add_argument("--to", default="/", help="folder on the board (default: /)")
     p.add_argument("--helper", action="append", default=[], metavar="NAME", help=f"{', '.join(HELPERS)}; repeatable")

@@ -474,8 +474,8 @@ def test_what_the_passes_did_is_said() -> None:
         """g (float[4] x) => (float[4] y) { a = Identity(x)  b = Identity(a)  c = Relu(b)  d = Exp(x)  y = Neg(c) }"""
     )
     assert translate(model)[2] == (
-        "identity: removed 2 nodes that hand on their input",
-        "dead: removed 1 node that nobody reads",
+        "identity: removed 2 nodes that return their input",
+        "dead: removed 1 unused node",
     )
 
 

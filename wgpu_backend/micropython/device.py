@@ -10,8 +10,8 @@
 
 Names, arguments and semantics are wgpu-py's (https://wgpu-py.readthedocs.io), for buffers and compute. MicroPython
 cannot be suspended here, so that what must wait exists as `_async` only; such a call starts at once and is awaited
-later, several in parallel. Errors that WebGPU tells late, a faulty shader's for instance, are raised by the next wait,
-as BackendError. Buffers are freed by `destroy`, not by the garbage collector.
+later, several in parallel. Errors that WebGPU reports late, such as those of a faulty shader, are raised by the next
+wait, as BackendError. Buffers are freed by `destroy`, not by the garbage collector.
 """
 
 from ...errors import BackendError

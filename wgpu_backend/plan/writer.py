@@ -47,7 +47,7 @@ def save(
 
     model: a Module (which stays where it is) or a function of Tensors. inputs, outputs: names; from the signature of
     the model's `forward`, and "output0" …, where none are given. The plan is made for WebGPU's baseline limits.
-    Raises ModelError where the model's way depends on values of its inputs, or a result is not a tensor on the GPU.
+    Raises ModelError if Python code of the model depends on values of its inputs, or a result is not on the GPU.
     """
     from emberlet.host import burnpack_writer
 

@@ -210,7 +210,7 @@ def refuse_values(node):
         if n.op == "input":
             what = node.arg if node.op in ("unary", "binary") else node.op
             raise ValueNeeded(
-                "the model's way depends on the value of {} {}{}, which depends on input {!r}".format(
+                "the model's control flow depends on the value of {} {}{}, which depends on input {!r}".format(
                     what, node.dtype, node.shape, n.arg
                 )
             )

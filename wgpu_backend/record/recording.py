@@ -30,7 +30,7 @@ try:
 except ImportError:  # MicroPython
     _ref = None
 
-MAX_INPUTS = 7  # of a kernel of one's own: WebGPU grants 8 storage buffers, and one is the result
+MAX_INPUTS = 7  # of a custom kernel: WebGPU grants 8 storage buffers, and one is the result
 LOOK = 1 << 16  # elements up to which the extremes of a tensor are found on the host
 _PLAN_TEXT = 4 << 20  # bytes of WGSL and the like in plans kept for graphs that were realized before
 

@@ -18,7 +18,7 @@ class Trace:
 def trace(function, arguments, backend):
     """Trace function(*arguments), whose Tensors are taken for their dtypes and shapes.
 
-    Raises ValueNeeded (node.py) where the function's way depends on values of its inputs.
+    Raises ValueNeeded (node.py) if the function's control flow depends on values of its inputs.
     """
     inputs = []
     given = []

@@ -1,7 +1,7 @@
 """x[key], x[key] = value, and the functions that pick or place elements by index.
 
 Keys follow NumPy: ints, slices, ..., None (a new axis), bool tensors, and integer tensors or lists, which broadcast
-together and stand at the place of the first where they are neighbours, in front otherwise.
+together and stand at the place of the first where they are neighbors, in front otherwise.
 """
 
 from ... import dtypes
@@ -107,7 +107,7 @@ def _with_axes_for_bools(x, parts):
 
 
 def _basic(x, parts):
-    """Apply ints, slices and None. (x, [(axis of the result, advanced index)…], whether the advanced are neighbours)"""
+    """Apply ints, slices and None. (x, [(axis of the result, advanced index)…], whether the advanced are neighbors)"""
     starts, sizes, steps, shape, advanced = [], [], [], [], []
     gap, apart, axis = False, False, 0
     has_arrays = False

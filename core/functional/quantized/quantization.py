@@ -1,6 +1,6 @@
 """Between real numbers and small integers (or 8-, 6- and 4-bit floats) with a scale and a zero point.
 
-real = (quantised - zero_point) * scale. Scale and zero point are numbers or tensors: one for all, one per slice along
+real = (quantized - zero_point) * scale. Scale and zero point are numbers or tensors: one for all, one per slice along
 `axis`, or one per block of `block_size` elements along it (ONNX QuantizeLinear, DequantizeLinear; Burn's schemes).
 """
 
@@ -66,7 +66,7 @@ def to_levels(x, zero, dtype):
     """Floats x rounded half to even, plus zero (of x's dtype, or None), cut to the range of an integer dtype."""
     k = x.backend
     if dtype.name not in RANGES:
-        raise DTypeError("cannot quantise to {}; choose one of {}".format(dtype, ", ".join(sorted(RANGES))))
+        raise DTypeError("cannot quantize to {}; choose one of {}".format(dtype, ", ".join(sorted(RANGES))))
     low, high = RANGES[dtype.name]
     fast = operation(k, "to_levels")
     if fast and dtype.bits <= 16:

@@ -1,4 +1,4 @@
-"""Normalisation by statistics, learnt or taken from the input itself."""
+"""Normalization by statistics, learnt or taken from the input itself."""
 
 from ...backend import operation
 from ...errors import ShapeError
@@ -138,7 +138,7 @@ def instance_norm(x, weight=None, bias=None, epsilon=1e-5):
 #: function; ONNX LRN; PyTorch local_response_norm
 @composite
 def local_response_norm(x, size, alpha=1e-4, beta=0.75, bias=1.0):
-    """x / (bias + alpha / size * sum of squares of `size` neighbouring channels) ** beta."""
+    """x / (bias + alpha / size * sum of squares of `size` neighboring channels) ** beta."""
     from ..movement.rearranging import narrow, pad
 
     x, dtype = widened(x)

@@ -251,7 +251,7 @@ def cummin(x, axis=-1):
 #: method; array API
 @composite
 def diff(x, *, axis=-1, n=1, prepend=None, append=None):
-    """n-th difference of neighbours along axis."""
+    """n-th difference of neighbors along axis."""
     from ..movement.joining import concat
     from ..movement.rearranging import narrow
 

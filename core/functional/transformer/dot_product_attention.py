@@ -1,7 +1,7 @@
 """Scaled dot-product attention: ONNX Attention (opsets 23 to 25) and FlexAttention, and what other attentions share.
 
 Heads lie (batch, heads, length, size). Keys and values may have fewer heads than queries: then each serves a group of
-neighbouring query heads (grouped-query attention), and is not copied for it.
+neighboring query heads (grouped-query attention), and is not copied for it.
 """
 
 import math
@@ -290,7 +290,7 @@ def attention_outputs(
 #: function; ONNX FlexAttention; score_mod: Callable[[Tensor], Tensor]; prob_mod: Callable[[Tensor], Tensor]
 @composite
 def flex_attention(q, k, v, score_mod=None, prob_mod=None, *, scale=None, softmax_dtype=None):
-    """Attention with functions of one's own on the scores and on the probabilities, both (batch, heads, q_length,
+    """Attention with custom functions on the scores and on the probabilities, both (batch, heads, q_length,
     kv_length) in softmax_dtype, by default float32 or wider (ONNX FlexAttention)."""
     q = floating(q)
     k, v = like(k, q), floating(v)

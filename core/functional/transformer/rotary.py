@@ -29,7 +29,7 @@ def rotary_embedding(x, cos, sin, position_ids=None, *, interleaved=False, rotar
     x: (batch, heads, length, size), or (batch, length, heads * size), where num_heads defaults to what cos implies.
     cos, sin: (positions, rotary_dim / 2), from which position_ids takes (batch, length), or counts on from one
     number; without position_ids (batch, length, rotary_dim / 2), or the first rows of a 2-D cache. rotary_dim: how
-    many leading elements of a head are turned (0: all). Pairs are neighbours where `interleaved`, else the two halves.
+    many leading elements of a head are turned (0: all). Pairs are neighbors where `interleaved`, else the two halves.
     Raises ShapeError where x and the caches do not fit.
     """
     x = floating(x)

@@ -51,7 +51,7 @@ def conv_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, 
 #: function; steps: Sequence[int]
 @composite
 def dilate(x, steps):
-    """x (n, c, *spatial) with steps[i] - 1 zeros between neighbours along each spatial axis."""
+    """x (n, c, *spatial) with steps[i] - 1 zeros between neighbors along each spatial axis."""
     from ..movement.rearranging import narrow, pad, reshape
 
     for i in range(len(steps)):

@@ -30,7 +30,7 @@ COMMANDS = {
 # command -> (module with main(arguments) -> exit status, what it does)
 DELEGATED = {
     "profile": ("emberlet.wgpu_backend.profile", "time a model's GPU kernels"),
-    "micro": ("emberlet.micro.builder.cli", "build a model for a microcontroller, and bring it onto a board"),
+    "micro": ("emberlet.micro.builder.cli", "build a model for a microcontroller and copy it to a board"),
 }
 
 TRACEBACK = "EMBERLET_TRACEBACK"  # set to 1 it shows where an unexpected error comes from

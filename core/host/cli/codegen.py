@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--passes", metavar="NAMES", help="the passes to run, separated by commas; 'none' for none (default: all)"
     )
-    parser.add_argument("--explain", action="store_true", help="say what each pass did")
+    parser.add_argument("--explain", action="store_true", help="print what each pass did")
     parser.add_argument("--force", action="store_true", help="write over a module that was edited")
     parser.add_argument("--comment", default="", metavar="TEXT", help="a comment for the top of the module")
 

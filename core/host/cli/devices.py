@@ -13,7 +13,7 @@ from ..extras import advice
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument(
         "--forget-tuning", action="store_true", help="delete what compile(…, tune=True) measured on GPUs, and exit"
     )

@@ -20,8 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="an ONNX file, or a generated module (.py), which is executed")
     models.add_arguments(parser)
     parser.add_argument("--out", metavar="FILE.npz", help="where to write the outputs")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run N times and print how long that took")
-    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run N times and print the times")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
