@@ -67,6 +67,17 @@ def test_64_dimensions_are_read_and_65_are_refused():
         read(65)
 
 
+def test_64_dimensions_of_a_narrow_tensor_are_read_and_65_are_refused():
+    def read(rank):
+        text = "int4" + " 1" * rank
+        contents = {"tensors": {"t": tensor("U8", [1], 0, 1)}, "metadata": {"emberlet.dtype.t": text}}
+        return Burnpack.from_bytes(pack(contents, b"\0"))
+
+    assert read(64).tensors["t"].shape == (1,) * 64
+    with pytest.raises(FormatError, match="tensor 't'"):
+        read(65)
+
+
 @pytest.mark.parametrize("shape", [[2**64 - 1], [2**63, 1], [3, (2**64 - 1) // 3], [2**32, 2**32 - 1]])
 def test_a_shape_of_up_to_64_bits_is_compared_with_its_bytes(shape):
     with pytest.raises(FormatError, match="0 bytes where shape"):

@@ -62,3 +62,13 @@ def test_cast(gpu, source, target):
             np.testing.assert_array_equal(found.astype(np.float64), want.astype(np.float64))
         else:
             np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize("source", INTEGERS)
+@pytest.mark.parametrize("target", ["int16", "int8", "uint16", "uint8"])
+def test_a_narrowing_cast_wraps_before_the_same_kernel_uses_it(gpu, source, target):
+    values = _elements(source)
+    want = _cast(values, target)
+    narrow = F.cast(asarray(values, device=gpu), dtypes.dtype(target))
+    np.testing.assert_array_equal(np.asarray(F.cast(narrow, dtypes.float32)), want.astype(np.float32))
+    np.testing.assert_array_equal(np.asarray(narrow < 100), want < 100)

@@ -1,0 +1,60 @@
+"""What a microcontroller computes for an activation is what `emberlet.functional` does, in NumPy and as MicroPython."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.micro.builder.functions import FROM_MATH, FUNCTIONS, apply, lines
+
+# Those whose name or parameters differ from those of F; the others are F's function of the same name.
+NAMED_OTHERWISE: dict[str, Callable[..., emberlet.Tensor]] = {
+    "affine": lambda x, a, b: x * a + b,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+}
+PARAMETERS = dict.fromkeys(FUNCTIONS, 0) | {
+    "affine": 2, "clip": 2, "leaky_relu": 1, "celu": 1, "thresholded_relu": 1, "elu": 1, "selu": 2, "hard_sigmoid": 2,
+    "pow": 1,
+}  # fmt: skip
+POSITIVE = ("log", "sqrt", "pow")
+
+
+def _of_functional(name: str, x: np.ndarray, parameters: tuple[float, ...]) -> np.ndarray:
+    function = NAMED_OTHERWISE.get(name) or getattr(F, name)
+    return np.asarray(function(emberlet.asarray(x, backend="numpy"), *parameters))
+
+
+def _as_micropython(chain: tuple[tuple[str, tuple[float, ...]], ...], x: np.ndarray) -> list[float]:
+    program = compile("\n".join(lines(chain)), "kernel", "exec")
+    out = []
+    for value in x.tolist():
+        names = {name: getattr(math, name) for name in FROM_MATH} | {"v": value}
+        exec(program, names)
+        out.append(names["v"])
+    return out
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_is_that_of_the_functional_layer(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([rng.normal(0, 1, 40), rng.normal(0, 8, 40), [3.0, -3.0, 1.0, -1.0, 0.5, -0.5, 2.5]])
+    x = np.abs(x) + 1e-3 if name in POSITIVE else x if name == "reciprocal" else np.append(x, 0.0)
+    parameters = tuple(np.sort(rng.uniform(0.1, 2, PARAMETERS[name])).tolist())
+    wanted = _of_functional(name, x, parameters)
+    chain = ((name, parameters),)
+    np.testing.assert_allclose(apply(chain, x), wanted, 1e-6, 1e-7)
+    np.testing.assert_allclose(_as_micropython(chain, x), wanted, 1e-6, 1e-7)
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("reciprocal", "pow")])
+def test_a_function_of_a_far_number_is_a_number(name: str) -> None:
+    x = np.array([-1e4, -89.0, 89.0, 1e4])
+    chain = ((name, (0.5,) * PARAMETERS[name]),)
+    found = apply(chain, x)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(_as_micropython(chain, x), found, 1e-6, 1e-7)
