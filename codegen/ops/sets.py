@@ -44,6 +44,10 @@ class Unique(Node[UniqueConfig]):
         return out if len(self.outputs) > 1 else e.index(out, 0)
 
 
+ELLIPSIS = 0xE000
+"""The first of Unicode's private letters: no equation holds one."""
+
+
 @dataclass(frozen=True)
 class EinsumConfig:
     equation: str
@@ -66,8 +70,18 @@ class Einsum(Node[EinsumConfig]):
             raise Problem(
                 f"the equation {self.config.equation!r} names {len(terms)} operands, found {len(self.inputs)}"
             )
+        batch = ""
         if "..." in self.config.equation:
-            return (TensorType(dtype),)
+            ranks = [self.tensor(i).rank for i in range(len(terms))]
+            if None in ranks:
+                return (TensorType(dtype),)
+            # A letter for each axis of the ellipses, by its distance from their end, since they broadcast.
+            for i, (term, rank) in enumerate(zip(terms, ranks, strict=True)):
+                if "..." in term and rank is not None:
+                    axes = "".join(chr(ELLIPSIS + n) for n in reversed(range(rank - len(term) + 3)))
+                    terms[i] = term.replace("...", axes)
+                    batch = max(batch, axes, key=len)
+            right = right.replace("...", batch)
         sizes: dict[str, Dim] = {}
         for i, term in enumerate(terms):
             shape = self.shape(i)
@@ -78,7 +92,7 @@ class Einsum(Node[EinsumConfig]):
                     sizes[letter] = size
         if not arrow:
             letters = "".join(terms)
-            right = "".join(sorted(c for c in sizes if letters.count(c) == 1))
+            right = batch + "".join(sorted(c for c in sizes if letters.count(c) == 1 and c not in batch))
         return (TensorType(dtype, tuple(sizes.get(c) for c in right)),)
 
     def emit(self, e: Emitter) -> Emission:

@@ -59,7 +59,8 @@ class DFT(Node[DFTConfig]):
             return (TensorType(x.dtype),)
         shape, length, axis = list(x.shape), self.length(), self.axis()
         if axis is None:
-            shape = [None] * len(shape)
+            if self.has(1) or self.config.onesided:  # else every axis keeps its length
+                shape = [None] * len(shape)
         elif self.config.onesided and not self.config.inverse:
             shape[axis_of(axis, len(shape))] = length // 2 + 1 if isinstance(length, int) else None
         else:
