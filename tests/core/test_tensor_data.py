@@ -109,6 +109,14 @@ def test_closeness_reports_each_tolerance(backend, capsys):
         emberlet.check_closeness(a, emberlet.ones((2,)))
 
 
+def test_closeness_takes_nan_and_infinity_for_close_to_themselves_alone(backend):
+    nan, inf = float("nan"), float("inf")
+    a = emberlet.asarray([nan, inf, -inf, nan, 1.0, inf, 2.0, 0.0])
+    b = emberlet.asarray([nan, inf, -inf, 1.0, nan, -inf, 2.0, inf])
+    assert "within 1e-01:  50.00%" in emberlet.check_closeness(a, b, color=False)
+    assert "within 1e-01:  50.00%" in emberlet.check_closeness(b, a, color=False)
+
+
 def test_gradients_are_nowhere(backend):
     x = emberlet.ones((2,))
     assert x.require_grad().detach().is_require_grad() is False
