@@ -80,10 +80,10 @@ def format_elements(x, precision=None, indent=0, lower=False):
         for axis in range(len(shape)):
             kept = [i for i in places[axis] if i is not None]
             if len(kept) < shape[axis]:
-                k = x.backend
+                backend = x.backend
                 from . import dtypes
 
-                x = k.take(x, k.from_list(kept, dtypes.int64, (len(kept),)), axis)
+                x = backend.take(x, backend.from_list(kept, dtypes.int64, (len(kept),)), axis)
     values = [_number(v, x.dtype, precision) if x.dtype.kind != "string" else repr(v) for v in x.backend.to_list(x)]
     if lower:
         values = [v.lower() for v in values]

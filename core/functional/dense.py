@@ -13,15 +13,15 @@ def linear(x, weight, bias=None):
     weight = like(weight, x)
     if len(weight.shape) != 2 or not x.ndim or x.shape[-1] != weight.shape[0]:
         refuse("linear", x.shape, weight.shape)
-    k = x.backend
+    backend = x.backend
     bias = None if bias is None else like(bias, x)
-    fast = operation(k, "linear")
+    fast = operation(backend, "linear")
     if fast:
         return fast(x, weight, bias)
     lead = x.shape[:-1]
     if x.ndim != 2:
         x = reshape(x, (-1 if x.size else 0, x.shape[-1]))
-    out = k.matmul(x, weight)
+    out = backend.matmul(x, weight)
     if bias is not None:
-        out = k.binary("add", out, bias)
+        out = backend.binary("add", out, bias)
     return reshape(out, lead + (weight.shape[1],))

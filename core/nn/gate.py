@@ -44,10 +44,10 @@ def packed(directions):
 
 def _stacked(rows):
     """Lists of tensors, each list joined along the first axis and all lists stacked before it."""
-    k = rows[0][0].backend
-    joined = [k.concat(row, 0) for row in rows]
-    joined = [k.reshape(x, (1,) + x.shape) for x in joined]
-    return joined[0] if len(joined) == 1 else k.concat(joined, 0)
+    backend = rows[0][0].backend
+    joined = [backend.concat(row, 0) for row in rows]
+    joined = [backend.reshape(x, (1,) + x.shape) for x in joined]
+    return joined[0] if len(joined) == 1 else backend.concat(joined, 0)
 
 
 def time_major(x, batch_first, d_input, name):

@@ -73,11 +73,13 @@ def cast(x, dtype, saturate=True, round_mode="up"):
         return alias(x)
     if round_mode != "up" and dtype is dtypes.float8_e8m0fnu:
         # Without its mantissa a float32 is a power of two; half a mantissa more carries into the exponent.
-        k = x.backend
-        bits = k.bitcast(k.cast(x, dtypes.float32), dtypes.uint32)
+        backend = x.backend
+        bits = backend.bitcast(backend.cast(x, dtypes.float32), dtypes.uint32)
         if round_mode == "nearest":
-            bits = k.binary("add", bits, k.full((), 0x00400000, dtypes.uint32))
-        x = k.bitcast(k.binary("bitwise_and", bits, k.full((), 0x7F800000, dtypes.uint32)), dtypes.float32)
+            bits = backend.binary("add", bits, backend.full((), 0x00400000, dtypes.uint32))
+        x = backend.bitcast(
+            backend.binary("bitwise_and", bits, backend.full((), 0x7F800000, dtypes.uint32)), dtypes.float32
+        )
     return x.backend.cast(x, dtype, saturate)
 
 

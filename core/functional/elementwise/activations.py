@@ -22,9 +22,9 @@ def relu6(x):
 def leaky_relu(x, negative_slope=0.01):
     """x where it is >= 0, negative_slope * x elsewhere."""
     x = floating(x)
-    k = x.backend
-    low = k.binary("mul", x, k.full((), negative_slope, x.dtype))
-    return k.where(k.binary("lt", x, k.full((), 0, x.dtype)), low, x)
+    backend = x.backend
+    low = backend.binary("mul", x, backend.full((), negative_slope, x.dtype))
+    return backend.where(backend.binary("lt", x, backend.full((), 0, x.dtype)), low, x)
 
 
 #: method; ONNX PRelu; PyTorch prelu; Burn prelu; alpha: TensorLike
@@ -32,23 +32,23 @@ def leaky_relu(x, negative_slope=0.01):
 def prelu(x, alpha):
     """x where it is >= 0, alpha * x elsewhere; a 1-D alpha of several values goes along axis 1 (the channels)."""
     x = floating(x)
-    k = x.backend
+    backend = x.backend
     alpha = like(alpha, x)
     if alpha.ndim == 1 and alpha.size > 1 and x.ndim > 1:
-        alpha = k.reshape(alpha, (alpha.size,) + (1,) * (x.ndim - 2))
-    return k.where(k.binary("lt", x, k.full((), 0, x.dtype)), k.binary("mul", x, alpha), x)
+        alpha = backend.reshape(alpha, (alpha.size,) + (1,) * (x.ndim - 2))
+    return backend.where(backend.binary("lt", x, backend.full((), 0, x.dtype)), backend.binary("mul", x, alpha), x)
 
 
 #: method; ONNX Sigmoid; Burn sigmoid
 def sigmoid(x):
     """1 / (1 + exp(-x)), without overflow for any x."""
     x = floating(x)
-    k = x.backend
-    fast = operation(k, "sigmoid")
+    backend = x.backend
+    fast = operation(backend, "sigmoid")
     if fast:
         return fast(x)
-    one = k.full((), 1, x.dtype)
-    return k.binary("div", one, k.binary("add", one, k.unary("exp", k.unary("neg", x))))
+    one = backend.full((), 1, x.dtype)
+    return backend.binary("div", one, backend.binary("add", one, backend.unary("exp", backend.unary("neg", x))))
 
 
 #: method; ONNX HardSigmoid; Burn hard_sigmoid
@@ -58,8 +58,10 @@ def hard_sigmoid(x, alpha=0.2, beta=0.5):
     from .arithmetic import clip
 
     x = floating(x)
-    k = x.backend
-    line = k.binary("add", k.binary("mul", x, k.full((), alpha, x.dtype)), k.full((), beta, x.dtype))
+    backend = x.backend
+    line = backend.binary(
+        "add", backend.binary("mul", x, backend.full((), alpha, x.dtype)), backend.full((), beta, x.dtype)
+    )
     return clip(line, 0, 1)
 
 
@@ -76,8 +78,8 @@ def silu(x):
 def swish(x, alpha=1.0):
     """x * sigmoid(alpha * x)."""
     x = floating(x)
-    k = x.backend
-    return k.binary("mul", x, sigmoid(k.binary("mul", x, k.full((), alpha, x.dtype))))
+    backend = x.backend
+    return backend.binary("mul", x, sigmoid(backend.binary("mul", x, backend.full((), alpha, x.dtype))))
 
 
 #: method; ONNX HardSwish
@@ -92,18 +94,18 @@ def hard_swish(x):
 def gelu(x, approximate="none"):
     """x times the normal distribution's cumulative probability at x; "tanh" uses the usual approximation."""
     x = floating(x)
-    k = x.backend
-    fast = operation(k, "gelu")
+    backend = x.backend
+    fast = operation(backend, "gelu")
     if fast:
         return fast(x, approximate)
-    half, one = k.full((), 0.5, x.dtype), k.full((), 1, x.dtype)
+    half, one = backend.full((), 0.5, x.dtype), backend.full((), 1, x.dtype)
     if approximate == "tanh":
-        cube = k.binary("mul", k.binary("mul", x, x), x)
-        inner = k.binary("add", x, k.binary("mul", cube, k.full((), 0.044715, x.dtype)))
-        bend = k.unary("tanh", k.binary("mul", inner, k.full((), 0.7978845608028654, x.dtype)))
+        cube = backend.binary("mul", backend.binary("mul", x, x), x)
+        inner = backend.binary("add", x, backend.binary("mul", cube, backend.full((), 0.044715, x.dtype)))
+        bend = backend.unary("tanh", backend.binary("mul", inner, backend.full((), 0.7978845608028654, x.dtype)))
     else:
-        bend = k.unary("erf", k.binary("mul", x, k.full((), 0.7071067811865476, x.dtype)))
-    return k.binary("mul", k.binary("mul", x, half), k.binary("add", one, bend))
+        bend = backend.unary("erf", backend.binary("mul", x, backend.full((), 0.7071067811865476, x.dtype)))
+    return backend.binary("mul", backend.binary("mul", x, half), backend.binary("add", one, bend))
 
 
 #: method; ONNX Softplus; Burn softplus
@@ -111,11 +113,13 @@ def gelu(x, approximate="none"):
 def softplus(x, beta=1.0):
     """log(1 + exp(beta * x)) / beta, without overflow."""
     x = floating(x)
-    k = x.backend
-    scale = k.full((), beta, x.dtype)
-    z = k.binary("mul", x, scale)
-    tail = k.unary("log1p", k.unary("exp", k.unary("neg", k.unary("abs", z))))
-    return k.binary("div", k.binary("add", k.binary("maximum", z, k.full((), 0, x.dtype)), tail), scale)
+    backend = x.backend
+    scale = backend.full((), beta, x.dtype)
+    z = backend.binary("mul", x, scale)
+    tail = backend.unary("log1p", backend.unary("exp", backend.unary("neg", backend.unary("abs", z))))
+    return backend.binary(
+        "div", backend.binary("add", backend.binary("maximum", z, backend.full((), 0, x.dtype)), tail), scale
+    )
 
 
 #: method; ONNX Softsign
@@ -123,8 +127,8 @@ def softplus(x, beta=1.0):
 def softsign(x):
     """x / (1 + |x|)."""
     x = floating(x)
-    k = x.backend
-    return k.binary("div", x, k.binary("add", k.full((), 1, x.dtype), k.unary("abs", x)))
+    backend = x.backend
+    return backend.binary("div", x, backend.binary("add", backend.full((), 1, x.dtype), backend.unary("abs", x)))
 
 
 #: method; Burn log_sigmoid
@@ -148,10 +152,12 @@ def mish(x):
 def elu(x, alpha=1.0):
     """x where it is >= 0, alpha * (exp(x) - 1) elsewhere."""
     x = floating(x)
-    k = x.backend
-    zero = k.full((), 0, x.dtype)
-    low = k.binary("mul", k.unary("expm1", k.binary("minimum", x, zero)), k.full((), alpha, x.dtype))
-    return k.where(k.binary("lt", x, zero), low, x)
+    backend = x.backend
+    zero = backend.full((), 0, x.dtype)
+    low = backend.binary(
+        "mul", backend.unary("expm1", backend.binary("minimum", x, zero)), backend.full((), alpha, x.dtype)
+    )
+    return backend.where(backend.binary("lt", x, zero), low, x)
 
 
 #: method; ONNX Selu; PyTorch selu
@@ -167,10 +173,10 @@ def selu(x, alpha=1.6732632423543772, gamma=1.0507009873554805):
 def celu(x, alpha=1.0):
     """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))."""
     x = floating(x)
-    k = x.backend
-    zero, a = k.full((), 0, x.dtype), k.full((), alpha, x.dtype)
-    low = k.binary("mul", k.unary("expm1", k.binary("div", k.binary("minimum", x, zero), a)), a)
-    return k.binary("add", k.binary("maximum", x, zero), low)
+    backend = x.backend
+    zero, a = backend.full((), 0, x.dtype), backend.full((), alpha, x.dtype)
+    low = backend.binary("mul", backend.unary("expm1", backend.binary("div", backend.binary("minimum", x, zero), a)), a)
+    return backend.binary("add", backend.binary("maximum", x, zero), low)
 
 
 #: method; ONNX ThresholdedRelu; alpha: float
@@ -178,8 +184,8 @@ def celu(x, alpha=1.0):
 def thresholded_relu(x, alpha=1.0):
     """x where it is > alpha, 0 elsewhere."""
     x = floating(x)
-    k = x.backend
-    return k.where(k.binary("gt", x, k.full((), alpha, x.dtype)), x, k.full((), 0, x.dtype))
+    backend = x.backend
+    return backend.where(backend.binary("gt", x, backend.full((), alpha, x.dtype)), x, backend.full((), 0, x.dtype))
 
 
 #: method; ONNX Shrink
@@ -187,14 +193,16 @@ def thresholded_relu(x, alpha=1.0):
 def shrink(x, lambd=0.5, bias=0.0):
     """x + bias below -lambd, x - bias above lambd, 0 between."""
     x = numeric(x, "shrink")
-    k = x.backend
+    backend = x.backend
     # The shift happens in float and is cut back to x's dtype, as ONNX has it for integers.
     wide = floating(x)
-    low = k.binary("add", wide, k.full((), bias, wide.dtype))
-    high = k.binary("sub", wide, k.full((), bias, wide.dtype))
-    out = k.where(k.binary("gt", wide, k.full((), lambd, wide.dtype)), high, k.full((), 0, wide.dtype))
-    out = k.where(k.binary("lt", wide, k.full((), -lambd, wide.dtype)), low, out)
-    return out if out.dtype is x.dtype else k.cast(out, x.dtype)
+    low = backend.binary("add", wide, backend.full((), bias, wide.dtype))
+    high = backend.binary("sub", wide, backend.full((), bias, wide.dtype))
+    out = backend.where(
+        backend.binary("gt", wide, backend.full((), lambd, wide.dtype)), high, backend.full((), 0, wide.dtype)
+    )
+    out = backend.where(backend.binary("lt", wide, backend.full((), -lambd, wide.dtype)), low, out)
+    return out if out.dtype is x.dtype else backend.cast(out, x.dtype)
 
 
 #: method; PyTorch hardtanh
@@ -211,17 +219,17 @@ def softmax(x, axis=-1):
     """exp(x) over its sum along axis; the largest element is subtracted first."""
     x = floating(x)
     axis = axis_of(axis, x.ndim)
-    k = x.backend
-    fast = operation(k, "softmax")
+    backend = x.backend
+    fast = operation(backend, "softmax")
     if fast:
         return fast(x, axis)
     # Every step is rounded to x's dtype as ONNX rounds it, but for a sum that would overflow.
-    e, dtype = widened(k.unary("exp", k.binary("sub", x, k.reduce("max", x, (axis,), True))))
-    total = k.reduce("sum", e, (axis,), True)
+    e, dtype = widened(backend.unary("exp", backend.binary("sub", x, backend.reduce("max", x, (axis,), True))))
+    total = backend.reduce("sum", e, (axis,), True)
     if e.dtype is not dtype:
-        rounded = k.cast(total, dtype)
-        total = k.where(k.unary("isinf", rounded), total, k.cast(rounded, e.dtype))
-    return astype(k.binary("div", e, total), dtype)
+        rounded = backend.cast(total, dtype)
+        total = backend.where(backend.unary("isinf", rounded), total, backend.cast(rounded, e.dtype))
+    return astype(backend.binary("div", e, total), dtype)
 
 
 #: method; PyTorch softmin; Burn softmin
@@ -238,11 +246,11 @@ def quiet_softmax(x, axis=-1):
     """exp(x) / (1 + its sum along axis): attention that may attend to nothing."""
     x, dtype = widened(x)
     axis = axis_of(axis, x.ndim)
-    k = x.backend
-    peak = k.binary("maximum", k.reduce("max", x, (axis,), True), k.full((), 0, x.dtype))
-    e = k.unary("exp", k.binary("sub", x, peak))
-    rest = k.unary("exp", k.unary("neg", peak))
-    return astype(k.binary("div", e, k.binary("add", k.reduce("sum", e, (axis,), True), rest)), dtype)
+    backend = x.backend
+    peak = backend.binary("maximum", backend.reduce("max", x, (axis,), True), backend.full((), 0, x.dtype))
+    e = backend.unary("exp", backend.binary("sub", x, peak))
+    rest = backend.unary("exp", backend.unary("neg", peak))
+    return astype(backend.binary("div", e, backend.binary("add", backend.reduce("sum", e, (axis,), True), rest)), dtype)
 
 
 #: method; ONNX LogSoftmax; Burn log_softmax
@@ -250,12 +258,15 @@ def log_softmax(x, axis=-1):
     """log(softmax(x)), without underflow."""
     x, dtype = widened(x)
     axis = axis_of(axis, x.ndim)
-    k = x.backend
-    fast = operation(k, "log_softmax")
+    backend = x.backend
+    fast = operation(backend, "log_softmax")
     if fast:
         return astype(fast(x, axis), dtype)
-    x = k.binary("sub", x, k.reduce("max", x, (axis,), True))
-    return astype(k.binary("sub", x, k.unary("log", k.reduce("sum", k.unary("exp", x), (axis,), True))), dtype)
+    x = backend.binary("sub", x, backend.reduce("max", x, (axis,), True))
+    return astype(
+        backend.binary("sub", x, backend.unary("log", backend.reduce("sum", backend.unary("exp", x), (axis,), True))),
+        dtype,
+    )
 
 
 #: method; ONNX Hardmax
@@ -266,12 +277,12 @@ def hardmax(x, axis=-1):
     axis = axis_of(axis, x.ndim)
     if not x.size:
         return x
-    k = x.backend
-    best = k.argreduce("max", x, axis, True)
+    backend = x.backend
+    best = backend.argreduce("max", x, axis, True)
     along = [1] * x.ndim
     along[axis] = x.shape[axis]
-    index = k.reshape(k.arange(0, 1, x.shape[axis], dtypes.int64), tuple(along))
-    return k.cast(k.binary("eq", index, best), x.dtype)
+    index = backend.reshape(backend.arange(0, 1, x.shape[axis], dtypes.int64), tuple(along))
+    return backend.cast(backend.binary("eq", index, best), x.dtype)
 
 
 #: method; PyTorch glu

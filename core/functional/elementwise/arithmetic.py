@@ -183,13 +183,15 @@ def hypot(x1, x2):
     """sqrt(x1² + x2²) without overflow on the way."""
     a, b = paired(x1, x2)
     a, b = abs(floating(a)), abs(floating(b))
-    k = a.backend
-    big, small = k.binary("maximum", a, b), k.binary("minimum", a, b)
-    zero, one = k.full((), 0, a.dtype), k.full((), 1, a.dtype)
-    ratio = k.binary("div", small, k.where(k.binary("eq", big, zero), one, big))
-    out = k.binary("mul", big, k.unary("sqrt", k.binary("add", one, k.binary("mul", ratio, ratio))))
-    infinite = k.binary("logical_or", k.unary("isinf", a), k.unary("isinf", b))
-    return k.where(infinite, k.full((), float("inf"), a.dtype), out)
+    backend = a.backend
+    big, small = backend.binary("maximum", a, b), backend.binary("minimum", a, b)
+    zero, one = backend.full((), 0, a.dtype), backend.full((), 1, a.dtype)
+    ratio = backend.binary("div", small, backend.where(backend.binary("eq", big, zero), one, big))
+    out = backend.binary(
+        "mul", big, backend.unary("sqrt", backend.binary("add", one, backend.binary("mul", ratio, ratio)))
+    )
+    infinite = backend.binary("logical_or", backend.unary("isinf", a), backend.unary("isinf", b))
+    return backend.where(infinite, backend.full((), float("inf"), a.dtype), out)
 
 
 #: method; array API
@@ -198,12 +200,14 @@ def logaddexp(x1, x2):
     """log(exp(x1) + exp(x2)) without overflow."""
     a, b = paired(x1, x2)
     a, b = floating(a), floating(b)
-    k = a.backend
-    big = k.binary("maximum", a, b)
-    gap = k.unary("neg", k.unary("abs", k.binary("sub", a, b)))
-    out = k.binary("add", big, k.unary("log1p", k.unary("exp", gap)))
+    backend = a.backend
+    big = backend.binary("maximum", a, b)
+    gap = backend.unary("neg", backend.unary("abs", backend.binary("sub", a, b)))
+    out = backend.binary("add", big, backend.unary("log1p", backend.unary("exp", gap)))
     # Two equal infinities have no difference; their sum is the infinity itself (or NaN, which `big` is then too).
-    return k.where(k.binary("eq", a, b), k.binary("add", a, k.full((), 0.6931471805599453, a.dtype)), out)
+    return backend.where(
+        backend.binary("eq", a, b), backend.binary("add", a, backend.full((), 0.6931471805599453, a.dtype)), out
+    )
 
 
 #: method; array API
@@ -212,25 +216,25 @@ def copysign(x1, x2):
     """x1 with the sign of x2 (of its zero too)."""
     a, b = paired(x1, x2)
     a, b = floating(a), floating(b)
-    k = a.backend
-    size = k.unary("abs", a)
-    return k.where(signbit(b), k.unary("neg", size), size)
+    backend = a.backend
+    size = backend.unary("abs", a)
+    return backend.where(signbit(b), backend.unary("neg", size), size)
 
 
 #: method; array API
 def signbit(x):
     """Whether the sign bit is set: true for -0.0, and for NaN where its bit is kept."""
     x = tensor(x)
-    k = x.backend
+    backend = x.backend
     if not x.dtype.is_float:
-        return k.binary("lt", x, k.full((), 0, x.dtype))
-    fast = operation(k, "signbit")
+        return backend.binary("lt", x, backend.full((), 0, x.dtype))
+    fast = operation(backend, "signbit")
     if fast:
         return fast(x)
     # 1 / -0.0 is minus infinity; the sign of a NaN is only in its bits.
     wide = astype(x, dtypes.float64) if x.dtype is dtypes.float64 else astype(x, dtypes.float32)
-    bits = k.bitcast(wide, dtypes.int64 if wide.dtype is dtypes.float64 else dtypes.int32)
-    return k.binary("lt", bits, k.full((), 0, bits.dtype))
+    bits = backend.bitcast(wide, dtypes.int64 if wide.dtype is dtypes.float64 else dtypes.int32)
+    return backend.binary("lt", bits, backend.full((), 0, bits.dtype))
 
 
 #: method; array API
@@ -240,17 +244,19 @@ def nextafter(x1, x2):
     a, b = paired(x1, x2)
     if a.dtype is not dtypes.float32 and a.dtype is not dtypes.float64:
         raise DTypeError("nextafter is defined for float32 and float64, found {}".format(a.dtype))
-    k = a.backend
+    backend = a.backend
     whole = dtypes.int64 if a.dtype is dtypes.float64 else dtypes.int32
-    zero, one = k.full((), 0, a.dtype), k.full((), 1, whole)
-    up = k.binary("lt", a, b)
-    bits = k.bitcast(a, whole)
+    zero, one = backend.full((), 0, a.dtype), backend.full((), 1, whole)
+    up = backend.binary("lt", a, b)
+    bits = backend.bitcast(a, whole)
     # Away from zero the magnitude's bits grow by one; toward zero they shrink.
-    grows = k.binary("eq", up, k.binary("gt", a, zero))
-    moved = k.bitcast(k.where(grows, k.binary("add", bits, one), k.binary("sub", bits, one)), a.dtype)
-    least = k.bitcast(one, a.dtype)
-    from_zero = k.where(up, least, k.unary("neg", least))
-    out = k.where(k.binary("eq", a, zero), from_zero, moved)
-    nan = k.binary("logical_or", k.unary("isnan", a), k.unary("isnan", b))
-    out = k.where(k.binary("eq", a, b), b, out)
-    return k.where(nan, k.binary("add", a, b), out)
+    grows = backend.binary("eq", up, backend.binary("gt", a, zero))
+    moved = backend.bitcast(
+        backend.where(grows, backend.binary("add", bits, one), backend.binary("sub", bits, one)), a.dtype
+    )
+    least = backend.bitcast(one, a.dtype)
+    from_zero = backend.where(up, least, backend.unary("neg", least))
+    out = backend.where(backend.binary("eq", a, zero), from_zero, moved)
+    nan = backend.binary("logical_or", backend.unary("isnan", a), backend.unary("isnan", b))
+    out = backend.where(backend.binary("eq", a, b), b, out)
+    return backend.where(nan, backend.binary("add", a, b), out)

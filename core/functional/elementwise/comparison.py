@@ -70,8 +70,10 @@ def isfinite(x):
     x = tensor(x)
     if not x.dtype.is_float:
         return x.backend.full(x.shape, True, dtypes.bool)
-    k = x.backend
-    return k.unary("logical_not", k.binary("logical_or", k.unary("isnan", x), k.unary("isinf", x)))
+    backend = x.backend
+    return backend.unary(
+        "logical_not", backend.binary("logical_or", backend.unary("isnan", x), backend.unary("isinf", x))
+    )
 
 
 #: method; Burn contains_nan
@@ -206,17 +208,21 @@ def mask_fill(x, mask, value):
 def is_close(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Elementwise |x1 - x2| <= atol + rtol * |x2|; infinities are close to themselves only."""
     a, b = paired(x1, x2)
-    k = a.backend
-    same = k.binary("eq", a, b)
+    backend = a.backend
+    same = backend.binary("eq", a, b)
     if not a.dtype.is_float:
         a, b = astype(a, dtypes.float64), astype(b, dtypes.float64)
-    gap = k.unary("abs", k.binary("sub", a, b))
-    size = k.unary("abs", b)
-    bound = k.binary("add", k.full((), atol, a.dtype), k.binary("mul", k.full((), rtol, a.dtype), size))
-    infinite = k.binary("logical_or", k.unary("isinf", a), k.unary("isinf", b))
-    near = k.where(infinite, same, k.binary("le", gap, bound))
+    gap = backend.unary("abs", backend.binary("sub", a, b))
+    size = backend.unary("abs", b)
+    bound = backend.binary(
+        "add", backend.full((), atol, a.dtype), backend.binary("mul", backend.full((), rtol, a.dtype), size)
+    )
+    infinite = backend.binary("logical_or", backend.unary("isinf", a), backend.unary("isinf", b))
+    near = backend.where(infinite, same, backend.binary("le", gap, bound))
     if equal_nan:
-        near = k.binary("logical_or", near, k.binary("logical_and", k.unary("isnan", a), k.unary("isnan", b)))
+        near = backend.binary(
+            "logical_or", near, backend.binary("logical_and", backend.unary("isnan", a), backend.unary("isnan", b))
+        )
     return near
 
 

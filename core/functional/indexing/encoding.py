@@ -17,23 +17,23 @@ def one_hot(x, num_classes, axis=-1, off_value=0, on_value=1, *, dtype=None):
     Indices outside give off_value everywhere. The dtype is x's unless given.
     """
     x = tensor(x)
-    k = x.backend
+    backend = x.backend
     if num_classes < 0:
         raise ShapeError("one_hot: a number of classes is not negative, found {}".format(num_classes))
     index = astype(x, dtypes.int64)
-    index = k.where(
-        k.binary("lt", index, k.full((), 0, index.dtype)),
-        k.binary("add", index, k.full((), num_classes, index.dtype)),
+    index = backend.where(
+        backend.binary("lt", index, backend.full((), 0, index.dtype)),
+        backend.binary("add", index, backend.full((), num_classes, index.dtype)),
         index,
     )
     axis = axis_of(axis, x.ndim + 1)
     along = [1] * (x.ndim + 1)
     along[axis] = num_classes
-    classes = k.reshape(k.arange(0, 1, num_classes, dtypes.int64), tuple(along))
-    hit = k.binary("eq", reshape(index, x.shape[:axis] + (1,) + x.shape[axis:]), classes)
+    classes = backend.reshape(backend.arange(0, 1, num_classes, dtypes.int64), tuple(along))
+    hit = backend.binary("eq", reshape(index, x.shape[:axis] + (1,) + x.shape[axis:]), classes)
     dtype = x.dtype if dtype is None else dtypes.dtype(dtype)
-    zero = k.full((), 0, dtype)
-    return k.where(hit, like(on_value, zero), like(off_value, zero))
+    zero = backend.full((), 0, dtype)
+    return backend.where(hit, like(on_value, zero), like(off_value, zero))
 
 
 #: function; ONNX Gather; PyTorch embedding
@@ -51,11 +51,11 @@ def cumsum(x, axis=-1, *, exclusive=False, reverse=False):
     axis = axis_of(axis, x.ndim)
     if reverse:
         x = flip(x, axis)
-    k = x.backend
-    out = k.cumulative("sum", x, axis)
+    backend = x.backend
+    out = backend.cumulative("sum", x, axis)
     if exclusive:
         first = tuple([1 if i == axis else x.shape[i] for i in range(x.ndim)])
-        out = k.concat((k.full(first, 0, x.dtype), narrow(out, axis, 0, max(0, x.shape[axis] - 1))), axis)
+        out = backend.concat((backend.full(first, 0, x.dtype), narrow(out, axis, 0, max(0, x.shape[axis] - 1))), axis)
         out = narrow(out, axis, 0, x.shape[axis])
     return flip(out, axis) if reverse else out
 
@@ -88,16 +88,16 @@ def compress(x, condition, axis=None):
 def reverse_sequence(x, lengths, batch_axis=1, time_axis=0):
     """The first lengths[b] steps of each batch entry in reverse order, the rest as they are."""
     x = tensor(x)
-    k = x.backend
+    backend = x.backend
     batch_axis, time_axis = axis_of(batch_axis, x.ndim), axis_of(time_axis, x.ndim)
 
     def along(axis, values):
         shape = [1] * x.ndim
         shape[axis] = x.shape[axis]
-        return k.reshape(values, tuple(shape))
+        return backend.reshape(values, tuple(shape))
 
-    lengths = along(batch_axis, astype(tensor(lengths, k), dtypes.int64))
-    step = along(time_axis, k.arange(0, 1, x.shape[time_axis], dtypes.int64))
-    turned = k.binary("sub", k.binary("sub", lengths, step), k.full((), 1, dtypes.int64))
-    index = k.where(k.binary("lt", step, lengths), turned, step)
-    return k.gather(x, k.expand(index, x.shape), time_axis)
+    lengths = along(batch_axis, astype(tensor(lengths, backend), dtypes.int64))
+    step = along(time_axis, backend.arange(0, 1, x.shape[time_axis], dtypes.int64))
+    turned = backend.binary("sub", backend.binary("sub", lengths, step), backend.full((), 1, dtypes.int64))
+    index = backend.where(backend.binary("lt", step, lengths), turned, step)
+    return backend.gather(x, backend.expand(index, x.shape), time_axis)

@@ -13,16 +13,16 @@ from ..promotion import integers
 def _flat_index(indices, lengths):
     """(…, depth) -> (…,): the index into the `depth` axes of `lengths`, merged into one. Negative ones count from
     the end."""
-    k = indices.backend
+    backend = indices.backend
     total = None
     shape = indices.shape[:-1]
     for i in range(len(lengths)):
         starts, sizes = (0,) * len(shape) + (i,), shape + (1,)
-        at = reshape(k.slice(indices, starts, sizes, (1,) * indices.ndim), shape)
-        n = k.full((), lengths[i], at.dtype)
-        at = k.where(k.binary("lt", at, k.full((), 0, at.dtype)), k.binary("add", at, n), at)
-        total = at if total is None else k.binary("add", k.binary("mul", total, n), at)
-    return k.full(shape, 0, dtypes.int64) if total is None else total
+        at = reshape(backend.slice(indices, starts, sizes, (1,) * indices.ndim), shape)
+        n = backend.full((), lengths[i], at.dtype)
+        at = backend.where(backend.binary("lt", at, backend.full((), 0, at.dtype)), backend.binary("add", at, n), at)
+        total = at if total is None else backend.binary("add", backend.binary("mul", total, n), at)
+    return backend.full(shape, 0, dtypes.int64) if total is None else total
 
 
 def _checked(what, x, indices, batch_dims=0):
@@ -44,7 +44,7 @@ def _checked(what, x, indices, batch_dims=0):
 def gather_nd(x, indices, batch_dims=0):
     """Slices of x at tuples of indices: indices (*batch, …, depth) -> (*batch, …, *x.shape[batch_dims + depth:])."""
     x = tensor(x)
-    k = x.backend
+    backend = x.backend
     indices, depth = _checked("gather_nd", x, indices, batch_dims)
     lead, rest = x.shape[:batch_dims], x.shape[batch_dims + depth :]
     lengths = x.shape[batch_dims : batch_dims + depth]
@@ -53,9 +53,9 @@ def gather_nd(x, indices, batch_dims=0):
     batch, count = size(lead), size(lengths)
     if batch_dims:
         # The batch becomes one more leading index.
-        first = k.arange(0, count, batch, at.dtype)
-        at = k.binary("add", reshape(at, (batch, size(inner))), k.reshape(first, (batch, 1)))
-    out = k.take(reshape(x, (batch * count,) + rest), reshape(at, (batch * size(inner),)), 0)
+        first = backend.arange(0, count, batch, at.dtype)
+        at = backend.binary("add", reshape(at, (batch, size(inner))), backend.reshape(first, (batch, 1)))
+    out = backend.take(reshape(x, (batch * count,) + rest), reshape(at, (batch * size(inner),)), 0)
     return reshape(out, lead + inner + rest)
 
 
@@ -67,7 +67,7 @@ def scatter_nd(x, indices, updates, reduction="none"):
     reduction: "none" (assigned, the last of equal indices wins), "add", "mul", "max" or "min".
     """
     x = tensor(x)
-    k = x.backend
+    backend = x.backend
     indices, depth = _checked("scatter_nd", x, indices)
     updates = like(updates, x)
     rest = x.shape[depth:]
@@ -77,7 +77,7 @@ def scatter_nd(x, indices, updates, reduction="none"):
         )
     rows, width, count = size(x.shape[:depth]), size(rest), size(indices.shape[:-1])
     at = reshape(_flat_index(indices, x.shape[:depth]), (count, 1))
-    out = k.scatter(
+    out = backend.scatter(
         reshape(x, (rows, width)), broadcast_to(at, (count, width)), reshape(updates, (count, width)), 0, reduction
     )
     return reshape(out, x.shape)
@@ -92,21 +92,21 @@ def tensor_scatter(past, update, write_indices=None, axis=-2, mode="linear"):
     when the end is reached (ONNX TensorScatter). Raises ShapeError where they do not fit.
     """
     past = tensor(past)
-    k = past.backend
+    backend = past.backend
     update = like(update, past)
     axis = axis + past.ndim if axis < 0 else axis
     fits = past.ndim == update.ndim and 0 < axis < past.ndim and update.shape[axis] <= past.shape[axis]
     if not fits or past.shape[:axis] + past.shape[axis + 1 :] != update.shape[:axis] + update.shape[axis + 1 :]:
         raise ShapeError("tensor_scatter: {} cannot be written into {} along {}".format(update.shape, past.shape, axis))
-    fast = operation(k, "tensor_scatter")
+    fast = operation(backend, "tensor_scatter")
     if fast:
         return fast(past, update, write_indices, axis, mode)
     batch, steps = past.shape[0], update.shape[axis]
-    at = k.reshape(k.arange(0, 1, steps, dtypes.int64), (1, steps))
+    at = backend.reshape(backend.arange(0, 1, steps, dtypes.int64), (1, steps))
     if write_indices is not None:
-        at = k.binary("add", at, reshape(astype(tensor(write_indices, k), dtypes.int64), (batch, 1)))
+        at = backend.binary("add", at, reshape(astype(tensor(write_indices, backend), dtypes.int64), (batch, 1)))
     if mode == "circular":
-        at = k.binary("remainder", at, k.full((), past.shape[axis], dtypes.int64))
+        at = backend.binary("remainder", at, backend.full((), past.shape[axis], dtypes.int64))
     shape = [1] * past.ndim
     shape[0], shape[axis] = at.shape
-    return k.scatter(past, broadcast_to(reshape(at, shape), update.shape), update, axis, "none")
+    return backend.scatter(past, broadcast_to(reshape(at, shape), update.shape), update, axis, "none")

@@ -160,17 +160,17 @@ def _basic(x, parts):
 
 def _index_arrays(x, advanced):
     """Broadcast integer indices, one per axis: ([axes], [int64 tensors], their shape)."""
-    k = x.backend
+    backend = x.backend
     axes, arrays = [], []
     for axis, index in advanced:
         if isinstance(index, int):
             axes.append(axis)
-            arrays.append(k.full((), 0, dtypes.int64))
+            arrays.append(backend.full((), 0, dtypes.int64))
         elif index.dtype.is_bool:
-            found = k.nonzero(index)
+            found = backend.nonzero(index)
             for i in range(index.ndim):
                 axes.append(axis + i)
-                arrays.append(reshape(k.slice(found, (i, 0), (1, found.shape[1]), (1, 1)), (found.shape[1],)))
+                arrays.append(reshape(backend.slice(found, (i, 0), (1, found.shape[1]), (1, 1)), (found.shape[1],)))
         else:
             axes.append(axis)
             arrays.append(astype(index, dtypes.int64))
@@ -183,16 +183,20 @@ def _index_arrays(x, advanced):
 
 def _linear(x, axes, arrays, shape):
     """One int64 index of `shape` into the merged `axes` of x; negative indices are turned, bounds are checked."""
-    k = x.backend
+    backend = x.backend
     total = None
     for axis, index in zip(axes, arrays):
         n = x.shape[axis]
         _check_bounds(index, n, axis)
         if len(axes) == 1:
             return broadcast_to(index, shape)
-        turned = k.where(k.binary("lt", index, k.full((), 0, index.dtype)),
-                         k.binary("add", index, k.full((), n, index.dtype)), index)  # fmt: skip
-        total = turned if total is None else k.binary("add", k.binary("mul", total, k.full((), n, index.dtype)), turned)
+        turned = backend.where(backend.binary("lt", index, backend.full((), 0, index.dtype)),
+                         backend.binary("add", index, backend.full((), n, index.dtype)), index)  # fmt: skip
+        total = (
+            turned
+            if total is None
+            else backend.binary("add", backend.binary("mul", total, backend.full((), n, index.dtype)), turned)
+        )
     return broadcast_to(total, shape)
 
 
@@ -249,8 +253,8 @@ def setitem(x, key, value):
 @one_backend
 def assigned(x, key, value):
     """A tensor equal to x but for x[key], which is `value` (number or tensor, broadcast to x[key])."""
-    k = x.backend
-    flat = k.reshape(k.arange(0, 1, x.size, dtypes.int64), x.shape)
+    backend = x.backend
+    flat = backend.reshape(backend.arange(0, 1, x.size, dtypes.int64), x.shape)
     where = getitem(flat, key)
     value = like(value, x)
     lead = value.ndim - where.ndim
@@ -260,7 +264,9 @@ def assigned(x, key, value):
         value = broadcast_to(value, where.shape)
     except ShapeError:
         raise ShapeError("cannot assign shape {} to a selection of shape {}".format(value.shape, where.shape))
-    out = k.scatter(reshape(x, (x.size,)), reshape(where, (where.size,)), reshape(value, (where.size,)), 0, "none")
+    out = backend.scatter(
+        reshape(x, (x.size,)), reshape(where, (where.size,)), reshape(value, (where.size,)), 0, "none"
+    )
     return reshape(out, x.shape)
 
 
@@ -391,10 +397,10 @@ def nonzero(x):
     x = tensor(x)
     if not x.ndim:
         raise ShapeError("nonzero wants at least one axis")
-    k = x.backend
-    found = k.nonzero(x)
+    backend = x.backend
+    found = backend.nonzero(x)
     n = found.shape[1]
-    return tuple([k.reshape(k.slice(found, (i, 0), (1, n), (1, 1)), (n,)) for i in range(x.ndim)])
+    return tuple([backend.reshape(backend.slice(found, (i, 0), (1, n), (1, 1)), (n,)) for i in range(x.ndim)])
 
 
 #: method; NumPy argwhere; Burn argwhere

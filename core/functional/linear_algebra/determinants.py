@@ -20,27 +20,27 @@ def det(x):
     if fast:
         return fast(x)
     lead, n = x.shape[:-2], x.shape[-1]
-    k = x.backend
+    backend = x.backend
     wide = x.dtype if x.dtype.bits >= 32 else dtypes.float32
     rest = reshape(astype(x, wide), (x.size // (n * n) if n else 1, n, n))
-    out = k.full((rest.shape[0], 1), 1, wide)
-    one = k.full((), 1, wide)
+    out = backend.full((rest.shape[0], 1), 1, wide)
+    one = backend.full((), 1, wide)
     for m in range(n, 0, -1):
         # rest (batch, m, m): its best row divides the others, whose first column vanishes.
         column = reshape(narrow(rest, 2, 0, 1), (rest.shape[0], m))
-        best = k.argreduce("max", k.unary("abs", column), 1, True)
-        row = k.gather(rest, broadcast_to(reshape(best, (rest.shape[0], 1, 1)), (rest.shape[0], 1, m)), 1)
+        best = backend.argreduce("max", backend.unary("abs", column), 1, True)
+        row = backend.gather(rest, broadcast_to(reshape(best, (rest.shape[0], 1, 1)), (rest.shape[0], 1, m)), 1)
         pivot = reshape(narrow(row, 2, 0, 1), (rest.shape[0], 1))
-        out = k.binary("mul", out, pivot)
+        out = backend.binary("mul", out, pivot)
         if m == 1:
             break
         # The row changes places with the first one, which turns the sign.
-        moved = k.binary("ne", best, k.full((), 0, best.dtype))
-        out = k.where(moved, k.unary("neg", out), out)
-        place = k.reshape(k.arange(0, 1, m, best.dtype), (1, m, 1))
-        taken = k.binary("eq", place, reshape(best, (rest.shape[0], 1, 1)))
-        rest = narrow(k.where(taken, narrow(rest, 1, 0, 1), rest), 1, 1, m - 1)
-        divisor = k.where(k.binary("eq", pivot, k.full((), 0, wide)), one, pivot)
-        factor = k.binary("div", narrow(rest, 2, 0, 1), reshape(divisor, (rest.shape[0], 1, 1)))
-        rest = k.binary("sub", narrow(rest, 2, 1, m - 1), k.binary("mul", factor, narrow(row, 2, 1, m - 1)))
+        moved = backend.binary("ne", best, backend.full((), 0, best.dtype))
+        out = backend.where(moved, backend.unary("neg", out), out)
+        place = backend.reshape(backend.arange(0, 1, m, best.dtype), (1, m, 1))
+        taken = backend.binary("eq", place, reshape(best, (rest.shape[0], 1, 1)))
+        rest = narrow(backend.where(taken, narrow(rest, 1, 0, 1), rest), 1, 1, m - 1)
+        divisor = backend.where(backend.binary("eq", pivot, backend.full((), 0, wide)), one, pivot)
+        factor = backend.binary("div", narrow(rest, 2, 0, 1), reshape(divisor, (rest.shape[0], 1, 1)))
+        rest = backend.binary("sub", narrow(rest, 2, 1, m - 1), backend.binary("mul", factor, narrow(row, 2, 1, m - 1)))
     return astype(reshape(out, lead), x.dtype)

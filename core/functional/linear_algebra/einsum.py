@@ -38,7 +38,7 @@ def _terms(text, operands):
 
 def _diagonals(x, labels):
     """x with each repeated label's axes narrowed to their common diagonal."""
-    k = x.backend
+    backend = x.backend
     labels = list(labels)
     for c in labels:
         while labels.count(c) > 1:
@@ -51,7 +51,7 @@ def _diagonals(x, labels):
             lead = tuple([x.shape[a] for a in others])
             x = reshape(permute_dims(x, others + [i, j]), lead + (n * n,))
             # In the flattened matrix the diagonal is every (n + 1)th element.
-            x = k.slice(x, (0,) * x.ndim, lead + (n,), (1,) * len(lead) + (n + 1,))
+            x = backend.slice(x, (0,) * x.ndim, lead + (n,), (1,) * len(lead) + (n + 1,))
             labels = [labels[a] for a in others] + [c]
     return x, labels
 
@@ -95,7 +95,7 @@ def _lengths(x, order, labels, group):
 
 def _contract(a, a_labels, b, b_labels, needed, sizes):
     """The product of two operands, summed over the labels they share and nothing else needs."""
-    k = a.backend
+    backend = a.backend
     shared = [c for c in a_labels if c in b_labels]
     inner = [c for c in shared if c not in needed]
     batch = [c for c in shared if c in needed]
@@ -106,11 +106,11 @@ def _contract(a, a_labels, b, b_labels, needed, sizes):
     if not inner:
         a = _arranged(a, a_labels, batch, rows, [])
         b = _arranged(b, b_labels, batch, [], columns)
-        return reshape(k.binary("mul", a, b), shape), labels
+        return reshape(backend.binary("mul", a, b), shape), labels
     if not rows and not columns:
-        product = k.binary("mul", _arranged(a, a_labels, batch, inner), _arranged(b, b_labels, batch, inner))
-        return reshape(k.reduce("sum", product, (1,), False), shape), labels
-    out = k.matmul(_arranged(a, a_labels, batch, rows, inner), _arranged(b, b_labels, batch, inner, columns))
+        product = backend.binary("mul", _arranged(a, a_labels, batch, inner), _arranged(b, b_labels, batch, inner))
+        return reshape(backend.reduce("sum", product, (1,), False), shape), labels
+    out = backend.matmul(_arranged(a, a_labels, batch, rows, inner), _arranged(b, b_labels, batch, inner, columns))
     return reshape(out, shape), labels
 
 

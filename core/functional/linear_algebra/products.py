@@ -97,18 +97,18 @@ def outer(x1, x2):
 def gemm(a, b, c=None, alpha=1.0, beta=1.0, trans_a=False, trans_b=False):
     """alpha * a' @ b' + beta * c, a' and b' transposed where asked (ONNX Gemm)."""
     a, b = together(a, b)
-    k = a.backend
+    backend = a.backend
     out = matmul(permute_dims(a, (1, 0)) if trans_a else a, permute_dims(b, (1, 0)) if trans_b else b)
     if alpha != 1.0:
         out = _scaled(out, alpha)
     if c is not None:
         c = like(c, out)
-        out = k.binary("add", out, c if beta == 1.0 else _scaled(c, beta))
+        out = backend.binary("add", out, c if beta == 1.0 else _scaled(c, beta))
     return out
 
 
 def _scaled(x, factor):
-    k = x.backend
+    backend = x.backend
     if x.dtype.is_integer:
-        return astype(k.binary("mul", floating(x), k.full((), factor, floating(x).dtype)), x.dtype)
-    return k.binary("mul", x, k.full((), factor, x.dtype))
+        return astype(backend.binary("mul", floating(x), backend.full((), factor, floating(x).dtype)), x.dtype)
+    return backend.binary("mul", x, backend.full((), factor, x.dtype))

@@ -304,7 +304,7 @@ def pad(x, pads, value=0, mode="constant"):
 def _pad_from_inside(x, pads, mode):
     from ... import dtypes
 
-    k = x.backend
+    backend = x.backend
     for axis in range(x.ndim):
         low, high = pads[axis]
         n = x.shape[axis]
@@ -322,7 +322,7 @@ def _pad_from_inside(x, pads, mode):
             index = [n - 1 - abs(n - 1 - p % turn) if n > 1 else 0 for p in positions]
         else:
             raise ValueError("pad mode is constant, reflect, edge or wrap, found {!r}".format(mode))
-        x = k.take(x, k.from_list(index, dtypes.int64, (len(index),)), axis)
+        x = backend.take(x, backend.from_list(index, dtypes.int64, (len(index),)), axis)
     return x
 
 

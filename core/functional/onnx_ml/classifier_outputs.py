@@ -19,12 +19,14 @@ _INF = float("inf")  # math.inf is missing on some ports
 def softmax_zero(x):
     """Softmax along the last axis that leaves zeros alone: they stay 0 and count for nothing."""
     x = floating(x)
-    k, axis = x.backend, (x.ndim - 1,)
-    zero = k.full((), 0, x.dtype)
-    powers = k.unary("exp", k.binary("sub", x, k.reduce("max", x, axis, True)))
-    powers = k.where(k.binary("eq", x, zero), zero, powers)
-    total = k.reduce("sum", powers, axis, True)
-    return k.binary("div", powers, k.where(k.binary("eq", total, zero), k.full((), 1, x.dtype), total))
+    backend, axis = x.backend, (x.ndim - 1,)
+    zero = backend.full((), 0, x.dtype)
+    powers = backend.unary("exp", backend.binary("sub", x, backend.reduce("max", x, axis, True)))
+    powers = backend.where(backend.binary("eq", x, zero), zero, powers)
+    total = backend.reduce("sum", powers, axis, True)
+    return backend.binary(
+        "div", powers, backend.where(backend.binary("eq", total, zero), backend.full((), 1, x.dtype), total)
+    )
 
 
 def probit_of(p):

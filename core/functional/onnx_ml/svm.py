@@ -15,18 +15,20 @@ def svm_kernel(x, vectors, kind="linear", gamma=0.0, coef0=0.0, degree=0):
     kind: "linear" x·v, "poly" (gamma x·v + coef0)^degree, "sigmoid" tanh(gamma x·v + coef0), "rbf" exp(-gamma |x-v|²).
     """
     x = floating(x)
-    k = x.backend
+    backend = x.backend
     if kind == "rbf":
         rows, n, features = x.shape[0], vectors.shape[0], x.shape[1]
-        apart = k.binary("sub", k.reshape(x, (rows, 1, features)), k.reshape(vectors, (1, n, features)))
-        squares = k.reduce("sum", k.binary("mul", apart, apart), (2,), False)
-        return k.unary("exp", k.binary("mul", squares, k.full((), -gamma, x.dtype)))
+        apart = backend.binary(
+            "sub", backend.reshape(x, (rows, 1, features)), backend.reshape(vectors, (1, n, features))
+        )
+        squares = backend.reduce("sum", backend.binary("mul", apart, apart), (2,), False)
+        return backend.unary("exp", backend.binary("mul", squares, backend.full((), -gamma, x.dtype)))
     products = matmul(x, vectors.permute_dims((1, 0)))
     if kind == "linear":
         return products
     products = products * gamma + coef0
     if kind == "sigmoid":
-        return k.unary("tanh", products)
+        return backend.unary("tanh", products)
     return products**degree
 
 
@@ -38,15 +40,15 @@ def one_against_one(decisions, classes):
     The pairs are (0, 1), (0, 2), …, (1, 2), ….
     """
     decisions = floating(decisions)
-    k = decisions.backend
+    backend = decisions.backend
     first = []
     for i in range(classes):
         for j in range(i + 1, classes):
             first += [1.0 if c == i else -1.0 if c == j else 0.0 for c in range(classes)]
     start = [float(j) for j in range(classes)]  # class j is the second of j pairs
-    won = k.cast(k.binary("gt", decisions, k.full((), 0, decisions.dtype)), decisions.dtype)
-    table = k.from_list(first, decisions.dtype, (decisions.shape[1], classes))
-    return matmul(won, table) + k.from_list(start, decisions.dtype, (classes,))
+    won = backend.cast(backend.binary("gt", decisions, backend.full((), 0, decisions.dtype)), decisions.dtype)
+    table = backend.from_list(first, decisions.dtype, (decisions.shape[1], classes))
+    return matmul(won, table) + backend.from_list(start, decisions.dtype, (classes,))
 
 
 #: function; ai.onnx.ml SVMClassifier; prob_a: Sequence[float]; prob_b: Sequence[float]

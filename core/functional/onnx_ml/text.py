@@ -24,9 +24,9 @@ def string_concat(a, b):
 
     a, b = _strings(a, "string_concat"), _strings(b, "string_concat")
     shape = broadcast(a.shape, b.shape)
-    k = a.backend
-    left, right = k.to_list(k.expand(a, shape)), k.to_list(k.expand(b, shape))
-    return k.from_list([s + t for s, t in zip(left, right)], dtypes.string, shape)
+    backend = a.backend
+    left, right = backend.to_list(backend.expand(a, shape)), backend.to_list(backend.expand(b, shape))
+    return backend.from_list([s + t for s, t in zip(left, right)], dtypes.string, shape)
 
 
 #: function; ONNX StringSplit; delimiter: str; maxsplit: int -> tuple[Tensor, Tensor]
@@ -36,15 +36,15 @@ def string_split(x, delimiter=None, maxsplit=None):
     pieces has one axis more than x, filled up with empty strings; count is int64 of x's shape.
     """
     x = _strings(x, "string_split")
-    k = x.backend
+    backend = x.backend
     limit = -1 if maxsplit is None else int(maxsplit)
-    parts = [s.split(delimiter or None, limit) for s in k.to_list(x)]
+    parts = [s.split(delimiter or None, limit) for s in backend.to_list(x)]
     width = max([len(p) for p in parts]) if parts else 0
     flat = []
     for p in parts:
         flat += p + [""] * (width - len(p))
-    counts = k.from_list([len(p) for p in parts], dtypes.int64, x.shape)
-    return k.from_list(flat, dtypes.string, x.shape + (width,)), counts
+    counts = backend.from_list([len(p) for p in parts], dtypes.int64, x.shape)
+    return backend.from_list(flat, dtypes.string, x.shape + (width,)), counts
 
 
 #: function; ONNX StringNormalizer; case_change: str; stopwords: Sequence[str]

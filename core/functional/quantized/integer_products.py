@@ -21,16 +21,16 @@ def centred(x, zero_point, shape=None):
     x = tensor(x)
     if not x.dtype.is_integer or x.dtype.bits > 8:
         raise DTypeError("expected integers of at most 8 bits, found {}".format(x.dtype))
-    k = x.backend
-    out = k.cast(x, dtypes.int32)
+    backend = x.backend
+    out = backend.cast(x, dtypes.int32)
     if zero_point is None:
         return out
-    zero = astype(tensor(zero_point, k), dtypes.int32)
+    zero = astype(tensor(zero_point, backend), dtypes.int32)
     if zero.size == 1:
         zero = reshape(zero, ())
     elif shape is not None and zero.ndim == 1:
         zero = reshape(zero, shape)
-    return k.binary("sub", out, zero)
+    return backend.binary("sub", out, zero)
 
 
 def _scale(value, backend):
@@ -45,8 +45,8 @@ def _column(values):
 
 def integer_product(a, b):
     """a @ b of int32 within ±255."""
-    k = a.backend
-    fast = operation(k, "matmul_8bit")
+    backend = a.backend
+    fast = operation(backend, "matmul_8bit")
     if fast and a.ndim > 1 and b.ndim > 1 and a.shape[-1] == b.shape[-2]:
         return fast(a, b)
     return matmul(a, b)
@@ -67,19 +67,21 @@ def matmul_integer(a, b, a_zero_point=None, b_zero_point=None):
 def requantize(total, scale, zero_point, dtype=None):
     """int32 sums times a float scale, rounded half to even, plus the zero point, cut to the range of dtype: the zero
     point's by default, or uint8 where that is a number."""
-    k = total.backend
-    real = k.binary("mul", k.cast(total, scale.dtype), scale)
+    backend = total.backend
+    real = backend.binary("mul", backend.cast(total, scale.dtype), scale)
     if is_scalar(zero_point):
-        return to_levels(real, k.full((), zero_point, real.dtype), dtypes.dtype(dtype or dtypes.uint8))
-    zero_point = tensor(zero_point, k)
-    return to_levels(real, k.cast(zero_point, real.dtype), zero_point.dtype if dtype is None else dtypes.dtype(dtype))
+        return to_levels(real, backend.full((), zero_point, real.dtype), dtypes.dtype(dtype or dtypes.uint8))
+    zero_point = tensor(zero_point, backend)
+    return to_levels(
+        real, backend.cast(zero_point, real.dtype), zero_point.dtype if dtype is None else dtypes.dtype(dtype)
+    )
 
 
 def _ratio(a_scale, b_scale, y_scale):
     """a_scale * b_scale / y_scale in float32."""
-    k = a_scale.backend
+    backend = a_scale.backend
     a_scale, b_scale, y_scale = [astype(s, dtypes.float32) for s in (a_scale, b_scale, y_scale)]
-    return k.binary("div", k.binary("mul", a_scale, b_scale), y_scale)
+    return backend.binary("div", backend.binary("mul", a_scale, b_scale), y_scale)
 
 
 #: function; ONNX QLinearMatMul
@@ -91,8 +93,8 @@ def qlinear_matmul(a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, 
     result, the zero point's by default (ONNX QLinearMatMul).
     """
     total = matmul_integer(a, b, a_zero_point, b_zero_point)
-    k = total.backend
-    scale = _ratio(_column(_scale(a_scale, k)), _scale(b_scale, k), _column(_scale(y_scale, k)))
+    backend = total.backend
+    scale = _ratio(_column(_scale(a_scale, backend)), _scale(b_scale, backend), _column(_scale(y_scale, backend)))
     return requantize(total, scale if scale.size > 1 else reshape(scale, ()), y_zero_point, dtype)
 
 
@@ -101,10 +103,10 @@ def qlinear_matmul(a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, 
 def matmul_integer_to_float(a, b, a_scale, b_scale, a_zero_point=None, b_zero_point=None, bias=None):
     """`matmul_integer` times both scales, plus bias, in the scales' dtype (com.microsoft MatMulIntegerToFloat)."""
     total = matmul_integer(a, b, a_zero_point, b_zero_point)
-    k = total.backend
-    scale = k.binary("mul", _column(_scale(a_scale, k)), _scale(b_scale, k))
-    out = k.binary("mul", k.cast(total, scale.dtype), scale if scale.size > 1 else reshape(scale, ()))
-    return out if bias is None else k.binary("add", out, tensor(bias))
+    backend = total.backend
+    scale = backend.binary("mul", _column(_scale(a_scale, backend)), _scale(b_scale, backend))
+    out = backend.binary("mul", backend.cast(total, scale.dtype), scale if scale.size > 1 else reshape(scale, ()))
+    return out if bias is None else backend.binary("add", out, tensor(bias))
 
 
 #: function; com.microsoft DynamicQuantizeMatMul
@@ -129,15 +131,15 @@ def qgemm(
     total = matmul_integer(
         permute_dims(a, (1, 0)) if trans_a else a, permute_dims(b, (1, 0)) if trans_b else b, a_zero_point, b_zero_point
     )
-    k = total.backend
+    backend = total.backend
     if c is not None:
-        total = k.binary("add", total, tensor(c))
-    scale = k.binary("mul", _scale(a_scale, k), _scale(b_scale, k))
+        total = backend.binary("add", total, tensor(c))
+    scale = backend.binary("mul", _scale(a_scale, backend), _scale(b_scale, backend))
     if alpha != 1.0:
-        scale = k.binary("mul", scale, k.full((), alpha, scale.dtype))
+        scale = backend.binary("mul", scale, backend.full((), alpha, scale.dtype))
     if y_scale is None:
-        return k.binary("mul", k.cast(total, scale.dtype), scale)
-    return requantize(total, k.binary("div", scale, _scale(y_scale, k)), y_zero_point, dtype)
+        return backend.binary("mul", backend.cast(total, scale.dtype), scale)
+    return requantize(total, backend.binary("div", scale, _scale(y_scale, backend)), y_zero_point, dtype)
 
 
 #: function; ONNX ConvInteger
@@ -173,12 +175,12 @@ def qlinear_conv(
     Values are tensors or numbers; dtype is the result's, the zero point's by default (ONNX QLinearConv).
     """
     total = conv_integer(x, weight, x_zero_point, w_zero_point, stride, padding, dilation, groups)
-    k = total.backend
+    backend = total.backend
     spread = (-1,) + (1,) * (total.ndim - 2)
     if bias is not None:
-        total = k.binary("add", total, reshape(tensor(bias), spread))
-    x_scale, y_scale = [reshape(_scale(s, k), ()) for s in (x_scale, y_scale)]
-    scale = _ratio(x_scale, _scale(w_scale, k), y_scale)
+        total = backend.binary("add", total, reshape(tensor(bias), spread))
+    x_scale, y_scale = [reshape(_scale(s, backend), ()) for s in (x_scale, y_scale)]
+    scale = _ratio(x_scale, _scale(w_scale, backend), y_scale)
     return requantize(total, reshape(scale, spread if scale.size > 1 else ()), y_zero_point, dtype)
 
 

@@ -21,29 +21,31 @@ def unpack_bits(x, bits):
         )
     if bits == 8:
         return x
-    k = x.backend
+    backend = x.backend
     each = 8 // bits
-    shifts = k.arange(0, bits, each, dtypes.uint8)
-    parts = k.binary("shift_right", reshape(x, x.shape + (1,)), shifts)
-    parts = k.binary("bitwise_and", parts, k.full((), (1 << bits) - 1, dtypes.uint8))
+    shifts = backend.arange(0, bits, each, dtypes.uint8)
+    parts = backend.binary("shift_right", reshape(x, x.shape + (1,)), shifts)
+    parts = backend.binary("bitwise_and", parts, backend.full((), (1 << bits) - 1, dtypes.uint8))
     return reshape(parts, x.shape[:-1] + (x.shape[-1] * each,))
 
 
 def _blocks(values, scales, zero_points, block_size):
     """(values - zero_points) * scales along the last axis: values (…, n), the others (…, blocks)."""
-    k = scales.backend
+    backend = scales.backend
     n, count = values.shape[-1], scales.shape[-1]
     lead = values.shape[:-1]
     if count * block_size != n:
-        values = k.pad(values, ((0, 0),) * len(lead) + ((0, count * block_size - n),), 0)
+        values = backend.pad(values, ((0, 0),) * len(lead) + ((0, count * block_size - n),), 0)
     values = reshape(values, lead + (count, block_size))
     scales = reshape(scales, scales.shape + (1,))
     zero = reshape(zero_points, zero_points.shape + (1,)) if zero_points.ndim else zero_points
-    fast = operation(k, "from_levels")
+    fast = operation(backend, "from_levels")
     if fast:
         out = fast(values, zero, scales)
     else:
-        out = k.binary("mul", k.binary("sub", k.cast(values, scales.dtype), k.cast(zero, scales.dtype)), scales)
+        out = backend.binary(
+            "mul", backend.binary("sub", backend.cast(values, scales.dtype), backend.cast(zero, scales.dtype)), scales
+        )
     return narrow(reshape(out, lead + (count * block_size,)), len(lead), 0, n)
 
 
@@ -56,7 +58,7 @@ def dequantize_nbits(weight, scales, zero_points=None, *, rows, columns, bits=4,
     blocks), 2 ** (bits - 1) where None; group_indices (rows,): the block of each row, where not simply in order.
     """
     weight = tensor(weight)
-    k = weight.backend
+    backend = weight.backend
     scales = floating(scales)
     count = -(-rows // block_size)
     if weight.size != columns * count * block_size * bits // 8 or scales.size != columns * count:
@@ -68,7 +70,7 @@ def dequantize_nbits(weight, scales, zero_points=None, *, rows, columns, bits=4,
     scales = reshape(scales, (columns, count))
     values = unpack_bits(reshape(weight, (columns, weight.size // columns)), bits)
     if zero_points is None:
-        zero = k.full((), 1 << (bits - 1), scales.dtype)
+        zero = backend.full((), 1 << (bits - 1), scales.dtype)
     elif zero_points.dtype is dtypes.uint8:
         packed = reshape(zero_points, (columns, zero_points.size // columns))
         zero = narrow(unpack_bits(packed, bits), 1, 0, count)
@@ -76,8 +78,8 @@ def dequantize_nbits(weight, scales, zero_points=None, *, rows, columns, bits=4,
         zero = reshape(zero_points, (columns, count))
     if group_indices is not None:
         at = tensor(group_indices)
-        scales = k.take(scales, at, 1)
-        zero = k.take(zero, at, 1) if zero.ndim else zero
+        scales = backend.take(scales, at, 1)
+        zero = backend.take(zero, at, 1) if zero.ndim else zero
         return _blocks(narrow(values, 1, 0, rows), scales, zero, 1)
     return narrow(_blocks(values, scales, zero, block_size), 1, 0, rows)
 
@@ -95,11 +97,11 @@ def matmul_nbits(
         weight, scales, zero_points, rows=rows, columns=columns, bits=bits, block_size=block_size,
         group_indices=group_indices,
     )  # fmt: skip
-    k = x.backend
+    backend = x.backend
     flat = reshape(x, (-1 if x.size else 0, rows))
-    out = k.matmul(flat, permute_dims(astype(real, x.dtype), (1, 0)))
+    out = backend.matmul(flat, permute_dims(astype(real, x.dtype), (1, 0)))
     if bias is not None:
-        out = k.binary("add", out, like(bias, out))
+        out = backend.binary("add", out, like(bias, out))
     return reshape(out, x.shape[:-1] + (columns,))
 
 
@@ -114,19 +116,19 @@ def gather_block_quantized(
     along quantize_axis share a scale and a zero point (packed like the table; 0 by default, 2 ** (bits - 1) if packed).
     """
     table, scales = tensor(table), floating(scales)
-    k = table.backend
+    backend = table.backend
     packed = table.dtype is dtypes.uint8
     gather_axis, quantize_axis = axis_of(gather_axis, table.ndim), axis_of(quantize_axis, table.ndim)
     if gather_axis == quantize_axis or (packed and bits < 8 and gather_axis == table.ndim - 1):
         raise ShapeError("gather_block_quantized picks along an axis without blocks, found {}".format(gather_axis))
-    indices = tensor(indices, k)
-    table, scales = k.take(table, indices, gather_axis), k.take(scales, indices, gather_axis)
+    indices = tensor(indices, backend)
+    table, scales = backend.take(table, indices, gather_axis), backend.take(scales, indices, gather_axis)
     if packed:
         table = unpack_bits(table, bits)
     if zero_points is None:
-        zero = k.full((), 1 << (bits - 1) if packed else 0, scales.dtype)
+        zero = backend.full((), 1 << (bits - 1) if packed else 0, scales.dtype)
     else:
-        zero = k.take(tensor(zero_points, k), indices, gather_axis)
+        zero = backend.take(tensor(zero_points, backend), indices, gather_axis)
         zero = unpack_bits(zero, bits) if packed else zero
     # The axis with blocks goes last and comes back.
     axis = quantize_axis + (indices.ndim - 1 if gather_axis < quantize_axis else 0)

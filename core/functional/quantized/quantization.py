@@ -39,44 +39,44 @@ def quantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=No
     """x / scale rounded half to even, plus zero_point, cut to the range of the dtype (the zero point's, else `dtype`,
     else uint8). Narrow floats are rounded instead; for 8 bits, `saturate` says what becomes of what is too large."""
     x = floating(x)
-    k = x.backend
+    backend = x.backend
     if zero_point is not None and not is_scalar(zero_point):
-        zero_point = tensor(zero_point, k)
+        zero_point = tensor(zero_point, backend)
     if dtype is not None:
         dtype = dtypes.dtype(dtype)
     elif zero_point is not None and not is_scalar(zero_point):
         dtype = zero_point.dtype
     else:
         dtype = dtypes.uint8
-    scale = tensor(scale, k)
+    scale = tensor(scale, backend)
     # The quotient is taken in the wider of the two precisions.
     wide = scale.dtype if scale.dtype.is_float and scale.dtype.bits >= 32 else dtypes.promote(x.dtype, dtypes.float32)
     x, scale = astype(x, wide), _spread(astype(scale, wide), x, axis, block_size)
-    y = k.binary("div", x, scale)
+    y = backend.binary("div", x, scale)
     zero = None
     if zero_point is not None:
-        zero = astype(tensor(zero_point, k), wide)
+        zero = astype(tensor(zero_point, backend), wide)
         zero = _spread(zero, x, axis, block_size)
     if dtype.is_float:
-        return k.cast(y if zero is None else k.binary("add", y, zero), dtype, saturate)
+        return backend.cast(y if zero is None else backend.binary("add", y, zero), dtype, saturate)
     return to_levels(y, zero, dtype)
 
 
 def to_levels(x, zero, dtype):
     """Floats x rounded half to even, plus zero (of x's dtype, or None), cut to the range of an integer dtype."""
-    k = x.backend
+    backend = x.backend
     if dtype.name not in RANGES:
         raise DTypeError("cannot quantize to {}; choose one of {}".format(dtype, ", ".join(sorted(RANGES))))
     low, high = RANGES[dtype.name]
-    fast = operation(k, "to_levels")
+    fast = operation(backend, "to_levels")
     if fast and dtype.bits <= 16:
         return fast(x, zero, low, high, dtype)
-    y = k.unary("round", x)
+    y = backend.unary("round", x)
     if zero is not None:
-        y = k.binary("add", y, zero)
-    y = k.binary("maximum", y, k.full((), low, x.dtype))
-    y = k.binary("minimum", y, k.full((), high, x.dtype))
-    return k.cast(y, dtype)
+        y = backend.binary("add", y, zero)
+    y = backend.binary("maximum", y, backend.full((), low, x.dtype))
+    y = backend.binary("minimum", y, backend.full((), high, x.dtype))
+    return backend.cast(y, dtype)
 
 
 #: function; ONNX DequantizeLinear
@@ -84,27 +84,27 @@ def to_levels(x, zero, dtype):
 def dequantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=None):
     """(x - zero_point) * scale, in `dtype`, else the scale's."""
     x = tensor(x)
-    k = x.backend
-    scale = tensor(scale, k)
+    backend = x.backend
+    scale = tensor(scale, backend)
     if not scale.dtype.is_float:
         scale = astype(scale, dtypes.float32)
     out = scale.dtype if dtype is None else dtypes.dtype(dtype)
     wide = out if out.bits >= 32 else dtypes.float32
-    zero = None if zero_point is None else _spread(tensor(zero_point, k), x, axis, block_size)
+    zero = None if zero_point is None else _spread(tensor(zero_point, backend), x, axis, block_size)
     factor = _spread(astype(scale, wide), x, axis, block_size)
-    fast = operation(k, "from_levels")
+    fast = operation(backend, "from_levels")
     if fast and x.dtype.is_integer and x.dtype.bits <= 16:
         return astype(fast(x, zero, factor), out)
     # int32 accumulators do not fit float32's mantissa: the difference is taken in integers.
     if zero is not None:
         if x.dtype.is_integer:
             exact = dtypes.int32 if x.dtype.bits < 32 else x.dtype
-            y = k.binary("sub", astype(x, exact), astype(zero, exact))
+            y = backend.binary("sub", astype(x, exact), astype(zero, exact))
         else:
-            y = k.binary("sub", astype(x, wide), astype(zero, wide))
+            y = backend.binary("sub", astype(x, wide), astype(zero, wide))
     else:
         y = x
-    return astype(k.binary("mul", astype(y, wide), factor), out)
+    return astype(backend.binary("mul", astype(y, wide), factor), out)
 
 
 #: function; ONNX DynamicQuantizeLinear -> tuple[Tensor, Tensor, Tensor]
@@ -112,14 +112,14 @@ def dequantize_linear(x, scale, zero_point=None, *, axis=1, block_size=0, dtype=
 def dynamic_quantize_linear(x):
     """(uint8 values, scale, zero point) with the scale chosen so that x's range, widened to hold 0, fills 0 … 255."""
     x = floating(x)
-    k = x.backend
+    backend = x.backend
     axes = tuple(range(x.ndim))
-    zero = k.full((), 0, x.dtype)
-    high = k.binary("maximum", k.reduce("max", x, axes, False), zero)
-    low = k.binary("minimum", k.reduce("min", x, axes, False), zero)
-    scale = k.binary("div", k.binary("sub", high, low), k.full((), 255, x.dtype))
-    safe = k.where(k.binary("eq", scale, zero), k.full((), 1, x.dtype), scale)
-    point = k.unary("round", k.binary("div", k.unary("neg", low), safe))
-    point = k.binary("minimum", k.binary("maximum", point, zero), k.full((), 255, x.dtype))
-    point = k.cast(point, dtypes.uint8)
+    zero = backend.full((), 0, x.dtype)
+    high = backend.binary("maximum", backend.reduce("max", x, axes, False), zero)
+    low = backend.binary("minimum", backend.reduce("min", x, axes, False), zero)
+    scale = backend.binary("div", backend.binary("sub", high, low), backend.full((), 255, x.dtype))
+    safe = backend.where(backend.binary("eq", scale, zero), backend.full((), 1, x.dtype), scale)
+    point = backend.unary("round", backend.binary("div", backend.unary("neg", low), safe))
+    point = backend.binary("minimum", backend.binary("maximum", point, zero), backend.full((), 255, x.dtype))
+    point = backend.cast(point, dtypes.uint8)
     return quantize_linear(x, safe, point), scale, point

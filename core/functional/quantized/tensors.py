@@ -98,29 +98,31 @@ def quantize(x, scheme=None, qparams=None):
     """
     x = floating(x)
     scheme = QuantScheme.named(scheme)
-    k = x.backend
+    backend = x.backend
     low, high = RANGES[scheme.dtype.name]
     if qparams is not None:
         scale, zero_point = qparams
     else:
         axes = tuple(range(x.ndim))
-        zero = k.full((), 0, x.dtype)
-        top = k.binary("maximum", k.reduce("max", x, axes, False), zero)
-        bottom = k.binary("minimum", k.reduce("min", x, axes, False), zero)
+        zero = backend.full((), 0, x.dtype)
+        top = backend.binary("maximum", backend.reduce("max", x, axes, False), zero)
+        bottom = backend.binary("minimum", backend.reduce("min", x, axes, False), zero)
         if scheme.mode == "symmetric":
-            reach = k.binary("maximum", top, k.unary("neg", bottom))
-            scale = k.binary("div", reach, k.full((), high, x.dtype))
+            reach = backend.binary("maximum", top, backend.unary("neg", bottom))
+            scale = backend.binary("div", reach, backend.full((), high, x.dtype))
         else:
-            scale = k.binary("div", k.binary("sub", top, bottom), k.full((), high - low, x.dtype))
-        scale = k.where(k.binary("eq", scale, zero), k.full((), 1, x.dtype), scale)
+            scale = backend.binary("div", backend.binary("sub", top, bottom), backend.full((), high - low, x.dtype))
+        scale = backend.where(backend.binary("eq", scale, zero), backend.full((), 1, x.dtype), scale)
         zero_point = 0
         if scheme.mode != "symmetric":
-            zero_point = k.cast(
-                k.binary("sub", k.full((), low, x.dtype), k.unary("round", k.binary("div", bottom, scale))),
+            zero_point = backend.cast(
+                backend.binary(
+                    "sub", backend.full((), low, x.dtype), backend.unary("round", backend.binary("div", bottom, scale))
+                ),
                 scheme.dtype,
             )
-    zero_point = k.full((), zero_point, scheme.dtype) if is_scalar(zero_point) else tensor(zero_point, k)
-    return Quantized(quantize_linear(x, scale, zero_point, dtype=scheme.dtype), tensor(scale, k), zero_point)
+    zero_point = backend.full((), zero_point, scheme.dtype) if is_scalar(zero_point) else tensor(zero_point, backend)
+    return Quantized(quantize_linear(x, scale, zero_point, dtype=scheme.dtype), tensor(scale, backend), zero_point)
 
 
 #: method; Burn dequantize; x: TensorLike | Quantized

@@ -88,8 +88,8 @@ def _words(count, shape, seed, backend):
     if count == 1:
         return [bits.backend.reshape(bits, shape)]
     zeros, ones = (0,) * len(shape), (1,) * (len(shape) + 1)
-    k = bits.backend
-    return [k.reshape(k.slice(bits, (i,) + zeros, (1,) + shape, ones), shape) for i in range(count)]
+    backend = bits.backend
+    return [backend.reshape(backend.slice(bits, (i,) + zeros, (1,) + shape, ones), shape) for i in range(count)]
 
 
 def _words_each(dtype, backend):
@@ -99,22 +99,22 @@ def _words_each(dtype, backend):
 
 def _unit(words, dtype, offset=0):
     """Uniforms in [0, 1), or (0, 1] with offset 1, from one word an element (two for the 53 bits of float64)."""
-    k = words[0].backend
+    backend = words[0].backend
 
     def upper(bits, kept, wide):
-        return k.cast(k.binary("shift_right", bits, k.full((), 32 - kept, dtypes.uint32)), wide)
+        return backend.cast(backend.binary("shift_right", bits, backend.full((), 32 - kept, dtypes.uint32)), wide)
 
     if len(words) == 2:
         kept, wide = 53, dtypes.float64
-        high = k.binary("mul", upper(words[0], 27, wide), k.full((), float(1 << 26), wide))
-        x = k.binary("add", high, upper(words[1], 26, wide))
+        high = backend.binary("mul", upper(words[0], 27, wide), backend.full((), float(1 << 26), wide))
+        x = backend.binary("add", high, upper(words[1], 26, wide))
     else:
         kept = _MANTISSA.get(dtype.name, 24 if dtype is dtypes.float64 else 8)
         wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
         x = upper(words[0], kept, wide)
     if offset:
-        x = k.binary("add", x, k.full((), offset, wide))
-    return k.binary("mul", x, k.full((), 1.0 / (1 << kept), wide))
+        x = backend.binary("add", x, backend.full((), offset, wide))
+    return backend.binary("mul", x, backend.full((), 1.0 / (1 << kept), wide))
 
 
 def _below(value, dtype):
@@ -160,16 +160,18 @@ def uniform(shape, low=0.0, high=1.0, *, dtype=None, seed=None, backend=None):
     plain = low == 0 and high == 1
     drawn = dtype if plain or dtype is dtypes.float64 else dtypes.float32
     x = _unit(_words(_words_each(drawn, backend), shape, seed, backend), drawn)
-    k = x.backend
+    backend = x.backend
     if span != 1:
-        x = k.binary("mul", x, k.full((), span, x.dtype))
+        x = backend.binary("mul", x, backend.full((), span, x.dtype))
     if low:
-        x = k.binary("add", x, k.full((), low, x.dtype))
-    x = x if x.dtype is dtype else k.cast(x, dtype)
+        x = backend.binary("add", x, backend.full((), low, x.dtype))
+    x = x if x.dtype is dtype else backend.cast(x, dtype)
     if span and not (plain and dtype.bits >= 16):
         # The last steps may have been rounded up to `high`.
-        last = _below(high, dtypes.float32 if getattr(k, "float64_is_float32", False) and dtype.bits > 32 else dtype)
-        x = k.binary("minimum", x, k.full((), last, dtype))
+        last = _below(
+            high, dtypes.float32 if getattr(backend, "float64_is_float32", False) and dtype.bits > 32 else dtype
+        )
+        x = backend.binary("minimum", x, backend.full((), last, dtype))
     return x
 
 
@@ -180,15 +182,17 @@ def normal(shape, mean=0.0, std=1.0, *, dtype=None, seed=None, backend=None):
     wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
     each = _words_each(wide, backend)
     words = _words(2 * each, shape, seed, backend)
-    k = words[0].backend
-    radius = k.unary("sqrt", k.binary("mul", k.unary("log", _unit(words[:each], wide, 1)), k.full((), -2, wide)))
-    angle = k.binary("mul", _unit(words[each:], wide), k.full((), 6.283185307179586, wide))
-    x = k.binary("mul", radius, k.unary("cos", angle))
+    backend = words[0].backend
+    radius = backend.unary(
+        "sqrt", backend.binary("mul", backend.unary("log", _unit(words[:each], wide, 1)), backend.full((), -2, wide))
+    )
+    angle = backend.binary("mul", _unit(words[each:], wide), backend.full((), 6.283185307179586, wide))
+    x = backend.binary("mul", radius, backend.unary("cos", angle))
     if std != 1:
-        x = k.binary("mul", x, k.full((), std, wide))
+        x = backend.binary("mul", x, backend.full((), std, wide))
     if mean:
-        x = k.binary("add", x, k.full((), mean, wide))
-    return x if wide is dtype else k.cast(x, dtype)
+        x = backend.binary("add", x, backend.full((), mean, wide))
+    return x if wide is dtype else backend.cast(x, dtype)
 
 
 #: function; ONNX Bernoulli; p: TensorLike
@@ -223,40 +227,40 @@ def randint(low, high=None, shape=(), *, dtype=None, seed=None, backend=None):
     check_range(low, dtype)
     check_range(high - 1, dtype)
     first, second = _words(2, shape, seed, backend)
-    k = first.backend
+    backend = first.backend
     x = first
     if span < 1 << 32:
         # floor(64 random bits * span / 2**64): of 32 bits, spans near 2**32 would get some numbers twice as often.
         below = _upper_product(second, span)
-        bottom = k.binary("mul", first, k.full((), span, dtypes.uint32))
-        total = k.binary("add", bottom, below)
-        carry = k.cast(k.binary("lt", total, below), dtypes.uint32)
-        x = k.binary("add", _upper_product(first, span), carry)
-    x = k.cast(x, dtype)
-    return k.binary("add", x, k.full((), low, dtype)) if low else x
+        bottom = backend.binary("mul", first, backend.full((), span, dtypes.uint32))
+        total = backend.binary("add", bottom, below)
+        carry = backend.cast(backend.binary("lt", total, below), dtypes.uint32)
+        x = backend.binary("add", _upper_product(first, span), carry)
+    x = backend.cast(x, dtype)
+    return backend.binary("add", x, backend.full((), low, dtype)) if low else x
 
 
 def _upper_product(bits, span):
     """The upper half of the 64-bit product bits * span, from 16-bit halves: no backend needs more than uint32."""
-    k = bits.backend
+    backend = bits.backend
 
     def number(v):
-        return k.full((), v, dtypes.uint32)
+        return backend.full((), v, dtypes.uint32)
 
     def times(a, v):
-        return k.binary("mul", a, number(v))
+        return backend.binary("mul", a, number(v))
 
     def upper(a):
-        return k.binary("shift_right", a, number(16))
+        return backend.binary("shift_right", a, number(16))
 
     def lower(a):
-        return k.binary("bitwise_and", a, number(0xFFFF))
+        return backend.binary("bitwise_and", a, number(0xFFFF))
 
     top, bottom = upper(bits), lower(bits)
     one, two = times(top, span & 0xFFFF), times(bottom, span >> 16)
-    carry = k.binary("add", k.binary("add", lower(one), lower(two)), upper(times(bottom, span & 0xFFFF)))
-    x = k.binary("add", times(top, span >> 16), k.binary("add", upper(one), upper(two)))
-    return k.binary("add", x, upper(carry))
+    carry = backend.binary("add", backend.binary("add", lower(one), lower(two)), upper(times(bottom, span & 0xFFFF)))
+    x = backend.binary("add", times(top, span >> 16), backend.binary("add", upper(one), upper(two)))
+    return backend.binary("add", x, upper(carry))
 
 
 #: function; PyTorch randperm; n: int

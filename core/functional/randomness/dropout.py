@@ -17,14 +17,14 @@ def dropout_with_mask(x, ratio=0.5, *, seed=None, training=True):
     from .draws import uniform
 
     x = floating(x)
-    k = x.backend
+    backend = x.backend
     if not training or ratio == 0:
-        return alias(x), k.full(x.shape, True, dtypes.bool)
-    legacy = operation(k, "legacy_uniform") if seed is not None else None
-    draw = legacy(x.shape, seed) if legacy else uniform(x.shape, seed=seed, backend=k)
-    mask = k.binary("ge", draw, k.full((), ratio, draw.dtype))
-    kept = k.binary("mul", x, k.full((), 1 / (1 - ratio) if ratio < 1 else 0.0, x.dtype))
-    return k.where(mask, kept, k.full((), 0, x.dtype)), mask
+        return alias(x), backend.full(x.shape, True, dtypes.bool)
+    legacy = operation(backend, "legacy_uniform") if seed is not None else None
+    draw = legacy(x.shape, seed) if legacy else uniform(x.shape, seed=seed, backend=backend)
+    mask = backend.binary("ge", draw, backend.full((), ratio, draw.dtype))
+    kept = backend.binary("mul", x, backend.full((), 1 / (1 - ratio) if ratio < 1 else 0.0, x.dtype))
+    return backend.where(mask, kept, backend.full((), 0, x.dtype)), mask
 
 
 #: function; ONNX Multinomial; PyTorch multinomial
@@ -36,9 +36,9 @@ def multinomial(x, count=1, *, dtype=None, seed=None):
     from .draws import uniform
 
     x = floating(x)
-    k = x.backend
+    backend = x.backend
     reached = cumulative_sum(softmax(x, -1), axis=-1).expand_dims(1)
-    draw = uniform((x.shape[0], count), dtype=reached.dtype, seed=seed, backend=k).expand_dims(-1)
-    passed = k.cast(k.binary("le", reached, draw), dtypes.int64)
-    chosen = k.reduce("sum", passed, (2,), False).clip(0, x.shape[1] - 1)
-    return k.cast(chosen, dtypes.dtype(dtype)) if dtype is not None else chosen
+    draw = uniform((x.shape[0], count), dtype=reached.dtype, seed=seed, backend=backend).expand_dims(-1)
+    passed = backend.cast(backend.binary("le", reached, draw), dtypes.int64)
+    chosen = backend.reduce("sum", passed, (2,), False).clip(0, x.shape[1] - 1)
+    return backend.cast(chosen, dtypes.dtype(dtype)) if dtype is not None else chosen

@@ -77,9 +77,9 @@ class Layer:
 
     def project(self, x, first, count):
         """x (rows, d_input) @ the w of `count` directions, from the first on: (count, rows, gates * d_hidden)."""
-        k = x.backend
+        backend = x.backend
         w = permute_dims(narrow(self.w, 0, first, count), (0, 2, 1))
-        return k.matmul(reshape(x, (1,) + x.shape), w)
+        return backend.matmul(reshape(x, (1,) + x.shape), w)
 
     def _state(self, what, state, shape):
         if state is None:
@@ -107,16 +107,16 @@ class Layer:
             parts = [self._run(make_cell, self.functions[0], 0, directions)]
         else:
             parts = [self._run(make_cell, self.functions[d], d, 1) for d in range(directions)]
-        k = self.x.backend
-        y = k.concat([p[0] for p in parts], 1) if len(parts) > 1 else parts[0][0]
-        states = [k.concat([p[1][i] for p in parts], 0) if len(parts) > 1 else parts[0][1][i]
+        backend = self.x.backend
+        y = backend.concat([p[0] for p in parts], 1) if len(parts) > 1 else parts[0][0]
+        states = [backend.concat([p[1][i] for p in parts], 0) if len(parts) > 1 else parts[0][1][i]
                   for i in range(len(self.initial))]  # fmt: skip
         if self.batch_first:
             y, states = permute_dims(y, (2, 0, 1, 3)), [permute_dims(s, (1, 0, 2)) for s in states]
         return (y,) + tuple(states)
 
     def _run(self, make_cell, functions, first, count):
-        k = self.x.backend
+        backend = self.x.backend
         steps, batch, width = self.x.shape
         r = narrow(self.r, 0, first, count)
         gates, hidden = r.shape[1:]
@@ -127,12 +127,12 @@ class Layer:
         cell = make_cell(functions, permute_dims(r, (0, 2, 1)), bias_x, bias_h, first, count)
         part = self.project(reshape(self.x, (steps * batch, width)), first, count)
         if cell.bias is not None:
-            part = k.binary("add", part, cell.bias)
+            part = backend.binary("add", part, cell.bias)
         part = reshape(part, (count, steps, batch, gates))
         # One direction that reads backwards counts backwards; of two, the second is turned around.
         backwards = self.turned[first : first + count]
         if count == 2:
-            part = k.concat((narrow(part, 0, 0, 1), flip(narrow(part, 0, 1, 1), 1)), 0)
+            part = backend.concat((narrow(part, 0, 0, 1), flip(narrow(part, 0, 1, 1), 1)), 0)
         states = [narrow(s, 0, first, count) for s in self.initial]
         fast = cell.all_steps() if steps and self.lengths is None else None
         if fast:
@@ -146,13 +146,13 @@ class Layer:
                 out = new[0]
             else:
                 alive = self._alive(at, steps, count)
-                out = k.where(alive, new[0], k.full((), 0, self.x.dtype))
-                new = [k.where(alive, n, s) for n, s in zip(new, states)]
+                out = backend.where(alive, new[0], backend.full((), 0, self.x.dtype))
+                new = [backend.where(alive, n, s) for n, s in zip(new, states)]
             states = new
             outputs[at] = reshape(out, (1, count, batch, hidden))
         if not steps:
-            return k.full((0, count, batch, hidden), 0, self.x.dtype), states
-        return self._in_order(k.concat(outputs, 0) if steps > 1 else outputs[0], count), states
+            return backend.full((0, count, batch, hidden), 0, self.x.dtype), states
+        return self._in_order(backend.concat(outputs, 0) if steps > 1 else outputs[0], count), states
 
     def _in_order(self, y, count):
         """y (steps, directions, …) with the second of two directions in the order of x's steps."""
@@ -162,16 +162,16 @@ class Layer:
 
     def _alive(self, at, steps, count):
         """bool (count, batch, 1): whether a sequence has step `at`; the second of two directions counts backwards."""
-        k = self.x.backend
+        backend = self.x.backend
         wanted = [at] if count == 1 else [at, steps - 1 - at]
-        return k.binary("lt", k.from_list(wanted, dtypes.int32, (count, 1, 1)), self.lengths)
+        return backend.binary("lt", backend.from_list(wanted, dtypes.int32, (count, 1, 1)), self.lengths)
 
 
 class _Cell:
     """What every step does; `bias` is added to the products with x beforehand."""
 
     def __init__(self, layer, r, clip):
-        self.k = layer.x.backend
+        self.backend = layer.x.backend
         self.dtype = layer.x.dtype
         self.r = r
         self.hidden = r.shape[1]
@@ -189,7 +189,7 @@ class _Cell:
         """What a backend has for all steps at once: a function of (x's share, states, whether backwards), or None."""
 
     def one_minus(self, x):
-        return self.k.binary("sub", self.k.full((), 1, self.dtype), x)
+        return self.backend.binary("sub", self.backend.full((), 1, self.dtype), x)
 
 
 def _sum(a, b):
@@ -203,8 +203,8 @@ class _RnnCell(_Cell):
         self.f = functions[0]
 
     def __call__(self, part, states):
-        k = self.k
-        return [self.f(self.bounded(k.binary("add", part, k.matmul(states[0], self.r))))]
+        backend = self.backend
+        return [self.f(self.bounded(backend.binary("add", part, backend.matmul(states[0], self.r))))]
 
 
 class _GruCell(_Cell):
@@ -219,31 +219,33 @@ class _GruCell(_Cell):
             # The bias of the state's share of the candidate stays apart where the reset gate multiplies it.
             shared = 2 * n if linear_before_reset else 3 * n
             rest = [narrow(bias_x, 2, shared, n)] if linear_before_reset else []
-            self.bias = self.k.concat(
-                [self.k.binary("add", narrow(bias_x, 2, 0, shared), narrow(bias_h, 2, 0, shared))] + rest, 2
+            self.bias = self.backend.concat(
+                [self.backend.binary("add", narrow(bias_x, 2, 0, shared), narrow(bias_h, 2, 0, shared))] + rest, 2
             )
             self.bias_new = narrow(bias_h, 2, 2 * n, n) if linear_before_reset else None
         if not linear_before_reset:
             self.r_gates, self.r_new = self.gate(r, 0, 2), self.gate(r, 2)
 
     def all_steps(self):
-        fast = operation(self.k, "gru_steps")
+        fast = operation(self.backend, "gru_steps")
         if fast is None or self.clip or (self.f, self.g) != (sigmoid, tanh):
             return None
         rest = (self.bias_new, self.linear_before_reset)
         return lambda part, states, backwards: fast(part, self.r, states, backwards, *rest)
 
     def __call__(self, part, states):
-        k, h = self.k, states[0]
-        back = k.matmul(h, self.r if self.linear_before_reset else self.r_gates)
-        gates = self.f(self.bounded(k.binary("add", self.gate(part, 0, 2), self.gate(back, 0, 2))))
+        backend, h = self.backend, states[0]
+        back = backend.matmul(h, self.r if self.linear_before_reset else self.r_gates)
+        gates = self.f(self.bounded(backend.binary("add", self.gate(part, 0, 2), self.gate(back, 0, 2))))
         update, reset = self.gate(gates, 0), self.gate(gates, 1)
         if self.linear_before_reset:
-            back = k.binary("mul", reset, _sum(self.gate(back, 2), self.bias_new))
+            back = backend.binary("mul", reset, _sum(self.gate(back, 2), self.bias_new))
         else:
-            back = k.matmul(k.binary("mul", reset, h), self.r_new)
-        new = self.g(self.bounded(k.binary("add", self.gate(part, 2), back)))
-        return [k.binary("add", k.binary("mul", self.one_minus(update), new), k.binary("mul", update, h))]
+            back = backend.matmul(backend.binary("mul", reset, h), self.r_new)
+        new = self.g(self.bounded(backend.binary("add", self.gate(part, 2), back)))
+        return [
+            backend.binary("add", backend.binary("mul", self.one_minus(update), new), backend.binary("mul", update, h))
+        ]
 
 
 class LstmCell(_Cell):
@@ -255,7 +257,7 @@ class LstmCell(_Cell):
         self.peepholes = None if peepholes is None else [self.gate(peepholes, i) for i in range(3)]
 
     def all_steps(self):
-        fast = operation(self.k, "lstm_steps")
+        fast = operation(self.backend, "lstm_steps")
         special = self.clip or self.input_forget or self.peepholes
         if fast is None or special or (self.f, self.g, self.h) != (sigmoid, tanh, tanh):
             return None
@@ -263,16 +265,16 @@ class LstmCell(_Cell):
 
     def back(self, h):
         """The state's share of all gates."""
-        return self.k.matmul(h, self.r)
+        return self.backend.matmul(h, self.r)
 
     def _seen(self, z, i, c):
         """Gate i of z with its view of the cell state."""
-        return self.k.binary("add", self.gate(z, i), self.k.binary("mul", self.peepholes[i], c))
+        return self.backend.binary("add", self.gate(z, i), self.backend.binary("mul", self.peepholes[i], c))
 
     def __call__(self, part, states):
-        k = self.k
+        backend = self.backend
         h, c = states
-        z = k.binary("add", part, self.back(h))
+        z = backend.binary("add", part, self.back(h))
         if self.peepholes is None:
             gates = self.f(self.bounded(self.gate(z, 0, 3)))
             enter, leave, keep = [self.gate(gates, i) for i in range(3)]
@@ -282,10 +284,10 @@ class LstmCell(_Cell):
         if self.input_forget:
             keep = self.one_minus(enter)
         new = self.g(self.bounded(self.gate(z, 3)))
-        c = k.binary("add", k.binary("mul", keep, c), k.binary("mul", enter, new))
+        c = backend.binary("add", backend.binary("mul", keep, c), backend.binary("mul", enter, new))
         if self.peepholes is not None:
             leave = self.f(self.bounded(self._seen(z, 1, c)))
-        return [k.binary("mul", leave, self.h(c)), c]
+        return [backend.binary("mul", leave, self.h(c)), c]
 
 
 #: function; ONNX RNN -> tuple[Tensor, Tensor]

@@ -11,16 +11,16 @@ from .layers import Layer, LstmCell
 
 def _quantized_rows(x):
     """(int32 values less their zero point, scale): each row of x as 8 bits that span its range and 0."""
-    k = x.backend
-    zero, top = k.full((), 0, x.dtype), k.full((), 255, x.dtype)
-    high = k.binary("maximum", k.reduce("max", x, (1,), True), zero)
-    low = k.binary("minimum", k.reduce("min", x, (1,), True), zero)
-    scale = k.binary("div", k.binary("sub", high, low), top)
-    scale = k.where(k.binary("eq", scale, zero), k.full((), 1, x.dtype), scale)
-    point = k.unary("round", k.binary("div", k.unary("neg", low), scale))
-    values = k.binary("add", k.unary("round", k.binary("div", x, scale)), point)
-    values = k.binary("minimum", k.binary("maximum", values, zero), top)
-    return k.cast(k.binary("sub", values, point), dtypes.int32), scale
+    backend = x.backend
+    zero, top = backend.full((), 0, x.dtype), backend.full((), 255, x.dtype)
+    high = backend.binary("maximum", backend.reduce("max", x, (1,), True), zero)
+    low = backend.binary("minimum", backend.reduce("min", x, (1,), True), zero)
+    scale = backend.binary("div", backend.binary("sub", high, low), top)
+    scale = backend.where(backend.binary("eq", scale, zero), backend.full((), 1, x.dtype), scale)
+    point = backend.unary("round", backend.binary("div", backend.unary("neg", low), scale))
+    values = backend.binary("add", backend.unary("round", backend.binary("div", x, scale)), point)
+    values = backend.binary("minimum", backend.binary("maximum", values, zero), top)
+    return backend.cast(backend.binary("sub", values, point), dtypes.int32), scale
 
 
 class _Weight:
@@ -41,9 +41,9 @@ class _Weight:
     def product(self, values, x_scale, i):
         """Integers (rows, …) times their scale, times the weights of direction i."""
         matrix, scale = self.parts[i]
-        k = x_scale.backend
-        total = k.cast(integer_product(values, matrix), x_scale.dtype)
-        return k.binary("mul", total, k.binary("mul", x_scale, scale))
+        backend = x_scale.backend
+        total = backend.cast(integer_product(values, matrix), x_scale.dtype)
+        return backend.binary("mul", total, backend.binary("mul", x_scale, scale))
 
 
 class _QuantizedLayer(Layer):

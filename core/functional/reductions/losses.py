@@ -23,11 +23,11 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
     target = integers(target, "nll_loss: target")
     if x.ndim < 2 or target.shape != x.shape[:1] + x.shape[2:]:
         raise ShapeError("nll_loss: predictions {} do not fit targets {}".format(x.shape, target.shape))
-    k = x.backend
+    backend = x.backend
     counts = None
     if ignore_index is not None:
-        counts = k.binary("ne", target, k.full((), ignore_index, target.dtype))
-        target = k.where(counts, target, k.full((), 0, target.dtype))
+        counts = backend.binary("ne", target, backend.full((), ignore_index, target.dtype))
+        target = backend.where(counts, target, backend.full((), 0, target.dtype))
     index = astype(target, dtypes.int64)
     classes = x.shape[1]
     known = None
@@ -36,34 +36,34 @@ def nll_loss(x, target, weight=None, ignore_index=None, reduction="mean"):
         _check_targets(seen, classes)
     elif index.size:
         # Looking would wait for the GPU: a target that is no class gives NaN, and so does a sum that holds it.
-        known = k.binary("logical_and", k.binary("ge", index, k.full((), 0, index.dtype)),
-                         k.binary("lt", index, k.full((), classes, index.dtype)))  # fmt: skip
-        index = k.where(known, index, k.full((), 0, index.dtype))
-    loss = k.unary("neg", reshape(k.gather(x, expand_dims(index, 1), 1), target.shape))
+        known = backend.binary("logical_and", backend.binary("ge", index, backend.full((), 0, index.dtype)),
+                         backend.binary("lt", index, backend.full((), classes, index.dtype)))  # fmt: skip
+        index = backend.where(known, index, backend.full((), 0, index.dtype))
+    loss = backend.unary("neg", reshape(backend.gather(x, expand_dims(index, 1), 1), target.shape))
     if known is not None:
-        loss = k.where(known, loss, k.full((), float("nan"), loss.dtype))
+        loss = backend.where(known, loss, backend.full((), float("nan"), loss.dtype))
     share = None
     if weight is not None:
         weight = like(weight, x)
         if weight.shape != (classes,):
             raise ShapeError("nll_loss: weights {} are not one for each of {} classes".format(weight.shape, classes))
-        share = k.take(weight, index, 0)
+        share = backend.take(weight, index, 0)
     if counts is not None:
-        zero = k.full((), 0, x.dtype)
-        share = k.where(counts, k.full(target.shape, 1, x.dtype) if share is None else share, zero)
-        loss = k.where(counts, loss, zero)
+        zero = backend.full((), 0, x.dtype)
+        share = backend.where(counts, backend.full(target.shape, 1, x.dtype) if share is None else share, zero)
+        loss = backend.where(counts, loss, zero)
     if share is not None:
-        loss = k.binary("mul", loss, share)
+        loss = backend.binary("mul", loss, share)
     if reduction == "none":
         return astype(loss, dtype)
     axes = tuple(range(loss.ndim))
-    total = k.reduce("sum", loss, axes, False)
+    total = backend.reduce("sum", loss, axes, False)
     if reduction == "sum":
         return astype(total, dtype)
     if reduction != "mean":
         raise ValueError("reduction is 'mean', 'sum' or 'none', found {!r}".format(reduction))
-    count = k.full((), loss.size, x.dtype) if share is None else k.reduce("sum", share, axes, False)
-    return astype(k.binary("div", total, count), dtype)
+    count = backend.full((), loss.size, x.dtype) if share is None else backend.reduce("sum", share, axes, False)
+    return astype(backend.binary("div", total, count), dtype)
 
 
 def _check_targets(index, classes):

@@ -27,33 +27,37 @@ def _channels(value, x):
 def batch_norm(x, mean, var, weight=None, bias=None, epsilon=1e-5):
     """(x - mean) / sqrt(var + epsilon) * weight + bias per channel (axis 1), with the given running statistics."""
     x, dtype = widened(x)
-    k = x.backend
+    backend = x.backend
     if x.ndim < 2:
         raise ShapeError("batch_norm wants an input of (n, channels, …), found shape {}".format(x.shape))
     mean, var, weight, bias = [None if v is None else _per_channel(v, x) for v in (mean, var, weight, bias)]
-    fast = operation(k, "batch_norm")
+    fast = operation(backend, "batch_norm")
     if fast:
         return astype(fast(x, mean, var, weight, bias, epsilon), dtype)
-    scale = k.binary(
-        "div", k.full((), 1, x.dtype), k.unary("sqrt", k.binary("add", like(var, x), k.full((), epsilon, x.dtype)))
+    scale = backend.binary(
+        "div",
+        backend.full((), 1, x.dtype),
+        backend.unary("sqrt", backend.binary("add", like(var, x), backend.full((), epsilon, x.dtype))),
     )
     if weight is not None:
-        scale = k.binary("mul", scale, like(weight, x))
-    shift = k.binary("mul", k.unary("neg", like(mean, x)), scale)
+        scale = backend.binary("mul", scale, like(weight, x))
+    shift = backend.binary("mul", backend.unary("neg", like(mean, x)), scale)
     if bias is not None:
-        shift = k.binary("add", shift, like(bias, x))
-    return astype(k.binary("add", k.binary("mul", x, _channels(scale, x)), _channels(shift, x)), dtype)
+        shift = backend.binary("add", shift, like(bias, x))
+    return astype(backend.binary("add", backend.binary("mul", x, _channels(scale, x)), _channels(shift, x)), dtype)
 
 
 def _standardised(x, axes, epsilon):
-    k = x.backend
+    backend = x.backend
     n = 1
     for a in axes:
         n *= x.shape[a]
-    count = k.full((), n, x.dtype)
-    centred = k.binary("sub", x, k.binary("div", k.reduce("sum", x, axes, True), count))
-    var = k.binary("div", k.reduce("sum", k.binary("mul", centred, centred), axes, True), count)
-    return k.binary("div", centred, k.unary("sqrt", k.binary("add", var, k.full((), epsilon, x.dtype))))
+    count = backend.full((), n, x.dtype)
+    centred = backend.binary("sub", x, backend.binary("div", backend.reduce("sum", x, axes, True), count))
+    var = backend.binary("div", backend.reduce("sum", backend.binary("mul", centred, centred), axes, True), count)
+    return backend.binary(
+        "div", centred, backend.unary("sqrt", backend.binary("add", var, backend.full((), epsilon, x.dtype)))
+    )
 
 
 def _fitting(value, x):
@@ -67,11 +71,11 @@ def _fitting(value, x):
 
 
 def _affine(x, weight, bias):
-    k = x.backend
+    backend = x.backend
     if weight is not None:
-        x = k.binary("mul", x, like(weight, x))
+        x = backend.binary("mul", x, like(weight, x))
     if bias is not None:
-        x = k.binary("add", x, like(bias, x))
+        x = backend.binary("add", x, like(bias, x))
     return x
 
 
@@ -95,17 +99,19 @@ def rms_norm(x, weight=None, epsilon=1e-5, axis=-1):
     x, dtype = widened(x)
     axis = axis_of(axis, x.ndim)
     weight = _fitting(weight, x)
-    k = x.backend
-    fast = operation(k, "rms_norm")
+    backend = x.backend
+    fast = operation(backend, "rms_norm")
     if fast:
         return astype(fast(x, weight, epsilon, axis), dtype)
     axes = tuple(range(axis, x.ndim))
     n = 1
     for a in axes:
         n *= x.shape[a]
-    square = k.binary("div", k.reduce("sum", k.binary("mul", x, x), axes, True), k.full((), n, x.dtype))
-    root = k.unary("sqrt", k.binary("add", square, k.full((), epsilon, x.dtype)))
-    return astype(_affine(k.binary("div", x, root), weight, None), dtype)
+    square = backend.binary(
+        "div", backend.reduce("sum", backend.binary("mul", x, x), axes, True), backend.full((), n, x.dtype)
+    )
+    root = backend.unary("sqrt", backend.binary("add", square, backend.full((), epsilon, x.dtype)))
+    return astype(_affine(backend.binary("div", x, root), weight, None), dtype)
 
 
 #: function; ONNX GroupNormalization; PyTorch group_norm; num_groups: int
@@ -115,16 +121,16 @@ def group_norm(x, num_groups, weight=None, bias=None, epsilon=1e-5):
     x, dtype = widened(x)
     if x.ndim < 2 or x.shape[1] % num_groups:
         raise ShapeError("group_norm: the channels of {} do not divide into {} groups".format(x.shape, num_groups))
-    k = x.backend
+    backend = x.backend
     n = 1
     for d in x.shape[1:]:
         n *= d
-    grouped = k.reshape(x, (x.shape[0], num_groups, n // num_groups))
-    out = k.reshape(_standardised(grouped, (2,), epsilon), x.shape)
+    grouped = backend.reshape(x, (x.shape[0], num_groups, n // num_groups))
+    out = backend.reshape(_standardised(grouped, (2,), epsilon), x.shape)
     if weight is not None:
-        out = k.binary("mul", out, _channels(weight, x))
+        out = backend.binary("mul", out, _channels(weight, x))
     if bias is not None:
-        out = k.binary("add", out, _channels(bias, x))
+        out = backend.binary("add", out, _channels(bias, x))
     return astype(out, dtype)
 
 
@@ -142,15 +148,17 @@ def local_response_norm(x, size, alpha=1e-4, beta=0.75, bias=1.0):
     from ..movement.rearranging import narrow, pad
 
     x, dtype = widened(x)
-    k = x.backend
+    backend = x.backend
     before = (size - 1) // 2
     margin = [(before, size - 1 - before) if i == 1 else (0, 0) for i in range(x.ndim)]
-    square = pad(k.binary("mul", x, x), margin)
+    square = pad(backend.binary("mul", x, x), margin)
     total = narrow(square, 1, 0, x.shape[1])
     for i in range(1, size):
-        total = k.binary("add", total, narrow(square, 1, i, x.shape[1]))
-    scale = k.binary("add", k.binary("mul", total, k.full((), alpha / size, x.dtype)), k.full((), bias, x.dtype))
-    return astype(k.binary("div", x, k.binary("pow", scale, k.full((), beta, x.dtype))), dtype)
+        total = backend.binary("add", total, narrow(square, 1, i, x.shape[1]))
+    scale = backend.binary(
+        "add", backend.binary("mul", total, backend.full((), alpha / size, x.dtype)), backend.full((), bias, x.dtype)
+    )
+    return astype(backend.binary("div", x, backend.binary("pow", scale, backend.full((), beta, x.dtype))), dtype)
 
 
 #: function; ONNX LpNormalization
@@ -160,12 +168,19 @@ def lp_normalize(x, p=2, axis=-1, epsilon=0.0):
     from .over_axes import norm
 
     x, dtype = widened(x)
-    k = x.backend
+    backend = x.backend
     length = norm(x, p, axis, keepdims=True)
     if epsilon:
-        return astype(k.binary("div", x, k.binary("maximum", length, k.full((), epsilon, x.dtype))), dtype)
-    zero = k.full((), 0, x.dtype)
-    return astype(k.binary("div", x, k.where(k.binary("eq", length, zero), k.full((), 1, x.dtype), length)), dtype)
+        return astype(
+            backend.binary("div", x, backend.binary("maximum", length, backend.full((), epsilon, x.dtype))), dtype
+        )
+    zero = backend.full((), 0, x.dtype)
+    return astype(
+        backend.binary(
+            "div", x, backend.where(backend.binary("eq", length, zero), backend.full((), 1, x.dtype), length)
+        ),
+        dtype,
+    )
 
 
 #: function; ONNX MeanVarianceNormalization
@@ -175,12 +190,17 @@ def mean_variance_norm(x, axes=(0, 2, 3), epsilon=1e-9):
     from ...shapes import axes_of
 
     x, dtype = widened(x)
-    k = x.backend
+    backend = x.backend
     axes = axes_of(tuple(axes), x.ndim)
     n = 1
     for a in axes:
         n *= x.shape[a]
-    count = k.full((), n, x.dtype)
-    centred = k.binary("sub", x, k.binary("div", k.reduce("sum", x, axes, True), count))
-    var = k.binary("div", k.reduce("sum", k.binary("mul", centred, centred), axes, True), count)
-    return astype(k.binary("div", centred, k.binary("add", k.unary("sqrt", var), k.full((), epsilon, x.dtype))), dtype)
+    count = backend.full((), n, x.dtype)
+    centred = backend.binary("sub", x, backend.binary("div", backend.reduce("sum", x, axes, True), count))
+    var = backend.binary("div", backend.reduce("sum", backend.binary("mul", centred, centred), axes, True), count)
+    return astype(
+        backend.binary(
+            "div", centred, backend.binary("add", backend.unary("sqrt", var), backend.full((), epsilon, x.dtype))
+        ),
+        dtype,
+    )

@@ -93,22 +93,22 @@ def mean(x, axis=None, *, keepdims=False):
     """Arithmetic mean; integers become float32 first."""
     x, dtype = widened(x)
     axes = axes_of(axis, x.ndim)
-    k = x.backend
+    backend = x.backend
     n = size([x.shape[a] for a in axes])
-    return astype(k.binary("div", k.reduce("sum", x, axes, keepdims), k.full((), n, x.dtype)), dtype)
+    return astype(backend.binary("div", backend.reduce("sum", x, axes, keepdims), backend.full((), n, x.dtype)), dtype)
 
 
 def _moments(x, axis, correction, keepdims):
     axes = axes_of(axis, x.ndim)
-    k = x.backend
+    backend = x.backend
     n = size([x.shape[a] for a in axes])
-    centre = k.binary("div", k.reduce("sum", x, axes, True), k.full((), n, x.dtype))
-    gap = k.binary("sub", x, centre)
-    total = k.reduce("sum", k.binary("mul", gap, gap), axes, keepdims)
+    centre = backend.binary("div", backend.reduce("sum", x, axes, True), backend.full((), n, x.dtype))
+    gap = backend.binary("sub", x, centre)
+    total = backend.reduce("sum", backend.binary("mul", gap, gap), axes, keepdims)
     freedom = n - correction
-    out = k.binary("div", total, k.full((), freedom if freedom > 0 else 0, x.dtype))
+    out = backend.binary("div", total, backend.full((), freedom if freedom > 0 else 0, x.dtype))
     if not keepdims:
-        centre = k.reshape(centre, out.shape)
+        centre = backend.reshape(centre, out.shape)
     return out, centre
 
 
@@ -141,11 +141,11 @@ def _arg(op, x, axis, keepdims):
     x = numeric(x, "arg" + op) if not tensor(x).dtype.is_bool else astype(x, dtypes.uint8)
     if not x.size and (axis is None or not x.shape[axis_of(axis, x.ndim)]):
         raise ShapeError("arg{} of nothing has no value; shape is {}".format(op, x.shape))
-    k = x.backend
+    backend = x.backend
     if axis is not None:
-        return k.argreduce(op, x, axis_of(axis, x.ndim), keepdims)
-    out = k.argreduce(op, k.reshape(x, (x.size,)), 0, False)
-    return k.reshape(out, (1,) * x.ndim) if keepdims else out
+        return backend.argreduce(op, x, axis_of(axis, x.ndim), keepdims)
+    out = backend.argreduce(op, backend.reshape(x, (x.size,)), 0, False)
+    return backend.reshape(out, (1,) * x.ndim) if keepdims else out
 
 
 #: method; array API; Burn argmax
@@ -166,14 +166,14 @@ def logsumexp(x, axis=None, *, keepdims=False):
     """log(sum(exp(x))) without overflow."""
     x, dtype = widened(x)
     axes = axes_of(axis, x.ndim)
-    k = x.backend
+    backend = x.backend
     if not size([x.shape[a] for a in axes]):
-        return astype(k.unary("log", k.reduce("sum", x, axes, keepdims)), dtype)
-    peak = k.reduce("max", x, axes, True)
+        return astype(backend.unary("log", backend.reduce("sum", x, axes, keepdims)), dtype)
+    peak = backend.reduce("max", x, axes, True)
     # An infinite peak must not be subtracted from itself.
-    shift = k.where(k.unary("isinf", peak), k.full((), 0, x.dtype), peak)
-    total = k.reduce("sum", k.unary("exp", k.binary("sub", x, shift)), axes, keepdims)
-    return astype(k.binary("add", k.unary("log", total), k.reshape(shift, total.shape)), dtype)
+    shift = backend.where(backend.unary("isinf", peak), backend.full((), 0, x.dtype), peak)
+    total = backend.reduce("sum", backend.unary("exp", backend.binary("sub", x, shift)), axes, keepdims)
+    return astype(backend.binary("add", backend.unary("log", total), backend.reshape(shift, total.shape)), dtype)
 
 
 #: method; PyTorch norm; p: float
@@ -185,18 +185,18 @@ def norm(x, p=2, axis=None, *, keepdims=False):
 
 
 def _norm(x, p, axes, keepdims):
-    k = x.backend
-    size_ = k.unary("abs", x)
+    backend = x.backend
+    size_ = backend.unary("abs", x)
     if p == math.inf or p == -math.inf:
-        return k.reduce("max" if p > 0 else "min", size_, axes, keepdims)
+        return backend.reduce("max" if p > 0 else "min", size_, axes, keepdims)
     if p == 0:
         return astype(count_nonzero(x, axes, keepdims=keepdims), x.dtype)
     if p == 1:
-        return k.reduce("sum", size_, axes, keepdims)
+        return backend.reduce("sum", size_, axes, keepdims)
     if p == 2:
-        return k.unary("sqrt", k.reduce("sum", k.binary("mul", x, x), axes, keepdims))
-    total = k.reduce("sum", k.binary("pow", size_, k.full((), p, x.dtype)), axes, keepdims)
-    return k.binary("pow", total, k.full((), 1 / p, x.dtype))
+        return backend.unary("sqrt", backend.reduce("sum", backend.binary("mul", x, x), axes, keepdims))
+    total = backend.reduce("sum", backend.binary("pow", size_, backend.full((), p, x.dtype)), axes, keepdims)
+    return backend.binary("pow", total, backend.full((), 1 / p, x.dtype))
 
 
 #: function
@@ -214,11 +214,11 @@ def _scan(op, x, axis, dtype, include_initial):
         axis = 0
     axis = axis_of(axis, x.ndim)
     x = astype(x, dtypes.dtype(dtype) if dtype is not None else _wide(x.dtype))
-    k = x.backend
-    out = k.cumulative(op, x, axis)
+    backend = x.backend
+    out = backend.cumulative(op, x, axis)
     if include_initial:
         first = tuple([1 if i == axis else x.shape[i] for i in range(x.ndim)])
-        out = k.concat((k.full(first, 1 if op == "prod" else 0, x.dtype), out), axis)
+        out = backend.concat((backend.full(first, 1 if op == "prod" else 0, x.dtype), out), axis)
     return out
 
 

@@ -34,18 +34,18 @@ class UniqueInverseResult(tuple):
 
 def _first_of_each(rows, order):
     """bool (n,): whether a row, in sorted order, differs from the one before it. NaN differs from everything."""
-    k = rows.backend
+    backend = rows.backend
     n = rows.shape[0]
-    ordered = k.take(rows, order, 0)
+    ordered = backend.take(rows, order, 0)
     if n < 2:
-        return k.full((n,), True, dtypes.bool)
+        return backend.full((n,), True, dtypes.bool)
     rest = (0,) * (rows.ndim - 1)
-    ahead = k.slice(ordered, (1,) + rest, (n - 1,) + rows.shape[1:], (1,) * rows.ndim)
-    behind = k.slice(ordered, (0,) + rest, (n - 1,) + rows.shape[1:], (1,) * rows.ndim)
-    differs = k.binary("ne", ahead, behind)
+    ahead = backend.slice(ordered, (1,) + rest, (n - 1,) + rows.shape[1:], (1,) * rows.ndim)
+    behind = backend.slice(ordered, (0,) + rest, (n - 1,) + rows.shape[1:], (1,) * rows.ndim)
+    differs = backend.binary("ne", ahead, behind)
     if rows.ndim > 1:
-        differs = k.reduce("any", differs, tuple(range(1, rows.ndim)), False)
-    return k.concat((k.full((1,), True, dtypes.bool), differs), 0)
+        differs = backend.reduce("any", differs, tuple(range(1, rows.ndim)), False)
+    return backend.concat((backend.full((1,), True, dtypes.bool), differs), 0)
 
 
 #: function; NumPy unique(axis=0) -> tuple[Tensor, Tensor, Tensor, Tensor]
@@ -53,28 +53,30 @@ def _first_of_each(rows, order):
 def unique_rows(rows, ordered=True):
     """(values, indices of the first of each, inverse, counts) of the rows of a tensor; ordered False keeps the order
     in which they appear (ONNX Unique with sorted=0)."""
-    k = rows.backend
+    backend = rows.backend
     n = rows.shape[0]
     if not n:
-        nothing = k.full((0,), 0, dtypes.int64)
+        nothing = backend.full((0,), 0, dtypes.int64)
         return rows, nothing, nothing, nothing
     if rows.ndim > 1:
         order = lexsort_rows(reshape(rows, (n, -1)))
     else:
         order = argsort(rows)
     starts = _first_of_each(rows, order)
-    group = k.binary("sub", k.cumulative("sum", astype(starts, dtypes.int64), 0), k.full((), 1, dtypes.int64))
-    places = reshape(k.nonzero(starts), (-1,))
-    indices = k.take(order, places, 0)  # the sort is stable: the first of each group is the first to appear
-    inverse = k.scatter(k.full((n,), 0, dtypes.int64), order, group, 0, "none")
-    ones = k.full((n,), 1, dtypes.int64)
-    counts = k.scatter(k.full(places.shape, 0, dtypes.int64), inverse, ones, 0, "add")
+    group = backend.binary(
+        "sub", backend.cumulative("sum", astype(starts, dtypes.int64), 0), backend.full((), 1, dtypes.int64)
+    )
+    places = reshape(backend.nonzero(starts), (-1,))
+    indices = backend.take(order, places, 0)  # the sort is stable: the first of each group is the first to appear
+    inverse = backend.scatter(backend.full((n,), 0, dtypes.int64), order, group, 0, "none")
+    ones = backend.full((n,), 1, dtypes.int64)
+    counts = backend.scatter(backend.full(places.shape, 0, dtypes.int64), inverse, ones, 0, "add")
     if not ordered:
         appearance = argsort(indices)
         rank = argsort(appearance)
-        indices, counts = k.take(indices, appearance, 0), k.take(counts, appearance, 0)
-        inverse = k.take(rank, inverse, 0)
-    return k.take(rows, indices, 0), indices, inverse, counts
+        indices, counts = backend.take(indices, appearance, 0), backend.take(counts, appearance, 0)
+        inverse = backend.take(rank, inverse, 0)
+    return backend.take(rows, indices, 0), indices, inverse, counts
 
 
 def _flat(x):
@@ -130,7 +132,7 @@ def unique(x, axis=None, sorted=True):
 def isin(x1, x2, *, invert=False):
     """bool: whether each element of x1 is among x2's."""
     a, b = together(x1, x2)
-    k = a.backend
-    found = k.binary("eq", reshape(a, (a.size, 1)), reshape(b, (1, b.size)))
-    found = reshape(k.reduce("any", found, (1,), False), a.shape)
-    return k.unary("logical_not", found) if invert else found
+    backend = a.backend
+    found = backend.binary("eq", reshape(a, (a.size, 1)), reshape(b, (1, b.size)))
+    found = reshape(backend.reduce("any", found, (1,), False), a.shape)
+    return backend.unary("logical_not", found) if invert else found

@@ -66,19 +66,21 @@ def searchsorted(x1, x2, *, side="left", sorter=None):
     a, b = together(x1, x2)
     if a.ndim != 1:
         raise ShapeError("searchsorted wants a 1-D tensor to search in, found shape {}".format(a.shape))
-    k = a.backend
+    backend = a.backend
     if sorter is not None:
-        a = k.take(a, astype(tensor(sorter), dtypes.int64), 0)
+        a = backend.take(a, astype(tensor(sorter), dtypes.int64), 0)
     # The count of elements before the place: those that are less, or not greater.
     column = reshape(b, (b.size, 1))
-    before = k.binary("gt" if side == "left" else "ge", column, reshape(a, (1, a.size)))
+    before = backend.binary("gt" if side == "left" else "ge", column, reshape(a, (1, a.size)))
     if a.dtype.is_float:
         # NaN sorts behind everything.
-        tail = k.unary("isnan", column)
+        tail = backend.unary("isnan", column)
         if side == "left":
-            tail = k.binary("logical_and", tail, k.unary("logical_not", k.unary("isnan", reshape(a, (1, a.size)))))
-        before = k.binary("logical_or", before, tail)
-    return reshape(k.reduce("sum", astype(before, dtypes.int64), (1,), False), b.shape)
+            tail = backend.binary(
+                "logical_and", tail, backend.unary("logical_not", backend.unary("isnan", reshape(a, (1, a.size))))
+            )
+        before = backend.binary("logical_or", before, tail)
+    return reshape(backend.reduce("sum", astype(before, dtypes.int64), (1,), False), b.shape)
 
 
 #: method
@@ -97,10 +99,10 @@ def argsort_descending(x, axis=-1):
 @composite
 def lexsort_rows(x):
     """int64 order that sorts the rows of x (n, m) by their first element, then the second, and so on."""
-    k = x.backend
+    backend = x.backend
     n, m = x.shape
-    order = k.arange(0, 1, n, dtypes.int64)
+    order = backend.arange(0, 1, n, dtypes.int64)
     for column in range(m - 1, -1, -1):
-        values = reshape(k.slice(x, (0, column), (n, 1), (1, 1)), (n,))
-        order = k.take(order, argsort(k.take(values, order, 0)), 0)
+        values = reshape(backend.slice(x, (0, column), (n, 1), (1, 1)), (n,))
+        order = backend.take(order, argsort(backend.take(values, order, 0)), 0)
     return order

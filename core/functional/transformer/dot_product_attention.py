@@ -32,30 +32,29 @@ def merge_heads(x):
 def visible_keys(q_length, kv_length, offset, left, right, backend):
     """bool (…, q_length, kv_length): whether query i, at position p = offset + i, may see key j: p - left <= j <=
     p + right, None standing for no limit. offset: an int or a tensor (batch,). None where every key may be seen."""
-    k = backend
     if isinstance(offset, int):
         if (right is None or offset + right >= kv_length - 1) and (left is None or offset + q_length - 1 <= left):
             return None
-        row = k.reshape(k.arange(offset, 1, q_length, dtypes.int32), (q_length, 1))
+        row = backend.reshape(backend.arange(offset, 1, q_length, dtypes.int32), (q_length, 1))
     else:
-        row = k.reshape(k.arange(0, 1, q_length, dtypes.int32), (q_length, 1))
-        row = k.binary("add", row, k.reshape(astype(offset, dtypes.int32), (offset.size, 1, 1, 1)))
-    column = k.arange(0, 1, kv_length, dtypes.int32)
+        row = backend.reshape(backend.arange(0, 1, q_length, dtypes.int32), (q_length, 1))
+        row = backend.binary("add", row, backend.reshape(astype(offset, dtypes.int32), (offset.size, 1, 1, 1)))
+    column = backend.arange(0, 1, kv_length, dtypes.int32)
     seen = None
     if right is not None:
-        limit = k.binary("add", row, k.full((), right, dtypes.int32)) if right else row
-        seen = k.binary("le", column, limit)
+        limit = backend.binary("add", row, backend.full((), right, dtypes.int32)) if right else row
+        seen = backend.binary("le", column, limit)
     if left is not None:
-        after = k.binary("ge", column, k.binary("sub", row, k.full((), left, dtypes.int32)))
-        seen = after if seen is None else k.binary("logical_and", seen, after)
+        after = backend.binary("ge", column, backend.binary("sub", row, backend.full((), left, dtypes.int32)))
+        seen = after if seen is None else backend.binary("logical_and", seen, after)
     return seen
 
 
 def within_lengths(lengths, kv_length):
     """bool (batch, 1, 1, kv_length): whether key j lies within its sequence's length; lengths (batch,)."""
-    k = lengths.backend
-    column = k.arange(0, 1, kv_length, dtypes.int32)
-    return k.binary("lt", column, k.reshape(astype(lengths, dtypes.int32), (lengths.size, 1, 1, 1)))
+    backend = lengths.backend
+    column = backend.arange(0, 1, kv_length, dtypes.int32)
+    return backend.binary("lt", column, backend.reshape(astype(lengths, dtypes.int32), (lengths.size, 1, 1, 1)))
 
 
 def both(a, b):
@@ -71,9 +70,9 @@ def as_bias(mask, seen, dtype):
         mask, seen = None, both(mask, seen)
     if seen is None:
         return None if mask is None else astype(mask, dtype)
-    k = seen.backend
-    base = k.full((), 0, dtype) if mask is None else astype(mask, dtype)
-    return k.where(seen, base, k.full((), -_INF, dtype))
+    backend = seen.backend
+    base = backend.full((), 0, dtype) if mask is None else astype(mask, dtype)
+    return backend.where(seen, base, backend.full((), -_INF, dtype))
 
 
 def _grouped(x, groups):
@@ -83,20 +82,20 @@ def _grouped(x, groups):
 
 def scaled_scores(q, keys, scale, softcap):
     """(raw, capped) products of each query with each key: (batch, heads, q_length, kv_length)."""
-    k = q.backend
+    backend = q.backend
     if q.dtype.bits == 16 and scale > 0:  # as ONNX has it: neither side leaves the range of a half on its own
-        root = k.full((), math.sqrt(scale), q.dtype)
-        q, keys = k.binary("mul", q, root), k.binary("mul", keys, root)
+        root = backend.full((), math.sqrt(scale), q.dtype)
+        q, keys = backend.binary("mul", q, root), backend.binary("mul", keys, root)
     else:
-        q = k.binary("mul", q, k.full((), scale, q.dtype))
+        q = backend.binary("mul", q, backend.full((), scale, q.dtype))
     shape = q.shape[:3] + keys.shape[2:3]
     if q.shape[1] != keys.shape[1]:
         q = _grouped(q, keys.shape[1])
-    raw = reshape(k.matmul(q, permute_dims(keys, (0, 1, 3, 2))), shape)
+    raw = reshape(backend.matmul(q, permute_dims(keys, (0, 1, 3, 2))), shape)
     if not softcap:
         return raw, raw
-    cap = k.full((), softcap, raw.dtype)
-    return raw, k.binary("mul", k.unary("tanh", k.binary("div", raw, cap)), cap)
+    cap = backend.full((), softcap, raw.dtype)
+    return raw, backend.binary("mul", backend.unary("tanh", backend.binary("div", raw, cap)), cap)
 
 
 def _probabilities(scores, sink):
@@ -111,18 +110,18 @@ def _probabilities(scores, sink):
 
 
 def _weighted_sum(p, values):
-    k = p.backend
+    backend = p.backend
     shape = p.shape[:3] + values.shape[3:]
     if p.shape[1] != values.shape[1]:
         p = _grouped(p, values.shape[1])
-    return reshape(k.matmul(p, values), shape)
+    return reshape(backend.matmul(p, values), shape)
 
 
 def _zero_where_blind(x, bias):
     """x, but 0 in the rows of queries that see no key at all (whose probabilities are 0 / 0)."""
-    k = x.backend
-    peak = k.reduce("max", bias, (bias.ndim - 1,), True)
-    return k.where(k.unary("isinf", peak), k.full((), 0, x.dtype), x)
+    backend = x.backend
+    peak = backend.reduce("max", bias, (bias.ndim - 1,), True)
+    return backend.where(backend.unary("isinf", peak), backend.full((), 0, x.dtype), x)
 
 
 def dot_product_attention(
@@ -147,9 +146,9 @@ def compose_attention(q, keys, values, bias, scale, softcap, blind, sink):
 
 def _attend(q, keys, values, bias, scale, softcap, blind, sink, softmax_dtype):
     """(result, (raw scores, capped scores, scores with bias, probabilities))."""
-    k = q.backend
+    backend = q.backend
     raw, capped = scaled_scores(q, keys, scale, softcap)
-    scores = capped if bias is None else k.binary("add", capped, bias)
+    scores = capped if bias is None else backend.binary("add", capped, bias)
     p = _probabilities(scores if softmax_dtype is None else astype(scores, dtypes.dtype(softmax_dtype)), sink)
     p = astype(p, q.dtype)
     out = astype(_weighted_sum(astype(p, values.dtype), values), q.dtype)

@@ -24,13 +24,13 @@ def _seen(mask, batch, q_length, kv_length):
     """bool (batch, 1, 1 or q_length, kv_length) from one of onnxruntime's masks of integers: lengths (batch,); ends,
     then starts (2 * batch,); lengths and cumulative offsets (3 * batch + 2,); or 1 where a key is seen, (batch,
     kv_length), (batch, q_length, kv_length) or (batch, 1, longest, longest)."""
-    k = mask.backend
+    backend = mask.backend
     if mask.ndim == 1 and mask.shape[0] in (batch, 2 * batch, 3 * batch + 2):
-        column = k.arange(0, 1, kv_length, mask.dtype)
-        out = k.binary("lt", column, reshape(narrow(mask, 0, 0, batch), (batch, 1, 1, 1)))
+        column = backend.arange(0, 1, kv_length, mask.dtype)
+        out = backend.binary("lt", column, reshape(narrow(mask, 0, 0, batch), (batch, 1, 1, 1)))
         if mask.shape[0] == 2 * batch:
             start = reshape(narrow(mask, 0, batch, batch), (batch, 1, 1, 1))
-            out = k.binary("logical_and", out, k.binary("ge", column, start))
+            out = backend.binary("logical_and", out, backend.binary("ge", column, start))
         return out
     seen = astype(mask, dtypes.bool)
     if mask.ndim == 2 and mask.shape[1] == kv_length:
@@ -48,18 +48,18 @@ def _seen(mask, batch, q_length, kv_length):
 
 def _attend(q, keys, values, mask, score_bias, is_causal, scale, mask_filter_value):
     """Attention on heads apart, whose last queries and keys lie at the same position."""
-    k = q.backend
+    backend = q.backend
     q_length, kv_length = q.shape[2], keys.shape[2]
     check_heads(q, keys, values)
     bias = None
     if is_causal:
-        bias = as_bias(None, visible_keys(q_length, kv_length, kv_length - q_length, None, 0, k), q.dtype)
+        bias = as_bias(None, visible_keys(q_length, kv_length, kv_length - q_length, None, 0, backend), q.dtype)
     if mask is not None:
-        seen = _seen(tensor(mask, k), q.shape[0], q_length, kv_length)
-        hidden = k.where(seen, k.full((), 0, q.dtype), k.full((), mask_filter_value, q.dtype))
-        bias = hidden if bias is None else k.binary("add", bias, hidden)
+        seen = _seen(tensor(mask, backend), q.shape[0], q_length, kv_length)
+        hidden = backend.where(seen, backend.full((), 0, q.dtype), backend.full((), mask_filter_value, q.dtype))
+        bias = hidden if bias is None else backend.binary("add", bias, hidden)
     if score_bias is not None:
-        bias = like(score_bias, q) if bias is None else k.binary("add", bias, like(score_bias, q))
+        bias = like(score_bias, q) if bias is None else backend.binary("add", bias, like(score_bias, q))
     # A finite mask leaves every query something to see.
     return dot_product_attention(q, keys, values, bias, scale or None, 0.0, False)
 
@@ -85,14 +85,14 @@ def self_attention(
         parts.append(split_heads(narrow(projected, 2, start, n), num_heads))
         start += n
     q, keys, values = parts
-    k = q.backend
+    backend = q.backend
     present = None
     if past is not None:
         past = like(past, q)
         both = [reshape(narrow(past, 0, i, 1), past.shape[1:]) for i in (0, 1)]
-        keys, values = k.concat((both[0], keys), 2), k.concat((both[1], values), 2)
+        keys, values = backend.concat((both[0], keys), 2), backend.concat((both[1], values), 2)
     if keys.shape == values.shape:
-        present = k.concat([reshape(t, (1,) + t.shape) for t in (keys, values)], 0)
+        present = backend.concat([reshape(t, (1,) + t.shape) for t in (keys, values)], 0)
     return merge_heads(_attend(q, keys, values, mask, score_bias, is_causal, scale, mask_filter_value)), present
 
 

@@ -86,12 +86,12 @@ def causal_conv(x, weight, bias=None, state=None, activation=None):
         raise ShapeError(
             "causal_conv: input {} does not fit weight {} (channels, 1, taps)".format(x.shape, weight.shape)
         )
-    k = x.backend
+    backend = x.backend
     before = weight.shape[2] - 1
     if state is None:
-        longer = k.pad(x, ((0, 0), (0, 0), (before, 0)), 0) if before else x
+        longer = backend.pad(x, ((0, 0), (0, 0), (before, 0)), 0) if before else x
     else:
-        longer = k.concat((like(state, x), x), 2)
+        longer = backend.concat((like(state, x), x), 2)
     y = conv1d(longer, weight, bias, groups=x.shape[1])
     if activation in ("silu", "swish"):
         y = silu(y)

@@ -11,14 +11,14 @@ def _angles(cache, position_ids, batch, length):
     """(batch or 1, length, half): the rows of a cache that belong to the positions."""
     if position_ids is None:
         return cache if cache.ndim == 3 else reshape(narrow(cache, 0, 0, length), (1, length, cache.shape[1]))
-    k = cache.backend
+    backend = cache.backend
     if position_ids.size == 1 and position_ids.shape != (batch, length):
         # One number: the position of the first token of every sequence.
-        at = k.binary("add", astype(reshape(position_ids, (1, 1)), dtypes.int64),
-                      k.reshape(k.arange(0, 1, length, dtypes.int64), (1, length)))  # fmt: skip
+        at = backend.binary("add", astype(reshape(position_ids, (1, 1)), dtypes.int64),
+                      backend.reshape(backend.arange(0, 1, length, dtypes.int64), (1, length)))  # fmt: skip
     else:
         at = position_ids
-    return k.take(cache, at, 0)
+    return backend.take(cache, at, 0)
 
 
 #: function; ONNX RotaryEmbedding
@@ -51,7 +51,7 @@ def rotary_embedding(x, cos, sin, position_ids=None, *, interleaved=False, rotar
     at = 2 if len(shape) == 3 else 1
     cos = expand_dims(_angles(cos, position_ids, shape[0], length), at)
     sin = expand_dims(_angles(sin, position_ids, shape[0], length), at)
-    k = x.backend
+    backend = x.backend
     head = narrow(x, 3, 0, turned)
     half = turned // 2
     if interleaved:
@@ -59,13 +59,13 @@ def rotary_embedding(x, cos, sin, position_ids=None, *, interleaved=False, rotar
         a, b = [reshape(narrow(pairs, 4, i, 1), head.shape[:3] + (half,)) for i in (0, 1)]
     else:
         a, b = narrow(head, 3, 0, half), narrow(head, 3, half, half)
-    first = k.binary("sub", k.binary("mul", a, cos), k.binary("mul", b, sin))
-    second = k.binary("add", k.binary("mul", a, sin), k.binary("mul", b, cos))
+    first = backend.binary("sub", backend.binary("mul", a, cos), backend.binary("mul", b, sin))
+    second = backend.binary("add", backend.binary("mul", a, sin), backend.binary("mul", b, cos))
     if interleaved:
-        out = reshape(k.concat((expand_dims(first, 4), expand_dims(second, 4)), 4), head.shape)
+        out = reshape(backend.concat((expand_dims(first, 4), expand_dims(second, 4)), 4), head.shape)
         parts = [out]
     else:
         parts = [first, second]
     if turned < x.shape[3]:
         parts.append(narrow(x, 3, turned, x.shape[3] - turned))
-    return reshape(k.concat(parts, 3) if len(parts) > 1 else parts[0], shape)
+    return reshape(backend.concat(parts, 3) if len(parts) > 1 else parts[0], shape)

@@ -99,7 +99,7 @@ def _by_matrix(x, axis, taps):
     """`_along` as a product with the matrix of all weights."""
     from ..movement.rearranging import moveaxis
 
-    k = x.backend
+    backend = x.backend
     n, out = x.shape[axis], len(taps)
     matrix = [0.0] * (n * out)
     for i in range(out):
@@ -107,13 +107,13 @@ def _by_matrix(x, axis, taps):
             matrix[j * out + i] += w
     x = moveaxis(x, axis, -1)
     lead = x.shape[:-1]
-    rows = k.matmul(k.reshape(x, (size(lead), n)), k.from_list(matrix, x.dtype, (n, out)))
-    return moveaxis(k.reshape(rows, lead + (out,)), -1, axis)
+    rows = backend.matmul(backend.reshape(x, (size(lead), n)), backend.from_list(matrix, x.dtype, (n, out)))
+    return moveaxis(backend.reshape(rows, lead + (out,)), -1, axis)
 
 
 def _along(x, axis, taps):
     """x with axis replaced by the weighted sums that `taps` describes."""
-    k = x.backend
+    backend = x.backend
     out = len(taps)
     if out and len(taps[0]) > _MOST_TAPS:
         return _by_matrix(x, axis, taps)
@@ -122,13 +122,13 @@ def _along(x, axis, taps):
         weights = [p[t][1] for p in taps]
         if not any(weights):
             continue
-        index = k.from_list([p[t][0] for p in taps], dtypes.int64, (out,))
-        part = k.take(x, index, axis)
+        index = backend.from_list([p[t][0] for p in taps], dtypes.int64, (out,))
+        part = backend.take(x, index, axis)
         if weights != [1.0] * out:
             shape = [1] * x.ndim
             shape[axis] = out
-            part = k.binary("mul", part, k.from_list(weights, x.dtype, tuple(shape)))
-        total = part if total is None else k.binary("add", total, part)
+            part = backend.binary("mul", part, backend.from_list(weights, x.dtype, tuple(shape)))
+        total = part if total is None else backend.binary("add", total, part)
     return total
 
 
@@ -215,7 +215,7 @@ def _resized(
     dtype = x.dtype
     if mode != "nearest":
         x = floating(x)
-    k = x.backend
+    backend = x.backend
     cut = None
     for i in range(len(axes)):
         n, out, axis = lengths[i], sizes[i], axes[i]
@@ -226,17 +226,19 @@ def _resized(
             n, out, scales[i], mode, coordinates, nearest_mode, cubic_coeff_a, exclude_outside, antialias, region
         )
         if not taps:
-            return k.full(tuple([sizes[axes.index(d)] if d in axes else x.shape[d] for d in range(x.ndim)]), 0, dtype)
+            return backend.full(
+                tuple([sizes[axes.index(d)] if d in axes else x.shape[d] for d in range(x.ndim)]), 0, dtype
+            )
         x = _along(x, axis, taps)
         if any(outside):
             shape = [1] * x.ndim
             shape[axis] = out
-            flags = k.from_list(outside, dtypes.bool, tuple(shape))
-            cut = flags if cut is None else k.binary("logical_or", cut, flags)
+            flags = backend.from_list(outside, dtypes.bool, tuple(shape))
+            cut = flags if cut is None else backend.binary("logical_or", cut, flags)
     if cut is not None:
-        x = k.where(cut, k.full((), extrapolation_value, x.dtype), x)
+        x = backend.where(cut, backend.full((), extrapolation_value, x.dtype), x)
     # Whole numbers are rounded, not cut.
-    return astype(x if dtype.is_float or mode == "nearest" else k.unary("round", x), dtype)
+    return astype(x if dtype.is_float or mode == "nearest" else backend.unary("round", x), dtype)
 
 
 #: function; PyTorch interpolate; scale_factor: float | Sequence[float]

@@ -8,7 +8,7 @@ from ..movement.rearranging import reshape
 
 def pool_with_indices(x, kernel, stride, padding, dilation):
     """(values, int64 indices into the flattened spatial axes); arguments as `Backend.pool` has them."""
-    k = x.backend
+    backend = x.backend
     n = len(kernel)
     inside = x.shape[2:]
     out = tuple([window(inside[i], kernel[i], stride[i], padding[i], dilation[i]) for i in range(n)])
@@ -16,18 +16,18 @@ def pool_with_indices(x, kernel, stride, padding, dilation):
     # For each output position and tap: the flat index it sees, or -1 in the padding.
     seen = _taps(inside, kernel, stride, padding, dilation, out, steps)
     positions, taps = size(out), size(kernel)
-    index = k.from_list(seen, dtypes.int64, (positions * taps,))
+    index = backend.from_list(seen, dtypes.int64, (positions * taps,))
     planes = reshape(x, (x.shape[0] * x.shape[1], size(inside)))
     low = float("-inf") if x.dtype.is_float else -(1 << (x.dtype.bits - 1)) if x.dtype.kind == "int" else 0
-    zero = k.full((), 0, dtypes.int64)
-    missing = k.binary("lt", index, zero)
-    values = k.take(planes, k.where(missing, zero, index), 1)
-    values = k.where(missing, k.full((), low, x.dtype), values)
+    zero = backend.full((), 0, dtypes.int64)
+    missing = backend.binary("lt", index, zero)
+    values = backend.take(planes, backend.where(missing, zero, index), 1)
+    values = backend.where(missing, backend.full((), low, x.dtype), values)
     values = reshape(values, (planes.shape[0], positions, taps))
-    best = k.argreduce("max", values, 2, True)
-    largest = k.gather(values, best, 2)
-    index = k.expand(reshape(index, (1, positions, taps)), values.shape)
-    where = k.gather(index, best, 2)
+    best = backend.argreduce("max", values, 2, True)
+    largest = backend.gather(values, best, 2)
+    index = backend.expand(reshape(index, (1, positions, taps)), values.shape)
+    where = backend.gather(index, best, 2)
     shape = x.shape[:2] + out
     return reshape(largest, shape), reshape(where, shape)
 

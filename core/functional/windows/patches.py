@@ -32,10 +32,10 @@ def im2col(x, kernel_size, stride=1, padding=0, dilation=1):
     padding = padding_pairs(padding, d)
     pixels, out, padded = _window_pixels(x.shape[2:], kernel, stride, padding, dilation)
     n, c = x.shape[:2]
-    k = x.backend
-    x = k.reshape(k.pad(x, ((0, 0), (0, 0)) + padding, 0), (n, c, size(padded)))
-    columns = k.take(x, k.from_list(pixels, dtypes.int32, (len(pixels),)), 2)
-    return k.reshape(columns, (n, c * size(kernel), size(out)))
+    backend = x.backend
+    x = backend.reshape(backend.pad(x, ((0, 0), (0, 0)) + padding, 0), (n, c, size(padded)))
+    columns = backend.take(x, backend.from_list(pixels, dtypes.int32, (len(pixels),)), 2)
+    return backend.reshape(columns, (n, c * size(kernel), size(out)))
 
 
 #: function; PyTorch unfold; Burn unfold4d
@@ -62,13 +62,13 @@ def col2im(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
             )
         )
     c = x.shape[1] // taps
-    k = x.backend
-    values = k.reshape(x, (n, c, taps * size(out)))
-    index = k.expand(k.from_list(pixels, dtypes.int32, (1, 1, len(pixels))), values.shape)
-    image = k.scatter(k.full((n, c, size(padded)), 0, x.dtype), index, values, 2, "add")
-    image = k.reshape(image, (n, c) + padded)
+    backend = x.backend
+    values = backend.reshape(x, (n, c, taps * size(out)))
+    index = backend.expand(backend.from_list(pixels, dtypes.int32, (1, 1, len(pixels))), values.shape)
+    image = backend.scatter(backend.full((n, c, size(padded)), 0, x.dtype), index, values, 2, "add")
+    image = backend.reshape(image, (n, c) + padded)
     starts = (0, 0) + tuple([p[0] for p in padding])
-    return k.slice(image, starts, (n, c) + output_size, (1,) * (d + 2))
+    return backend.slice(image, starts, (n, c) + output_size, (1,) * (d + 2))
 
 
 #: function; PyTorch fold
@@ -92,14 +92,14 @@ def max_unpool(x, indices, kernel_size, stride=1, padding=0, output_size=None):
     padding = padding_pairs(padding, d)
     pooled = tuple([(x.shape[i + 2] - 1) * stride[i] - sum(padding[i]) + kernel[i] for i in range(d)])
     shape = x.shape[:2] + pooled
-    k = x.backend
-    flat = k.full((size(shape),), 0, x.dtype)
-    flat = k.scatter(flat, k.reshape(tensor(indices), (x.size,)), k.reshape(x, (x.size,)), 0, "none")
-    out = k.reshape(flat, shape)
+    backend = x.backend
+    flat = backend.full((size(shape),), 0, x.dtype)
+    flat = backend.scatter(flat, backend.reshape(tensor(indices), (x.size,)), backend.reshape(x, (x.size,)), 0, "none")
+    out = backend.reshape(flat, shape)
     if output_size is None:
         return out
     grow = [(0, 0), (0, 0)] + [(0, int(output_size[i]) - pooled[i]) for i in range(d)]
-    return k.pad(out, tuple(grow), 0)
+    return backend.pad(out, tuple(grow), 0)
 
 
 #: function; ONNX CenterCropPad; shape: Sequence[int]

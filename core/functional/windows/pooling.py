@@ -14,19 +14,19 @@ from ..promotion import widened
 def avg_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, count_include_pad=True):
     """The mean of each window; count_include_pad says whether padding counts (what ceil_mode adds never does)."""
     x, dtype = widened(x)
-    k = x.backend
+    backend = x.backend
     kernel, stride, padding, dilation, grown = windows(x, kernel_size, stride, padding, dilation, ceil_mode)
-    total = k.pool("sum", x, kernel, stride, grown, dilation)
+    total = backend.pool("sum", x, kernel, stride, grown, dilation)
     plain = True
     for i in range(len(kernel)):
         plain = plain and grown[i] == padding[i] and (count_include_pad or padding[i] == (0, 0))
     if plain:
-        return astype(k.binary("div", total, k.full((), size(kernel), x.dtype)), dtype)
-    ones = k.full((1, 1) + x.shape[2:], 1, x.dtype)
+        return astype(backend.binary("div", total, backend.full((), size(kernel), x.dtype)), dtype)
+    ones = backend.full((1, 1) + x.shape[2:], 1, x.dtype)
     if count_include_pad:
-        ones = k.pad(ones, ((0, 0), (0, 0)) + padding, 1)
+        ones = backend.pad(ones, ((0, 0), (0, 0)) + padding, 1)
         grown = tuple([(0, g[1] - p[1]) for g, p in zip(grown, padding)])
-    return astype(k.binary("div", total, k.pool("sum", ones, kernel, stride, grown, dilation)), dtype)
+    return astype(backend.binary("div", total, backend.pool("sum", ones, kernel, stride, grown, dilation)), dtype)
 
 
 #: function; ONNX LpPool; p: float
@@ -34,11 +34,11 @@ def avg_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False
 def lp_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, p=2):
     """The p-norm of each window."""
     x, dtype = widened(x)
-    k = x.backend
+    backend = x.backend
     kernel, stride, padding, dilation, grown = windows(x, kernel_size, stride, padding, dilation, ceil_mode)
-    power = k.full((), p, x.dtype)
-    total = k.pool("sum", k.binary("pow", k.unary("abs", x), power), kernel, stride, grown, dilation)
-    return astype(k.binary("pow", total, k.full((), 1 / p, x.dtype)), dtype)
+    power = backend.full((), p, x.dtype)
+    total = backend.pool("sum", backend.binary("pow", backend.unary("abs", x), power), kernel, stride, grown, dilation)
+    return astype(backend.binary("pow", total, backend.full((), 1 / p, x.dtype)), dtype)
 
 
 #: function; ONNX MaxPool -> tuple[Tensor, Tensor]
@@ -86,7 +86,7 @@ def adaptive_max_pool(x, output_size):
 
 
 def _adaptive(x, output_size, op):
-    k = x.backend
+    backend = x.backend
     n = x.ndim - 2
     output = per_axis(output_size, n, "output_size")
     from ..movement.rearranging import narrow
@@ -96,11 +96,11 @@ def _adaptive(x, output_size, op):
         pieces = []
         for j in range(parts):
             start, stop = j * length // parts, -(-(j + 1) * length // parts)
-            piece = k.reduce(op, narrow(x, axis, start, stop - start), (axis,), True)
+            piece = backend.reduce(op, narrow(x, axis, start, stop - start), (axis,), True)
             if op == "sum":
-                piece = k.binary("div", piece, k.full((), stop - start, x.dtype))
+                piece = backend.binary("div", piece, backend.full((), stop - start, x.dtype))
             pieces.append(piece)
-        x = k.concat(pieces, axis) if len(pieces) > 1 else pieces[0]
+        x = backend.concat(pieces, axis) if len(pieces) > 1 else pieces[0]
     return x
 
 

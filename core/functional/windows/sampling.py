@@ -159,8 +159,8 @@ def _roi_taps(start, extent, bins, samples, length):
     # start, extent: (rois, 1); positions: (rois, bins * samples)
     from ..creation.fills import arange
 
-    k = start.backend
-    at = arange(0, bins * samples, dtype=start.dtype, backend=k).reshape((1, bins * samples))
+    backend = start.backend
+    at = arange(0, bins * samples, dtype=start.dtype, backend=backend).reshape((1, bins * samples))
     bin_at = (at / samples).floor()
     within = at - bin_at * samples
     step = extent / bins
@@ -316,10 +316,10 @@ def deform_conv(x, weight, offset, bias=None, mask=None, stride=1, padding=0, di
         )
     stride, dilation = per_axis(stride, 2, "stride"), per_axis(dilation, 2, "dilation")
     padding = padding_pairs(padding, 2, (kh, kw), dilation)
-    k = x.backend
+    backend = x.backend
 
     def line(count, step, start):
-        return arange(0, count, dtype=x.dtype, backend=k) * step + start
+        return arange(0, count, dtype=x.dtype, backend=backend) * step + start
 
     tap_y = line(kh, dilation[0], 0).reshape((kh, 1, 1, 1)) + line(oh, stride[0], -padding[0][0]).reshape((1, 1, oh, 1))
     tap_x = line(kw, dilation[1], 0).reshape((1, kw, 1, 1)) + line(ow, stride[1], -padding[1][0]).reshape((1, 1, 1, ow))

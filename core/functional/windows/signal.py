@@ -171,16 +171,17 @@ def stft(signal, frame_step, window=None, frame_length=None, onesided=True):
     if n < frame_length:
         raise ShapeError("stft: the signal has {} samples, one frame wants {}".format(n, frame_length))
     frames = 1 + (n - frame_length) // frame_step
-    k = signal.backend
+    backend = signal.backend
     index = [f * frame_step + i for f in range(frames) for i in range(frame_length)]
-    framed = k.reshape(
-        k.take(signal, k.from_list(index, dtypes.int32, (len(index),)), 1), (batch, frames, frame_length, parts)
+    framed = backend.reshape(
+        backend.take(signal, backend.from_list(index, dtypes.int32, (len(index),)), 1),
+        (batch, frames, frame_length, parts),
     )
     if window is not None:
         window = like(window, signal)
         if window.shape[0] != frame_length:
             low = (frame_length - window.shape[0]) // 2
-            window = k.pad(window, ((low, frame_length - window.shape[0] - low),), 0)
+            window = backend.pad(window, ((low, frame_length - window.shape[0] - low),), 0)
         framed = framed * window.reshape((frame_length, 1))
     return dft(framed, frame_length, 2, False, onesided and parts == 1)
 
