@@ -52,7 +52,7 @@ class WgpuBackend(Recording):
 
     def unary(self, op, x):
         if x.data.op == "full":
-            return self._folded(x.shape, lambda k, a: k.unary(op, a), x)
+            return self._folded(x.shape, lambda host, a: host.unary(op, a), x)
         dtype = dtypes.bool if op in BOOLEAN_RESULT else x.dtype
         return self._record("unary", (x,), (op, x), "unary", op, dtype, x.shape)
 
@@ -60,7 +60,7 @@ class WgpuBackend(Recording):
         dtype = dtypes.bool if op in BOOLEAN_RESULT else a.dtype
         shape = shapes.broadcast(a.shape, b.shape)
         if a.data.op == "full" and b.data.op == "full":
-            return self._folded(shape, lambda k, a, b: k.binary(op, a, b), a, b)
+            return self._folded(shape, lambda host, a, b: host.binary(op, a, b), a, b)
         return self._record("binary", (a, b), (op, a, b), "binary", op, dtype, shape)
 
     def where(self, condition, a, b):
@@ -71,7 +71,7 @@ class WgpuBackend(Recording):
         if x.dtype is dtype:
             return x
         if x.data.op == "full":
-            return self._folded(x.shape, lambda k, a: k.cast(a, dtype, saturate), x)
+            return self._folded(x.shape, lambda host, a: host.cast(a, dtype, saturate), x)
         return self._record("cast", (x,), (x, dtype, saturate), "cast", saturate, dtype, x.shape)
 
     def bitcast(self, x, dtype):

@@ -220,9 +220,9 @@ def getitem(x, key):
         if not -n <= key < n:
             raise IndexingError("index {} is outside axis 0 of length {}".format(key, n))
         rest = x.shape[1:]
-        k = x.backend
-        lead = k.slice(x, (key % n,) + (0,) * len(rest), (1,) + rest, (1,) * x.ndim)
-        return k.reshape(lead, rest)
+        backend = x.backend
+        lead = backend.slice(x, (key % n,) + (0,) * len(rest), (1,) + rest, (1,) * x.ndim)
+        return backend.reshape(lead, rest)
     whole = x
     parts = _parts(x, key)
     if True in [isinstance(k, bool) for k in parts]:
@@ -231,13 +231,13 @@ def getitem(x, key):
     if not advanced:
         return alias(x) if x is whole else x
     axes, arrays, shape = _index_arrays(x, advanced)
-    k = x.backend
+    backend = x.backend
     # The indexed axes move to the front and merge into one, from which `take` picks.
     order = axes + [i for i in range(x.ndim) if i not in axes]
     index = _linear(x, axes, arrays, shape)
     rest = tuple([x.shape[i] for i in range(x.ndim) if i not in axes])
     merged = size([x.shape[i] for i in axes])
-    out = k.take(reshape(permute_dims(x, order), (merged,) + rest), index, 0)
+    out = backend.take(reshape(permute_dims(x, order), (merged,) + rest), index, 0)
     if not apart and axes[0]:
         out = moveaxis(out, tuple(range(len(shape))), tuple(range(axes[0], axes[0] + len(shape))))
     return out
