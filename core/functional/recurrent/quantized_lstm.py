@@ -71,7 +71,7 @@ class _QuantizedCell(LstmCell):
         for i in range(h.shape[0]):
             values, scale = _quantized_rows(reshape(narrow(h, 0, i, 1), h.shape[1:]))
             parts.append(reshape(self.weight.product(values, scale, self.first + i), (1, h.shape[1], -1)))
-        return self.k.concat(parts, 0) if len(parts) > 1 else parts[0]
+        return self.backend.concat(parts, 0) if len(parts) > 1 else parts[0]
 
 
 #: function; com.microsoft DynamicQuantizeLSTM -> tuple[Tensor, Tensor, Tensor]
