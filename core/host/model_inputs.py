@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from .. import dtypes
 from ..backend import Backend
@@ -12,6 +13,7 @@ from ..dtypes import DType
 from ..errors import DTypeError, EmberletError, ShapeError
 from ..functional.arrays import asarray
 from ..tensor import Tensor
+from .model_calls import fits
 
 Entry = tuple[str, str, tuple[int | str | None, ...] | None]
 """A name, a dtype (or words for what is no tensor), and a shape: an entry of INPUTS or OUTPUTS."""
@@ -25,8 +27,10 @@ def bind(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], backend: 
     and Tensors go to the backend of the model, but for Tensors where `backend` says which one arrays go to. Raises
     DTypeError and ShapeError where an input is not what INPUTS says, EmberletError where one is missing or unknown.
     """
+    if backend is not None and not kwargs and fits(model.INPUTS, args):
+        return list(args)
     entries: list[Entry] = list(model.INPUTS)
-    names = list(inspect.signature(model.forward).parameters)[: len(entries)]
+    names = _names(model)[: len(entries)]
     if len(args) == 1 and not kwargs and isinstance(args[0], dict) and not _is_dict(entries):
         kwargs = args[0]
         args = ()
@@ -52,6 +56,20 @@ def bind(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], backend: 
             _check(x, entry, sizes)
         out.append(x)
     return out
+
+
+def _names(model: Any) -> list[str]:
+    """The names of the parameters of `model.forward`, looked up once for each function."""
+    function = getattr(model.forward, "__func__", None)
+    if function is None:
+        return list(inspect.signature(model.forward).parameters)
+    found = _NAMES.get(function)
+    if found is None:
+        found = _NAMES[function] = list(inspect.signature(model.forward).parameters)
+    return found
+
+
+_NAMES: WeakKeyDictionary[Callable[..., Any], list[str]] = WeakKeyDictionary()
 
 
 def _is_dict(entries: list[Entry]) -> bool:

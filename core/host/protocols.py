@@ -88,13 +88,3 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
         refuse("array API", api_version)
     return import_module("emberlet")
-
-
-def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Run a Model's `forward`. An input may be a Tensor, an array, nested lists or a number; all of them may be one
-    dict by name. They are checked against INPUTS. Raises DTypeError, ShapeError, EmberletError."""
-    if getattr(self, "INPUTS", None) is None:
-        return self.forward(*args, **kwargs)
-    from .model_inputs import bind
-
-    return self.forward(*bind(self, args, kwargs))

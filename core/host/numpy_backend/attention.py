@@ -20,7 +20,7 @@ _ROWS = 64
 
 def _wide(x: Tensor) -> Array:
     array: Array = x.data
-    return array.astype(WIDE[x.dtype]) if x.dtype in WIDE else array
+    return array.astype(WIDE[x.dtype.name]) if x.dtype.name in WIDE else array
 
 
 def _columns(bias: Array, start: int, stop: int) -> tuple[int, int]:

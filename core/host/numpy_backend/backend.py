@@ -76,7 +76,7 @@ class NumpyBackend(Protocol):
     def to_list(self, x: Tensor) -> list[Any]:
         array = x.data
         if x.dtype.name in storage.NARROW:
-            array = array.astype(WIDE[x.dtype])
+            array = array.astype(WIDE[x.dtype.name])
         out: list[Any] = array.reshape(-1).tolist()
         return out
 
@@ -136,7 +136,7 @@ class NumpyBackend(Protocol):
         return self._tensor(np.expand_dims(found, axis) if keepdims else found, dtypes.int64)
 
     def cumulative(self, op: str, x: Tensor, axis: int) -> Tensor:
-        array = x.data.astype(WIDE[x.dtype]) if x.dtype in WIDE else x.data
+        array = x.data.astype(WIDE[x.dtype.name]) if x.dtype.name in WIDE else x.data
         with np.errstate(all="ignore"):
             out = _SCANS[op].accumulate(array, axis=axis, dtype=array.dtype)
         return self._tensor(elementwise.narrowed(out, x.dtype), x.dtype)
@@ -156,8 +156,8 @@ class NumpyBackend(Protocol):
 
     def matmul(self, a: Tensor, b: Tensor) -> Tensor:
         left, right = a.data, b.data
-        if a.dtype in WIDE:
-            left, right = left.astype(WIDE[a.dtype]), right.astype(WIDE[a.dtype])
+        if a.dtype.name in WIDE:
+            left, right = left.astype(WIDE[a.dtype.name]), right.astype(WIDE[a.dtype.name])
         with np.errstate(all="ignore"):
             return self._tensor(elementwise.narrowed(np.matmul(left, right), a.dtype), a.dtype)
 
@@ -174,7 +174,7 @@ class NumpyBackend(Protocol):
         from .convolution import conv
 
         image, taps, shift = x.data, weight.data, None if bias is None else bias.data
-        if x.dtype in WIDE:
+        if x.dtype.name in WIDE:
             image, taps = image.astype(np.float32), taps.astype(np.float32)
             shift = None if shift is None else shift.astype(np.float32)
         out = conv(image, taps, shift, stride, padding, dilation, groups)
@@ -189,7 +189,7 @@ class NumpyBackend(Protocol):
         padding: tuple[tuple[int, int], ...],
         dilation: tuple[int, ...],
     ) -> Tensor:
-        array = x.data.astype(WIDE[x.dtype]) if x.dtype in WIDE else x.data
+        array = x.data.astype(WIDE[x.dtype.name]) if x.dtype.name in WIDE else x.data
         out = windows.pool(op, array, kernel, stride, padding, dilation)
         return self._tensor(elementwise.narrowed(out, x.dtype), x.dtype)
 
@@ -242,7 +242,7 @@ class NumpyBackend(Protocol):
 
 def _comparable(x: Tensor) -> Array:
     """x's array in a dtype that NumPy orders (NaN last)."""
-    out: Array = x.data.astype(WIDE[x.dtype]) if x.dtype.name in storage.NARROW else x.data
+    out: Array = x.data.astype(WIDE[x.dtype.name]) if x.dtype.name in storage.NARROW else x.data
     return out
 
 

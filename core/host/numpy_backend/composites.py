@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def _wide(x: Tensor) -> Array:
     array: Array = x.data
-    return array.astype(WIDE[x.dtype]) if x.dtype in WIDE else array
+    return array.astype(WIDE[x.dtype.name]) if x.dtype.name in WIDE else array
 
 
 def _back(backend: NumpyBackend, array: Array, like: Tensor) -> Tensor:
@@ -31,7 +31,7 @@ def _back(backend: NumpyBackend, array: Array, like: Tensor) -> Tensor:
 def _operand(value: Any, x: Tensor) -> Array:
     """A parameter (tensor or array-like) in the dtype that x is computed in."""
     array = value.data if isinstance(value, Tensor) else np.asarray(value)
-    wide = WIDE.get(x.dtype, x.data.dtype)
+    wide = WIDE.get(x.dtype.name, x.data.dtype)
     return array if array.dtype == wide else array.astype(wide)
 
 
@@ -57,8 +57,8 @@ def softmax(backend: NumpyBackend, x: Tensor, axis: int) -> Tensor:
     if not x.size:
         return x
     with np.errstate(all="ignore"):
-        if x.dtype in WIDE:
-            wide = WIDE[x.dtype]
+        if x.dtype.name in WIDE:
+            wide = WIDE[x.dtype.name]
             e = narrowed(_wide(x) - _wide(x).max(axis, keepdims=True), x.dtype).astype(wide)
             e = narrowed(np.exp(e), x.dtype).astype(wide)
             total = e.sum(axis, keepdims=True)

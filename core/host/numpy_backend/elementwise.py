@@ -102,8 +102,8 @@ def wrap(array: Array, dtype: DType) -> Array:
 
 def unary(backend: NumpyBackend, op: str, x: Tensor) -> Tensor:
     array = x.data
-    if x.dtype in WIDE and (op == "erf" or x.dtype is not dtypes.float16):
-        array = array.astype(WIDE[x.dtype])
+    if x.dtype.name in WIDE and (op == "erf" or x.dtype is not dtypes.float16):
+        array = array.astype(WIDE[x.dtype.name])
     if op in ("floor", "ceil", "round", "trunc") and not x.dtype.is_float:
         return x
     with np.errstate(all="ignore"):
@@ -116,7 +116,7 @@ def unary(backend: NumpyBackend, op: str, x: Tensor) -> Tensor:
 def binary(backend: NumpyBackend, op: str, a: Tensor, b: Tensor) -> Tensor:
     left, right, dtype = a.data, b.data, a.dtype
     if dtype.name in NARROW:
-        left, right = left.astype(WIDE[dtype]), right.astype(WIDE[dtype])
+        left, right = left.astype(WIDE[dtype.name]), right.astype(WIDE[dtype.name])
     with np.errstate(all="ignore"):
         out = np.asarray(_BINARY[op](left, right))
     if op in BOOLEAN_RESULT:
@@ -205,7 +205,7 @@ def _to_strings(array: Array) -> Array:
 
 
 def reduce(backend: NumpyBackend, op: str, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    array = x.data.astype(WIDE[x.dtype]) if x.dtype in WIDE else x.data
+    array = x.data.astype(WIDE[x.dtype.name]) if x.dtype.name in WIDE else x.data
     with np.errstate(all="ignore"):
         if op in ("sum", "prod"):
             out = _REDUCE[op](array, axis=axes, keepdims=keepdims, dtype=array.dtype)
@@ -229,9 +229,9 @@ def identity(op: str, dtype: np.dtype[Any]) -> Any:
 
 
 def scatter(backend: NumpyBackend, x: Tensor, indices: Tensor, updates: Tensor, axis: int, op: str) -> Tensor:
-    wide = op != "none" and x.dtype in WIDE
-    out = x.data.astype(WIDE[x.dtype]) if wide else x.data.copy()
-    values = updates.data.astype(WIDE[x.dtype]) if wide else updates.data
+    wide = op != "none" and x.dtype.name in WIDE
+    out = x.data.astype(WIDE[x.dtype.name]) if wide else x.data.copy()
+    values = updates.data.astype(WIDE[x.dtype.name]) if wide else updates.data
     key = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     key[axis] = indices.data
     with np.errstate(all="ignore"):

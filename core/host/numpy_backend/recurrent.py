@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _wide(x: Tensor) -> Array:
     """x's array in the dtype that is computed in; without the axis of directions where there is one alone."""
     array: Array = x.data
-    array = array.astype(WIDE[x.dtype]) if x.dtype in WIDE else array
+    array = array.astype(WIDE[x.dtype.name]) if x.dtype.name in WIDE else array
     return array[0] if array.shape[0] == 1 else array
 
 

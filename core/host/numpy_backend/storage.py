@@ -42,18 +42,19 @@ for _dtype in dtypes.ALL:
             _TO_NUMPY[_dtype] = np.dtype(getattr(ml_dtypes, _dtype.name))
     elif _dtype is not dtypes.string:
         _TO_NUMPY[_dtype] = np.dtype(_dtype.name)
+_BY_NAME = {k.name: v for k, v in _TO_NUMPY.items()}  # a str knows its hash, a DType computes it in Python
 _FROM_NUMPY = {v: k for k, v in _TO_NUMPY.items()}
 
 # Arithmetic in the narrow types happens here, and the result is rounded back.
-WIDE: dict[DType, np.dtype[Any]] = {
-    d: np.dtype(np.float32) if d.is_float else np.dtype(np.int32) for d in dtypes.ALL if d.name in NARROW
+WIDE: dict[str, np.dtype[Any]] = {
+    d.name: np.dtype(np.float32) if d.is_float else np.dtype(np.int32) for d in dtypes.ALL if d.name in NARROW
 }
-WIDE[dtypes.float16] = np.dtype(np.float32)
+WIDE["float16"] = np.dtype(np.float32)
 
 
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:
     """The NumPy dtype that holds `dtype`. Raises UnsupportedError where ml_dtypes is missing or too old for it."""
-    found = _TO_NUMPY.get(dtype)
+    found = _BY_NAME.get(dtype.name)
     if found is None:
         raise UnsupportedError(sentence(f"{dtype} on backend 'numpy'", ["ml_dtypes"]))
     return found
