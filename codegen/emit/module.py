@@ -166,6 +166,10 @@ class ModuleWriter:
         self._parameters[key] = Call(Attribute(Attribute(SELF, field_name), "val"))
         return self._parameters[key]
 
+    def is_parameter(self, e: Expr) -> bool:
+        """Whether an expression is the value of one of the module's parameters, which belongs to the module."""
+        return isinstance(e, Call) and isinstance(e.function, Attribute) and e.function.name == "val"
+
     def fill(self, shape: Expr, number: int | float | bool | str, dtype: DType) -> Expr:
         """`F.zeros`, `F.ones` or `F.full`; the dtype is left out where it is the one they have without."""
         plain = not dtype.is_bool and (repr(number) in ("0", "0.0", "1", "1.0"))

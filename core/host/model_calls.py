@@ -6,7 +6,7 @@ from typing import Any
 
 from ..module import Module, leaves
 from ..param import Param
-from ..tensor import Tensor
+from .model_inputs import bind, fits
 
 
 def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -17,40 +17,24 @@ def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
     if not kwargs and fits(entries, args) and all_at_home(self, args):
         return self.forward(*args)
-    from .model_inputs import bind
-
     return self.forward(*bind(self, args, kwargs))
-
-
-def fits(entries: Any, args: tuple[Any, ...]) -> bool:
-    """Whether the arguments are Tensors of the dtypes and shapes that INPUTS names, in its order."""
-    if len(args) != len(entries):
-        return False
-    sizes: dict[str, int] = {}
-    for x, (_, kind, shape) in zip(args, entries, strict=True):
-        if type(x) is not Tensor or x.dtype.name != kind:
-            return False
-        if shape is not None:
-            found = x.shape
-            if len(found) != len(shape):
-                return False
-            for d, n in zip(shape, found, strict=True):
-                if d != n and d is not None and (type(d) is not str or sizes.setdefault(d, n) != n):
-                    return False
-    return True
 
 
 def all_at_home(model: Any, args: tuple[Any, ...]) -> bool:
     """Whether the Tensors lie on the backend of the model's first parameter; of a model without any, on one backend."""
     if not args:
         return True
-    param = _first_param(model.__dict__.values(), 0)
+    param = first_param(model)
     home = args[0].backend if param is None else param.backend
-    return all([x.backend is home for x in args])  # a list: faster than a generator
+    return all(x.backend is home for x in args)
 
 
-def _first_param(children: Any, depth: int) -> Any:
+def first_param(module: Any) -> Any:
     """What named_params of a module gives first, without its generators; None where there is no parameter."""
+    return _first_of(module.__dict__.values(), 0)
+
+
+def _first_of(children: Any, depth: int) -> Any:
     for child in children:
         kind = type(child)
         if kind is Param:
@@ -62,11 +46,11 @@ def _first_param(children: Any, depth: int) -> Any:
             if isinstance(child, (Module, list, tuple, dict)):
                 found = next((leaf[3] for leaf in leaves([child], Param)), None)
         elif isinstance(child, Module):
-            found = _first_param(child.__dict__.values(), depth + 1)
+            found = _first_of(child.__dict__.values(), depth + 1)
         elif kind is dict:
-            found = _first_param(child.values(), depth + 1)
+            found = _first_of(child.values(), depth + 1)
         elif kind is list or kind is tuple:
-            found = _first_param(child, depth + 1)
+            found = _first_of(child, depth + 1)
         elif isinstance(child, (Param, list, tuple, dict)):  # of a class of their own
             found = next((leaf[3] for leaf in leaves([child], Param)), None)
         if found is not None:

@@ -13,7 +13,6 @@ from ..dtypes import DType
 from ..errors import DTypeError, EmberletError, ShapeError
 from ..functional.arrays import asarray
 from ..tensor import Tensor
-from .model_calls import fits
 
 Entry = tuple[str, str, tuple[int | str | None, ...] | None]
 """A name, a dtype (or words for what is no tensor), and a shape: an entry of INPUTS or OUTPUTS."""
@@ -56,6 +55,24 @@ def bind(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], backend: 
             _check(x, entry, sizes)
         out.append(x)
     return out
+
+
+def fits(entries: Any, args: tuple[Any, ...]) -> bool:
+    """Whether the arguments are Tensors of the dtypes and shapes that INPUTS names, in its order."""
+    if len(args) != len(entries):
+        return False
+    sizes: dict[str, int] = {}
+    for x, (_, kind, shape) in zip(args, entries, strict=True):
+        if type(x) is not Tensor or x.dtype.name != kind:
+            return False
+        if shape is not None:
+            found = x.shape
+            if len(found) != len(shape):
+                return False
+            for d, n in zip(shape, found, strict=True):
+                if d != n and d is not None and (type(d) is not str or sizes.setdefault(d, n) != n):
+                    return False
+    return True
 
 
 def _names(model: Any) -> list[str]:

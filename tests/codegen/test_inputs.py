@@ -173,3 +173,78 @@ def test_numpy_takes_the_data_of_any_result(dtype: str) -> None:
     assert isinstance(data, TensorData)
     array = np.asarray(data)
     assert array.shape == (2,) and (dtype == "string" or array.dtype.name == dtype)
+
+
+# -- what is given belongs to the caller ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("backend", ["python", "numpy", "wgpu"])
+def test_assigning_to_a_result_leaves_the_weights_as_they_are(
+    backend: str, compiled: bool, request: pytest.FixtureRequest
+) -> None:
+    """Outputs that are a weight, a weight in a branch, and a constant that needs no field."""
+    if backend == "wgpu" or compiled:
+        request.getfixturevalue("wgpu_adapter")
+    weight = ", ".join(str(i) for i in range(6))
+    model = load(
+        parse(
+            f"""g (float[2, 3] x, bool c) => (float[6] y, float[6] q, float[] s)
+            <float[6] w = {{{weight}}}, float s = {{2}}>
+            {{
+                y = Identity(w)
+                q = If (c) <then_branch = t () => (float[6] a) {{ a = Identity(w) }},
+                            else_branch = e () => (float[6] b) {{ b = Neg(w) }}>
+            }}"""
+        ),
+        backend,
+    )
+    x = emberlet.asarray(np.float32([[1, 2, 3], [4, 5, 6]]), device=backend)
+    condition = emberlet.asarray(True, device=backend)
+    run = model.compile(x, condition) if compiled else model
+    first = [r.tolist() for r in run(x, condition)]
+    assert first[0] == first[1] == [0, 1, 2, 3, 4, 5]
+    for result in run(x, condition):
+        result[...] = 99
+    assert [r.tolist() for r in run(x, condition)] == first
+
+
+# -- the cost of a call -----------------------------------------------------------------------------------------------
+
+
+def test_a_call_with_fitting_tensors_looks_at_no_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took four times as long as the digits on NumPy."""
+    from emberlet.host import model_calls, model_inputs
+
+    model = load(DIGITS, "numpy")
+    image = emberlet.zeros((1, 1, 8, 8), backend="numpy")
+    model(image=image)  # the slow way looks once
+    monkeypatch.setattr(model_inputs.inspect, "signature", lambda *_: pytest.fail("inspect.signature was called"))
+    assert model(image=image).tolist() == model(image).tolist()
+    monkeypatch.setattr(model_calls, "bind", lambda *_: pytest.fail("bind was called"))
+    model(image)
+
+
+def test_the_first_parameter_is_found_wherever_it_lies() -> None:
+    """The quick walk finds what named_params gives first: in lists, dicts and below children that know parents."""
+    from emberlet import nn
+    from emberlet.host.model_calls import first_param
+
+    def weight() -> Any:
+        return nn.Param(emberlet.zeros((1,), backend="python"))
+
+    class Holder(nn.Module):
+        def __init__(self, **fields: Any) -> None:
+            self.__dict__.update(fields)
+
+    parent = Holder(sizes=(1, 2), none=None)
+    parent.child = Holder(parent=parent, weight=weight())
+    deep = Holder(weight=weight())
+    for _ in range(12):
+        deep = Holder(name="deep", inner=[{"a": deep}])
+    cases = [
+        Holder(), Holder(sizes=(3, 3), weight=weight()), Holder(empty=[], items=[(weight(), weight())]), parent, deep,
+        Holder(child=Holder(), by_name={"a": 1, "b": Holder(weight=weight())}, last=weight()),
+    ]  # fmt: skip
+    for module in cases:
+        assert first_param(module) is next((p for _, p in module.named_params()), None)

@@ -31,7 +31,8 @@ ROOMS = {
     "model": "errors burnpack module host",
     "atomic_write": "host",
     "config": "errors atomic_write",
-    "host": f"{GROUND} backend tensor data names lookup functional burnpack python_backend host.numpy_backend",
+    "host": f"{GROUND} backend tensor data names lookup functional burnpack "
+    "module param python_backend host.numpy_backend",
     "host.numpy_backend": f"{GROUND} backend tensor host",
     "host.stubs": f"{GROUND} host names module model nn param",
     # The command line alone calls what is built on core.
