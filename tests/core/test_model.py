@@ -100,7 +100,7 @@ def test_a_model_without_weights_says_so():
     class Bare(nn.Model):
         pass
 
-    with pytest.raises(LoadError, match="Bare carries no weights in its module"):
+    with pytest.raises(LoadError, match="Bare has no embedded weights; use from_file"):
         Bare.from_embedded()
     with pytest.raises(LoadError, match="Bare does not say where its weights are"):
         Bare.default()
