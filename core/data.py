@@ -50,9 +50,9 @@ class TensorData:
 
     def __array__(self, dtype=None, copy=None):
         """A NumPy array of the elements."""
-        import numpy
+        from .host.interop import array_of
 
-        return numpy.asarray(self.to_tensor("numpy"), dtype=dtype, copy=copy)
+        return array_of(self, dtype, copy)
 
     def to_vec(self):
         """The elements as a flat list of Python numbers, bools or str."""

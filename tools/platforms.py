@@ -47,6 +47,7 @@ COMMANDS = {
     "digits on wgpu": ["digits_on.py", "wgpu"],
 }
 PROGRAM = """\
+import sys
 sys.path.insert(0, "a b")
 import emberlet
 from digits import Digits

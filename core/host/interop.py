@@ -194,3 +194,10 @@ def _from_numpy(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
         raise ValueError("a strided array needs a copy here, and copy=False forbids it")
     data = to_bytes(array, found)
     return backend.from_bytes(bytes(data) if copy else data, found, array.shape)
+
+
+def array_of(data: Any, dtype: Any, copy: bool | None) -> Any:
+    """A NumPy array of the elements of a TensorData, as `np.asarray(data)` asks for it."""
+    import numpy as np
+
+    return np.asarray(data.to_tensor("numpy"), dtype=dtype, copy=copy)

@@ -13,10 +13,13 @@ from fuzz.differential.operations import grow, inputs
 
 from tools.components import require
 
-SECONDS = 60.0  # of a kind
+SECONDS = 20.0  # of a kind
+# `models` draws ONNX graphs that onnxruntime runs although the standard does not define them, a few in a thousand; each
+# needs a person's judgment, so `dev.py fuzz models` draws them and a fixed seed stands for them here.
+FRESH = [name for name in engine.names() if name != "models"]
 
 
-@pytest.mark.parametrize("name", engine.names())
+@pytest.mark.parametrize("name", FRESH)
 def test_a_short_run_finds_no_difference(name: str) -> None:
     kind = engine.kind(name)
     for component in kind.NEEDS:

@@ -21,7 +21,7 @@ ROOMS = {
     "names": "lookup",
     "tensor": "emberlet errors lookup host",
     "display": "dtypes errors",
-    "data": f"{GROUND} backend functional",
+    "data": f"{GROUND} backend functional host",
     "functional": f"{GROUND} backend tensor data lookup names host",
     "python_backend": f"{GROUND} backend tensor",
     "param": f"{GROUND} backend",
