@@ -1,5 +1,7 @@
 """`compile`: a model with its plan kept, so that a call writes the inputs, submits once and reads the outputs."""
 
+import sys
+
 from emberlet.errors import BackendError
 from emberlet.tensor import Tensor
 
@@ -66,7 +68,7 @@ class Compiled:
 
     def _arguments(self, arguments, keywords):
         """The model's arguments in their order, arrays as Tensors. Raises what calling the model would."""
-        if getattr(self.model, "INPUTS", None) is not None:
+        if getattr(self.model, "INPUTS", None) is not None and sys.implementation.name != "micropython":
             from emberlet.host.model_inputs import bind
 
             return bind(self.model, tuple(arguments), keywords, self.backend)

@@ -39,7 +39,7 @@ _SAYS = {
     "bytes": "Format:{} of shape {} takes {} bytes, found {}",
     "kind": "DType:{} where the module has {}",
     "param shape": "Shape:shape {} where the module has {}",
-    "param circle": "Emberlet:two threads that initialize Params would deadlock: each uses "
+    "param circle": "Emberlet:threads that initialize Params would deadlock: each uses "
     "one that the other is making, here of shape {}",
     "no value": "Emberlet:the value of a Param is a Tensor, found {!r}; a mapper returns the new value",
     "narrowing": "DType:{} values from {} to {} do not fit {}, which holds {} to {}",

@@ -164,7 +164,7 @@ def test_scalars_and_copies(backend):
     z = x.astype("float32")
     z[0] = 4
     assert x.tolist() == [1.5]
-    with pytest.raises(ValueError, match="copy=False"):
+    with pytest.raises(ValueError, match="copy=None or copy=True"):
         emberlet.asarray([1], copy=False)
     with pytest.raises(ValueError, match="copy=False"):
         emberlet.asarray(x, dtype="int8", copy=False)

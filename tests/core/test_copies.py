@@ -325,7 +325,7 @@ def test_threads_whose_params_initialize_each_other_are_told(size):
         thread.join(20)
     assert not any(thread.is_alive() for thread in threads)
     assert len(said) == size
-    assert any("threads that initialize Params would wait for each other for ever" in text for text in said)
+    assert any("threads that initialize Params would deadlock" in text for text in said)
 
 
 def test_a_shared_param_that_others_wait_for_is_no_circle():
