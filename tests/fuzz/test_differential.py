@@ -79,3 +79,13 @@ def test_programs_are_drawn_by_the_seed_alone_and_simpler_ones_get_shorter() -> 
         program = pool.program(None)
         for smaller in program.simpler():
             assert len(smaller.lines) < len(program.lines) or smaller.text() != program.text()
+
+
+def test_a_case_leaves_the_kernels_of_later_tests_alone() -> None:
+    require("gpu-driver")
+    from emberlet.wgpu_backend.record import node
+
+    before = node.WIDE
+    ran = engine.run(engine.kind("graphs"), 7, count=6)
+    assert ran.cases
+    assert before == node.WIDE

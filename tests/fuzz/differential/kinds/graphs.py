@@ -21,7 +21,8 @@ import os
 import random
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -72,7 +73,7 @@ def difference(case: Program) -> str:
         return ""  # no valid program (any more): shrinking tries some
     for name, run in TARGETS.items():
         try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
+            with _vectors(case.variant), warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 found = run(case)
         except Exception as error:
@@ -149,7 +150,6 @@ def _saved(case: Program) -> list[Any] | None:
 
     if not case.variant.saved:
         return None
-    _vectors(case.variant)
     tensors = case.tensors(get_backend("numpy"))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "plan.bpk")
@@ -163,15 +163,20 @@ def _saved(case: Program) -> list[Any] | None:
         return [_array(d.to_tensor("numpy")) for d in plan.run(*tensors)]
 
 
-def _vectors(variant: Variant) -> None:
+@contextmanager
+def _vectors(variant: Variant) -> Iterator[None]:
+    """Maps of the variant's width while this lasts; whatever runs next in the process has its own again."""
     from emberlet.wgpu_backend.record import node
 
-    node.WIDE = variant.wide
+    before, node.WIDE = node.WIDE, variant.wide
+    try:
+        yield
+    finally:
+        node.WIDE = before
 
 
 def _backend(variant: Variant) -> Any:
     """A wgpu backend that makes the kernels of the variant, on the one device."""
-    _vectors(variant)
     found = _made(variant.device_class, variant.wide)
     if len(found.device.pipelines) > KEPT:
         found.device.pipelines.clear()
