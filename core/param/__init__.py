@@ -11,6 +11,8 @@ try:
     import _thread
 except ImportError:  # a port without threads
     _thread = None
+else:
+    _importing = _thread.allocate_lock()  # MicroPython shows a second thread a module that is still being imported
 
 
 def new_lock():
@@ -86,8 +88,8 @@ class Param:
             if self._owner == me:
                 refuse("same param")
             if not self._lock.acquire(0):
-                from .waiting import wait
-
+                with _importing:
+                    from .waiting import wait
                 wait(self, me)
             self._owner = me
 

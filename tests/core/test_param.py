@@ -314,8 +314,13 @@ except OSError:
     print(p, p.shape, p.is_initialized)
 c = p.clone()
 seen = []
+guard = _thread.allocate_lock()  # this port's lists are not safe between threads
+def see():
+    value = p.val()
+    with guard:
+        seen.append(value)
 for _ in range(8):
-    _thread.start_new_thread(lambda: seen.append(p.val()), ())
+    _thread.start_new_thread(see, ())
 while len(seen) < 8:
     time.sleep(0.001)
 print(len(calls), all([v is seen[0] for v in seen]), seen[0].tolist(), c.is_initialized, c.id == p.id, len(str(p.id)))
