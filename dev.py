@@ -201,12 +201,22 @@ def main(argv: list[str]) -> int:
         python = install.ensure_venv()
         if Path(sys.prefix).resolve() != VENV.resolve():
             return _start_again(python, argv)
+        _choose_kernels()
         return COMMANDS[argv[0]](argv[1:])
     except StepError as error:
         say(f"dev.py {argv[0]}: {error}")
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _choose_kernels() -> None:
+    """OpenBLAS's, for this process and those that it starts."""
+    try:
+        from emberlet.host import blas_kernels
+    except ImportError:  # emberlet is not installed yet
+        return
+    blas_kernels.choose()
 
 
 def _start_again(python: Path, argv: list[str]) -> int:

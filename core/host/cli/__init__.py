@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ...errors import EmberletError
-from .. import extras
+from .. import blas_kernels, extras
 from ..streams import replace_what_cannot_be_shown
 from .plain import plain
 
@@ -40,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     replace_what_cannot_be_shown()
+    if argv is None:  # a process of its own
+        blas_kernels.choose()
     try:
         return _run(arguments)
     except (EmberletError, OSError) as error:

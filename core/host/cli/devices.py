@@ -9,6 +9,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from .. import blas_kernels
 from ..extras import advice
 
 
@@ -29,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     for device in found:
         missing = device.get("missing")
         print(f"{device['backend']}: {missing or device['description']}")
-        for key in ("type", "driver", "tuning", "features", "limits"):
+        for key in ("blas", "faster", "type", "driver", "tuning", "features", "limits"):
             value = device.get(key)
             if isinstance(value, dict):
                 print(f"  {key}:")
@@ -67,7 +68,11 @@ def _numpy() -> dict[str, Any]:
     except ImportError as error:
         return {"backend": "numpy", "missing": f"not installed: {advice(['numpy'])} ({error})"}
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {"backend": "numpy", "description": f"NumPy {np.__version__} on {platform.machine()}, {cores} cores"}
+    found = {"backend": "numpy", "description": f"NumPy {np.__version__} on {platform.machine()}, {cores} cores"}
+    found["blas"] = blas_kernels.summary()
+    if better := blas_kernels.advice(blas_kernels.running()):
+        found["faster"] = better
+    return found
 
 
 def _adapters() -> list[dict[str, Any]]:
