@@ -237,6 +237,33 @@ class WgpuBackend(Recording):
     def nonzero(self, x):
         return self.on_host("nonzero", (x,))
 
+    def assign_region(self, x, starts, sizes, steps, value):
+        """x with `value`, of shape `sizes`, at starts[i] + j * steps[i] along each axis i: one map, where a scatter
+        would copy x in one invocation. None where a step is neither 1 nor -1."""
+        starts, turned = list(starts), [1] * len(steps)
+        for i in range(len(steps)):
+            if sizes[i] > 1 and steps[i] == -1:
+                starts[i] -= sizes[i] - 1
+                turned[i] = -1
+            elif sizes[i] > 1 and steps[i] != 1:
+                return None
+        if not value.size or "host" in (x.data.op, value.data.op):
+            return None
+        if -1 in turned:
+            ends = [sizes[i] - 1 if turned[i] < 0 else 0 for i in range(len(sizes))]
+            value = self.slice(value, ends, sizes, turned)
+        padding = [(starts[i], x.shape[i] - starts[i] - sizes[i]) for i in range(len(sizes))]
+        inside = self.pad(self.full(sizes, True, dtypes.bool), padding, False)
+        return self.where(inside, self.pad(value, padding, 0), x)
+
+    def write_region(self, x, starts, sizes, steps, value):
+        """Assign in place where x alone has its elements; False, and nothing done, elsewhere."""
+        if self.planning:
+            return False
+        from .run.assignment import write_region
+
+        return write_region(self, x, starts, sizes, steps, value)
+
     # -- movement -------------------------------------------------------------------------------------------------
 
     def reshape(self, x, shape):

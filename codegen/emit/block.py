@@ -15,7 +15,7 @@ from ..ir.graph import Graph, Node
 from ..ir.problem import MALFORMED, Problem, explained, quoted
 from ..ir.types import ScalarType, ShapeType, TensorType, as_tensor, describe_shape
 from .emitter import Emitter
-from .expression import Attribute, Call, Expr, Literal, Name, flat
+from .expression import Expr, Literal, Name, flat
 from .names import MAX_LOCAL, identifier, informative, module_path, snake
 from .statement import Assign, Delete, Statement
 
@@ -274,8 +274,6 @@ class Block:
                 raise Problem(f"nothing produces the output {a.name!r}")
             if isinstance(a.type, ScalarType | ShapeType) and a.value is None:
                 held = self.module.tensor_of(held, as_tensor(a.type).dtype)
-            if self.module.is_parameter(held):  # who is given it may assign to it
-                held = Call(Attribute(Name("emberlet"), "asarray"), (held,), (("copy", Literal("True")),))
             out.append(held)
         return tuple(out)
 

@@ -18,6 +18,7 @@ from ..ir.value import Fill, Transposed, Value
 from .block import Block
 from .emitter import shortest
 from .expression import WIDTH, Attribute, Call, Expr, Name, lift, string_literal
+from .handing_on import hand_on
 from .layout import laid_out, names_of
 from .names import Names, class_name, clean, identifier, informative, module_path, owner_of, said_by_operator, snake
 from .statement import Assign, Def, Return, Statement, fold_return, render
@@ -72,7 +73,7 @@ class ModuleWriter:
         block.kept |= set(inputs)
         block.run()
         results = block.outputs()
-        body = fold_return([*block.statements, Return(results)])
+        body = hand_on(fold_return([*block.statements, Return(results)]))
         body = [*self._prelude(inputs, body), *body]
         lines = [*_header(self.model, top_comment), "", "import emberlet"]
         lines += [
@@ -165,10 +166,6 @@ class ModuleWriter:
         self.record[field_name] = value
         self._parameters[key] = Call(Attribute(Attribute(SELF, field_name), "val"))
         return self._parameters[key]
-
-    def is_parameter(self, e: Expr) -> bool:
-        """Whether an expression is the value of one of the module's parameters, which belongs to the module."""
-        return isinstance(e, Call) and isinstance(e.function, Attribute) and e.function.name == "val"
 
     def fill(self, shape: Expr, number: int | float | bool | str, dtype: DType) -> Expr:
         """`F.zeros`, `F.ones` or `F.full`; the dtype is left out where it is the one they have without."""

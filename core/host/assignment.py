@@ -1,21 +1,61 @@
 """`x[key] = value` on a desktop: one assignment at a time, and in place where nobody else has the elements.
 
-Otherwise x gets new elements and whoever shares the old ones keeps them (docs/tensors.md, "What is shared").
+Otherwise x gets new elements and whoever shares the old ones keeps them (docs/tensors.md, "What is shared"). Who else
+has them is told by the interpreter's counts of references.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
+from ..functional.indexing.selection import _region
 from ..lookup import function
+from ..python_backend import PythonBackend
+from ..python_backend.scattering import assign_region, write_region
 
 _lock = threading.RLock()  # two writers at once: neither loses its update
+# Without reference counts, or with threads that count apart, nothing is assigned in place.
+COUNTS = hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def assign(x: Any, key: Any, value: Any) -> None:
     """x[key] = value."""
     with _lock:
-        in_place = getattr(x.backend, "assign_in_place", None)
-        if in_place is None or not in_place(x, key, value):
-            function("setitem")(x, key, value)
+        backend = x.backend
+        quick = getattr(backend, "assign_in_place", None)
+        if quick is not None and quick(x, key, value):
+            return
+        write = _write_buffer if isinstance(backend, PythonBackend) else getattr(backend, "write_region", None)
+        if write is not None:
+            region = _region(x, key, value)
+            if region and write(x, *region):
+                return
+        function("setitem")(x, key, value)
+
+
+def _references(holder: Any) -> tuple[int, int]:
+    """How many refer to a tensor's (buffer, offset, strides), and how many to the buffer."""
+    data = holder.data
+    return sys.getrefcount(data), sys.getrefcount(data[0])
+
+
+class _Alone:
+    def __init__(self) -> None:
+        self.data = ([0.0], 0, None)
+
+
+_UNSHARED = _references(_Alone()) if COUNTS else (0, 0)
+
+
+def _write_buffer(x: Any, starts: Any, sizes: Any, steps: Any, value: Any) -> bool:
+    """`write_region` of the python backend; into a copy where somebody else has the buffer."""
+    buffer, offset, strides = x.data
+    whole = not offset and strides is None and len(buffer) == x.size and not isinstance(buffer, memoryview)
+    del buffer  # or it would count
+    if COUNTS and whole and _references(x) == _UNSHARED and hasattr(x.data[0], "append"):
+        write_region(x.data[0], x.shape, starts, sizes, steps, value)
+    else:
+        x.data = assign_region(x.backend, x, starts, sizes, steps, value).data
+    return True

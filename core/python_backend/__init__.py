@@ -18,7 +18,7 @@ _KERNELS = {
     "casts": "cast bitcast",
     "reductions": "reduce argreduce cumulative",
     "sorting": "sort",
-    "scattering": "scatter",
+    "scattering": "scatter assign_region",
     "movement": "permute expand slice pad concat",
     "philox": "random_bits",
     "rectifier": "relu",

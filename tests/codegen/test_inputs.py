@@ -183,18 +183,29 @@ def test_numpy_takes_the_data_of_any_result(dtype: str) -> None:
 def test_assigning_to_a_result_leaves_the_weights_as_they_are(
     backend: str, compiled: bool, request: pytest.FixtureRequest
 ) -> None:
-    """Outputs that are a weight, a weight in a branch, and a constant that needs no field."""
+    """Outputs that are a weight: by themselves, out of a branch, a loop of no rounds, a sequence and an optional."""
     if backend == "wgpu" or compiled:
         request.getfixturevalue("wgpu_adapter")
     weight = ", ".join(str(i) for i in range(6))
     model = load(
         parse(
-            f"""g (float[2, 3] x, bool c) => (float[6] y, float[6] q, float[] s)
-            <float[6] w = {{{weight}}}, float s = {{2}}>
+            f"""g (float[2, 3] x, bool c) => (float[6] y, float[6] q, float[6] l, float[6] f, float[6] o, float[6] j,
+                                              float[] s)
+            <float[6] w = {{{weight}}}, float s = {{2}}, int64 none = {{0}}, int64 zero = {{0}}>
             {{
                 y = Identity(w)
                 q = If (c) <then_branch = t () => (float[6] a) {{ a = Identity(w) }},
                             else_branch = e () => (float[6] b) {{ b = Neg(w) }}>
+                l = Loop (none, , w) <body = r (int64 i, bool k, float[6] v) => (bool m, float[6] n)
+                    {{ m = Identity(k) n = Neg(v) }}>
+                some = SequenceConstruct (x, w)
+                more = SequenceInsert (some, w, zero)
+                f = SequenceAt (more, zero)
+                kept = Optional (w)
+                o = OptionalGetElement (kept)
+                one = SequenceConstruct (w)
+                j = Loop (zero, , f) <body = r2 (int64 i2, bool k2, float[6] v2) => (bool m2, float[6] n2)
+                    {{ m2 = Identity(k2) n2 = Identity(w) }}>
             }}"""
         ),
         backend,
@@ -203,10 +214,10 @@ def test_assigning_to_a_result_leaves_the_weights_as_they_are(
     condition = emberlet.asarray(True, device=backend)
     run = model.compile(x, condition) if compiled else model
     first = [r.tolist() for r in run(x, condition)]
-    assert first[0] == first[1] == [0, 1, 2, 3, 4, 5]
-    for result in run(x, condition):
+    assert first[:-1] == [[0, 1, 2, 3, 4, 5]] * 6
+    for at, result in enumerate(run(x, condition)):
         result[...] = 99
-    assert [r.tolist() for r in run(x, condition)] == first
+        assert [r.tolist() for r in run(x, condition)] == first, at
 
 
 # -- the cost of a call -----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import multiprocessing
 import pickle
+import random
 import threading
 
 import emberlet as el
@@ -201,22 +202,99 @@ def test_assigning_in_place_gives_what_assigning_anew_gives(key, value, dtype):
     assert found[0] == found[1]
 
 
-def test_assigning_to_a_large_tensor_of_ones_own_does_not_copy_it():
-    x = el.zeros((1 << 20,), backend="numpy") + 1.0
-    array = id(x.data)
-    for i in range(100):
-        x[i] = float(i)
-    assert id(x.data) == array
-    view, borrowed = x[:4], np.asarray(x)
-    x[0] = -1.0
-    assert view.tolist() == [0, 1, 2, 3] and borrowed[0] == 0 and x[0].item() == -1
+def _elements(x):
+    """Which object holds x's elements; the object itself would count as another that has them."""
+    return id(x.data if x.backend.name == "numpy" else x.data.buffer if x.backend.name == "wgpu" else x.data[0])
 
 
-def test_concurrent_writers_lose_no_update():
-    x = el.zeros((8, 200), backend="numpy")
+@pytest.mark.parametrize("backend", EVERY)
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
+def test_assigning_to_a_large_tensor_of_ones_own_does_not_copy_it(backend, dtype):
+    x = el.zeros((256, 256), dtype=dtype, backend=backend) + 1
+    row = el.asarray([5, 6, 7, 8], dtype=dtype, backend=backend) + 0
+    number = float if dtype == "float32" else int
+    x[0, 0] = number(2)
+    elements = _elements(x)
+    want = np.ones((256, 256))
+    for i in range(30):
+        x[i, i] = number(i)
+        x[i, 4:8] = row
+        x[i, -1:-9:-2] = row
+        want[i, i], want[i, 4:8], want[i, -1:-9:-2] = i, [5, 6, 7, 8], [5, 6, 7, 8]
+    x[:, 100] = number(3)
+    want[:, 100] = 3
+    assert _elements(x) == elements
+    assert np.array_equal(np.asarray(x), want)
+    view = x[0, :4]
+    x[0] = number(9)
+    assert view.tolist() == [0, 1, 1, 1]
+    assert x[0, :4].tolist() == [9, 9, 9, 9]
+
+
+def _drawn_key(choose, shape):
+    """A key of ints, slices, None and `...` for a shape, as NumPy takes them."""
+    parts = []
+    for n in shape[: choose.randint(0, len(shape))]:
+        ends = [None, *range(-n - 1, n + 2)]
+        kind = choose.random()
+        if kind < 0.4 and n:
+            parts.append(choose.randrange(-n, n))
+        else:
+            parts.append(slice(choose.choice(ends), choose.choice(ends), choose.choice([None, 1, 2, 3, -1, -2])))
+    if choose.random() < 0.2:
+        parts.insert(choose.randint(0, len(parts)), None)
+    if choose.random() < 0.2:
+        parts.append(Ellipsis)
+    return tuple(parts)
+
+
+@pytest.mark.parametrize("backend", EVERY)
+@pytest.mark.parametrize("seed", range(6))
+def test_assignments_give_numpys_values_and_no_other_tensor_changes(backend, seed):
+    """Tensors that share, are views, wait to be computed or are parts of one another, and keys at random."""
+    choose = random.Random(seed)
+    for _ in range(30):
+        shape = tuple(choose.choice([1, 2, 3, 5]) for _ in range(choose.randint(0, 4)))
+        dtype = choose.choice(["float32", "float16", "int64", "int32", "uint8", "bool"])
+        array = np.array([choose.randint(0, 1 if dtype == "bool" else 50) for _ in range(int(np.prod(shape)))], dtype)
+        held = [(el.asarray(array.reshape(shape).copy(), backend=backend), array.reshape(shape).copy())]
+        for _ in range(6):
+            x, a = choose.choice(held)
+            act = choose.choice(["assign", "assign", "assign", "alias", "view", "compute", "part"])
+            if act == "alias":
+                held.append((x.detach(), a.copy()))
+            elif act == "view":
+                held.append((x.reshape((-1,)), a.copy().reshape(-1)))
+            elif act == "compute":
+                held.append((~x, ~a) if dtype == "bool" else (x + 1, a + np.ones((), dtype)))
+            else:
+                key = _drawn_key(choose, a.shape)
+                if act == "part":
+                    held.append((x[key], a[key].copy()))
+                    continue
+                value = a[key][..., :1].copy() if a[key].ndim and choose.random() < 0.4 else a.dtype.type(1)
+                if choose.random() < 0.3:
+                    value = a[key].copy()
+                    x[key] = x[key]  # of itself
+                given = el.asarray(value, backend=backend) if isinstance(value, np.ndarray) else value.item()
+                x[key] = given
+                a[key] = value
+                if choose.random() < 0.5:
+                    continue  # not read at once: what is recorded meets what is written
+            for y, b in held:
+                assert y.shape == b.shape
+                assert y.tolist() == b.tolist()
+        for y, b in held:
+            assert y.tolist() == b.tolist()
+
+
+@pytest.mark.parametrize("backend", EVERY)
+def test_concurrent_writers_lose_no_update(backend):
+    count = 200 if backend != "wgpu" else 25
+    x = el.zeros((8, count), backend=backend)
 
     def write(row):
-        for i in range(200):
+        for i in range(count):
             x[row, i] = float(i)
 
     threads = [threading.Thread(target=write, args=(row,)) for row in range(8)]
@@ -224,7 +302,29 @@ def test_concurrent_writers_lose_no_update():
         thread.start()
     for thread in threads:
         thread.join()
-    assert x.tolist() == [[float(i) for i in range(200)]] * 8
+    assert x.tolist() == [[float(i) for i in range(count)]] * 8
+
+
+@pytest.mark.parametrize("backend", EVERY)
+def test_readers_beside_a_writer_see_whole_assignments(backend):
+    """What a reader computes from an alias of the tensor is from before or from after each assignment."""
+    rounds = 200 if backend != "wgpu" else 25
+    x = el.zeros((4, 64), backend=backend) + 0.0
+    mixed, done = [], threading.Event()
+
+    def read():
+        while not done.is_set():
+            row = (x[2] + 0.0).tolist()
+            if len(set(row)) != 1:
+                mixed.append(row)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    for i in range(rounds):
+        x[2] = float(i)
+    done.set()
+    thread.join()
+    assert not mixed
 
 
 # -- loading ----------------------------------------------------------------------------------------------------------

@@ -198,3 +198,27 @@ def test_a_saved_plan_takes_an_input_without_elements(gpu, make, tmp_path):
     plan_file.save(str(tmp_path / "x.plan"), lambda x: F.prod(x, -1), x)
     (found,) = plan_file.load(str(tmp_path / "x.plan"), gpu.device).run(x)
     assert found.to_list() == [[1.0, 1.0, 1.0]]
+
+
+def test_a_compiled_function_assigns_to_parts_of_what_it_computes(gpu):
+    """Ints, slices, steps and reversed regions, of numbers and of tensors; what was computed before stays."""
+    values = np.arange(24, dtype=np.float32).reshape(4, 6)
+
+    def assigned(x):
+        y = x * 2
+        first = y + 0
+        y[0] = 1.0
+        y[1:3, -1] = x[0, :2]
+        y[3, ::-1] = x[3]
+        y[::2, 1] = 7.0
+        y[2, None, 2:4] = x[:1, :2]
+        return first, y
+
+    want = values * 2
+    want[0], want[1:3, -1], want[3, ::-1], want[::2, 1], want[2, 2:4] = 1, values[0, :2], values[3], 7, values[0, :2]
+    x = F.asarray(values, backend="numpy")
+    run = compile(assigned, x, backend=gpu)
+    for _ in range(2):
+        first, found = run(x)
+        assert np.array_equal(np.asarray(first), values * 2)
+        assert np.array_equal(np.asarray(found), want)

@@ -5,6 +5,7 @@ together and stand at the place of the first where they are neighbors, in front 
 """
 
 from ... import dtypes
+from ...backend import operation
 from ...errors import DTypeError, IndexingError, ShapeError
 from ...shapes import axis_of, broadcast, size
 from ...tensor import Tensor
@@ -106,8 +107,9 @@ def _with_axes_for_bools(x, parts):
     return reshape(x, shape), out
 
 
-def _basic(x, parts):
-    """Apply ints, slices and None. (x, [(axis of the result, advanced index)…], whether the advanced are neighbors)"""
+def _spans(x, parts):
+    """What the ints, slices and None of a key say: (starts, sizes, steps, the shape that they give,
+    [(axis of that shape, advanced index)…], whether the advanced ones are no neighbors)."""
     starts, sizes, steps, shape, advanced = [], [], [], [], []
     gap, apart, axis = False, False, 0
     has_arrays = False
@@ -152,10 +154,7 @@ def _basic(x, parts):
             shape.append(count)
             gap = gap or bool(advanced)
         axis += 1
-    if tuple(sizes) != x.shape or steps.count(1) != len(steps):
-        x = x.backend.slice(x, tuple(starts), tuple(sizes), tuple(steps))
-    shape = tuple(shape)
-    return x if shape == x.shape else x.backend.reshape(x, shape), advanced, apart
+    return tuple(starts), tuple(sizes), tuple(steps), tuple(shape), advanced, apart
 
 
 def _index_arrays(x, advanced):
@@ -227,7 +226,11 @@ def getitem(x, key):
     parts = _parts(x, key)
     if True in [isinstance(k, bool) for k in parts]:
         x, parts = _with_axes_for_bools(x, parts)
-    x, advanced, apart = _basic(x, parts)
+    starts, sizes, steps, shape, advanced, apart = _spans(x, parts)
+    if sizes != x.shape or steps.count(1) != len(steps):
+        x = x.backend.slice(x, starts, sizes, steps)
+    if shape != x.shape:
+        x = x.backend.reshape(x, shape)
     if not advanced:
         return alias(x) if x is whole else x
     axes, arrays, shape = _index_arrays(x, advanced)
@@ -254,20 +257,41 @@ def setitem(x, key, value):
 def assigned(x, key, value):
     """A tensor equal to x but for x[key], which is `value` (number or tensor, broadcast to x[key])."""
     backend = x.backend
+    region = _region(x, key, value)
+    if region:
+        fast = operation(backend, "assign_region")
+        out = fast(x, *region) if fast else None
+        if out is not None:
+            return out
     flat = backend.reshape(backend.arange(0, 1, x.size, dtypes.int64), x.shape)
     where = getitem(flat, key)
-    value = like(value, x)
-    lead = value.ndim - where.ndim
-    if lead > 0 and value.shape[:lead] == (1,) * lead:
-        value = reshape(value, value.shape[lead:])
-    try:
-        value = broadcast_to(value, where.shape)
-    except ShapeError:
-        raise ShapeError("cannot assign shape {} to a selection of shape {}".format(value.shape, where.shape))
+    value = _spread(value, x, where.shape)
     out = backend.scatter(
         reshape(x, (x.size,)), reshape(where, (where.size,)), reshape(value, (where.size,)), 0, "none"
     )
     return reshape(out, x.shape)
+
+
+def _region(x, key, value):
+    """(starts, sizes, steps, value of the shape `sizes`) of an assignment; None where the key holds bools, tensors."""
+    parts = _parts(x, key)
+    for k in parts:
+        if isinstance(k, (bool, Tensor)):
+            return None
+    starts, sizes, steps, shape, _, _ = _spans(x, parts)
+    return starts, sizes, steps, reshape(_spread(value, x, shape), sizes)
+
+
+def _spread(value, x, shape):
+    """A number or tensor as a tensor like x, broadcast to `shape`; leading axes of length 1 may be too many."""
+    value = like(value, x)
+    lead = value.ndim - len(shape)
+    if lead > 0 and value.shape[:lead] == (1,) * lead:
+        value = reshape(value, value.shape[lead:])
+    try:
+        return broadcast_to(value, shape)
+    except ShapeError:
+        raise ShapeError("cannot assign shape {} to a selection of shape {}".format(value.shape, shape))
 
 
 #: method; ONNX Slice; ranges: Sequence[slice | Sequence[int]]

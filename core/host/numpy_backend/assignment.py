@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...tensor import Tensor
+from ..assignment import COUNTS
 
 
 def _references(holder: Any) -> int:
@@ -21,15 +22,13 @@ class _Alone:
         self.data = np.empty(1)
 
 
-# Without reference counts, or with threads that count apart, nothing is assigned in place.
-_COUNTS = hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: True)()
-_UNSHARED = _references(_Alone()) if _COUNTS else 0
+_UNSHARED = _references(_Alone()) if COUNTS else 0
 
 
 def assign_in_place(x: Tensor, key: Any, value: Any) -> bool:
     """x[key] = value where x's array belongs to x alone, key is of integers and slices, and value needs no conversion.
     False, and nothing done, elsewhere."""
-    if not _COUNTS or _references(x) != _UNSHARED:
+    if not COUNTS or _references(x) != _UNSHARED:
         return False
     array = x.data
     if array.base is not None or not array.flags.writeable or array.dtype.isbuiltin != 1:
