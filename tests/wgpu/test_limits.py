@@ -52,6 +52,49 @@ def test_sort_scan_and_scatter_over_pages(small, make):
     small.check(lambda k, x, i, u: k.scatter(x, i, u, 0, "add"), x, picks, make((3, 300), dtypes.int32))
 
 
+OWN = """
+{{ bindings }}
+
+@compute @workgroup_size({{ workgroup }})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let i = {{ flat }};
+    if (i < {{ count }}u) {
+        out[i] = in0[in0_at(i)] * 2.0;
+        out[i] += in1[0];
+        out[i] *= out[i];
+    }
+}
+
+fn in0_at(i: u32) -> u32 {
+    return {{ count }}u - 1u - i;
+}
+"""
+DECLARED = OWN.replace(
+    "{{ bindings }}",
+    "@group(0) @binding(0) var<storage, read> in0: array<f32>;\n"
+    "@group(0) @binding(1) var<storage, read> in1: array<f32>;\n"
+    "@group(0) @binding(2) var<storage, read_write> out: array<f32>;",
+)
+
+
+@pytest.mark.parametrize("source", [OWN, DECLARED])
+@pytest.mark.parametrize("count", [200, 256, 257, 700])
+def test_a_kernel_of_ones_own_over_pages(small, source, count):
+    backend = small.gpu
+    x = backend.from_list([float(i) for i in range(count)], dtypes.float32, (count,))
+    y = backend.from_list([0.5], dtypes.float32, (1,))
+    result = backend.launch("own", source, [x, y], x.dtype, x.shape, (count, 64))
+    assert backend.to_list(result) == [(i * 2.0 + 0.5) ** 2 for i in reversed(range(count))]
+
+
+def test_a_kernel_of_ones_own_over_pages_whose_bindings_are_not_found_is_refused(small):
+    backend = small.gpu
+    x = backend.from_list([0.0] * 300, dtypes.float32, (300,))
+    source = DECLARED.replace("@group(0) @binding(0)", "@binding(0) @group(0)")
+    with pytest.raises(UnsupportedError, match=r"kernel own .* finds 2 of its 3 bindings"):
+        backend.to_list(backend.launch("own", source, [x, x], x.dtype, x.shape, (300, 64)))
+
+
 def test_more_pages_than_bindings_is_an_error_that_names_the_kernel(gpu, make):
     twin = SmallPages(gpu, 256, 8)
     with pytest.raises(UnsupportedError, match=r"kernel exp needs 10 bindings for tensors of 1200 bytes"):

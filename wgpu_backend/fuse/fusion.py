@@ -54,9 +54,11 @@ class Item:
 
 class Stored(dict):
     """id -> node of everything that gets a buffer. apart: whether kernels take the numbers of fills, slices and so on
-    (node.numbers) from a buffer, so that one kernel serves all of them."""
+    (node.numbers) from a buffer, so that one kernel serves all of them. limits: the Limits of the device's arrays,
+    None for WebGPU's baseline."""
 
     apart = False
+    limits = None
 
 
 class _State:

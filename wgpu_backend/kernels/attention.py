@@ -32,7 +32,7 @@ class _Attention:
     def __init__(self, item, stored, options):
         self.item = item
         self.node = item.anchor
-        self.low = Lowering(stored)
+        self.low = Lowering(item, stored)
         q, keys = self.node.srcs[0], self.node.srcs[1]
         self.group = q.shape[1] // keys.shape[1]
         batch, heads, length, self.size = q.shape
@@ -118,7 +118,7 @@ class _Attention:
         groups = (self.threads + self.width - 1) // self.width
         values = {"workgroup": self.width, "flat": flat(groups, "lane", self.width), "body": out.text()}
         values["rows"] = self.rows
-        frame = Frame(name, low.slots, self.item.node.word, self.threads)
+        frame = Frame(name, low.slots, self.threads)
         frame.vector_out = self.vector_out
         return finish(frame, "attention.wgsl", values, spread(groups))
 
@@ -136,7 +136,7 @@ class _Attention:
                 text = "o{}_{}.{} * scale{}".format(r, d // 4, "xyzw"[d % 4], r)
                 value = self.low.build.make("variable", "f32", (), "({})".format(text))
                 at = [self.batch, self.head, lines[r], ix.const(d)]
-                cells.append(self.low.place(self.item, at, self.low.round(value, self.node.dtype)))
+                cells.append(self.low.place(at, self.low.round(value, self.node.dtype)))
             out.append(cells)
         self.vector_out = self.item.node.word[0] == "f" and self.depth % 4 == 0
         for cells in out:
@@ -152,8 +152,8 @@ class _Attention:
             for d in range(0, self.depth, 4 if self.vector_out else 1):
                 value, store = results[r][d]
                 if self.vector_out:
-                    out.store_four("out", results[r][d : d + 4], self.item.node.word)
+                    out.store_four(results[r][d : d + 4])
                 else:
-                    out.store("out", store, value, self.item.node.word)
+                    out.store(store, value)
             if self.ragged and r:
                 out.close()

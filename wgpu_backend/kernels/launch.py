@@ -3,9 +3,10 @@
 from emberlet.errors import BackendError
 from emberlet.shapes import size
 
-from ..lower.kernel_ir import Slots
+from ..lower.kernel_ir import pages
 from ..record.node import unpacked
 from ..render import wgsl
+from ..render.arrays import declaration
 from ..render.template import read, render
 from .loop import Kernel, flat, spread
 
@@ -31,10 +32,11 @@ def prepared(name, source, inputs, word, shape, groups, values):
     if "{{" in source:
         given["name"] = name
         given["count"] = size(shape)
-        slots = Slots([x.data for x in inputs], [unpacked(x.data).word for x in inputs])
+        lines = []
         for slot in range(len(inputs)):
-            slots.array(slot)  # it is the text's to read them all
-        given["bindings"] = wgsl.bindings(slots, word)
+            lines.append(declaration(slot, "read", "in{}".format(slot), unpacked(inputs[slot].data).word))
+        lines.append(declaration(len(inputs), "read_write", "out", word))
+        given["bindings"] = "\n".join(lines)
         source = render(source, given)
     for line in source.split("\n"):
         if "var<storage" in line and "@binding(" in line:
@@ -45,7 +47,7 @@ def prepared(name, source, inputs, word, shape, groups, values):
                         name, declared
                     )
                 )
-    return wgsl.finish(source), groups
+    return wgsl.finish(source, half="f16>" in source), groups
 
 
 def _occurrences(source, name):
@@ -64,7 +66,13 @@ def _identifier(character):
     return character.isalpha() or character.isdigit() or character == "_"
 
 
-def kernel(item):
+def kernel(item, options):
     """The Kernel of a "kernel" item."""
     name, source, groups = item.anchor.arg
-    return Kernel(name, source, list(item.anchor.srcs), groups)
+    nodes = list(item.anchor.srcs)
+    counts = [pages(node.nbytes, options.page_bytes) for node in nodes + [item.node]]
+    if max(counts) > 1:
+        from .launch_pages import over_pages
+
+        source = over_pages(name, source, counts, options.page_bytes)
+    return Kernel(name, source, nodes, groups)

@@ -2,6 +2,7 @@
 
 from ..lower.reductions import identity
 from ..render import wgsl
+from ..render.arrays import Arrays
 from ..render.template import read, render
 
 WORKGROUP = 64
@@ -101,10 +102,10 @@ def render_loop(loop):
         if red.op[:3] == "arg":
             renderer.reduced = "i32(best)"
     if loop.vector_out:
-        renderer.store_four("out", loop.cells, loop.word)
+        renderer.store_four(loop.cells)
     else:
         for result, store in loop.cells:
-            renderer.store("out", store, result, loop.word)
+            renderer.store(store, result)
     width = WORKGROUP if loop.count < LARGE else LARGE_WORKGROUP
     groups = (loop.count + width - 1) // width
     values["workgroup"] = width
@@ -117,9 +118,10 @@ def finish(frame, template, values, groups):
     """The Kernel of a rendered template: its name, bindings and the library functions it calls filled in."""
     values["name"] = frame.name
     values["count"] = frame.count
-    values["bindings"] = wgsl.bindings(frame.slots, frame.word, frame.vector_out)
-    inputs = [frame.slots.nodes[slot] for slot in frame.slots.bound()]
-    return Kernel(frame.name, wgsl.finish(render(read(template), values)), inputs, groups)
+    arrays = Arrays(frame.slots, frame.vector_out)
+    values["bindings"] = arrays.declarations()
+    source = wgsl.finish(render(read(template), values), arrays.accessors(), arrays.half())
+    return Kernel(frame.name, source, [frame.slots.nodes[slot] for slot in frame.slots.bound()], groups)
 
 
 def _serial(renderer, red):
@@ -218,7 +220,7 @@ def _group_kernel(loop, red, values):
     else:
         template = "reduce_group.wgsl"
         values["combine"] = combine(red.op, red.type, "acc", "other")
-    after.store("out", loop.cells[0][1], loop.cells[0][0], loop.word)
+    after.store(loop.cells[0][1], loop.cells[0][0])
     values["workgroup"] = width
     values["flat"] = flat(loop.count, "lane", 0)
     values["extent"] = extent

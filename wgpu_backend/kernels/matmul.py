@@ -50,7 +50,7 @@ class _Blocked:
     def __init__(self, item, stored, what, fine):
         self.item = item
         self.what = what
-        self.low = Lowering(stored)
+        self.low = Lowering(item, stored)
         self.vectors = fine  # row and column vectors an invocation holds
         self.block = SIDE * 4 * fine
         self.depth = 16
@@ -120,7 +120,7 @@ class _Blocked:
             "multiply": "\n".join(multiply),
             "body": out.text(),
         }
-        frame = Frame(name, low.slots, self.item.node.word, self.groups)
+        frame = Frame(name, low.slots, self.groups)
         frame.vector_out = self.vector_out
         return finish(frame, "matmul.wgsl", values, spread(self.groups))
 
@@ -167,7 +167,7 @@ class _Blocked:
                 column = self._inside(self.column_block, self._line(j, "x"), what.columns)
                 value = low.build.make("variable", "f32", (), "acc{}_{}.{}".format(i, j // 4, "xyzw"[j % 4]))
                 value = low.round(value, self.item.anchor.dtype)
-                cells.append(low.place(self.item, what.out(self.grid, row, column), value))
+                cells.append(low.place(what.out(self.grid, row, column), value))
         self.vector_out = what.columns % 4 == 0 and self.item.node.word[0] == "f"
         for at in range(0, len(cells), 4):
             if self.vector_out and not ix.consecutive([store for _, store in cells[at : at + 4]]):
@@ -187,9 +187,9 @@ class _Blocked:
                     out.open("if ({} < {}u) {{".format(out.index(column), what.columns))
                 at = i * wide + j
                 if self.vector_out:
-                    out.store_four("out", cells[at : at + 4], self.item.node.word)
+                    out.store_four(cells[at : at + 4])
                 else:
-                    out.store("out", cells[at][1], cells[at][0], self.item.node.word)
+                    out.store(cells[at][1], cells[at][0])
                 if what.columns % self.block:
                     out.close()
             if what.rows % self.block:

@@ -48,7 +48,7 @@ class _Panels:
         self.item = item
         self.subgroups = options.subgroups
         self.what = what = problem(item.anchor)
-        self.low = Lowering(stored)
+        self.low = Lowering(item, stored)
         self.depth, self.columns = SHARED if options.subgroups else ALONE
         self.steps = what.depth() // self.depth
         wide = LANES * self.columns
@@ -75,7 +75,7 @@ class _Panels:
         cells, sums = [], []
         for j in range(self.columns):
             total = low.build.make("variable", "f32", (), "total{}.{}".format(j // 4, "xyzw"[j % 4]))
-            cells.append(low.place(self.item, self.what.out(self.grid, self.row, self.line[j]), total))
+            cells.append(low.place(self.what.out(self.grid, self.row, self.line[j]), total))
             sums.append((total, cells[j][1]))
         self.vector_out = True
         for at in range(0, len(cells), 4):
@@ -100,7 +100,7 @@ class _Panels:
         values["width"] = self.columns
         values["columns"] = LANES * self.columns
         values["depth"] = self.depth
-        frame = Frame(name, low.slots, self.item.node.word, self.groups)
+        frame = Frame(name, low.slots, self.groups)
         frame.vector_out = self.vector_out
         return finish(frame, "panel.wgsl", values, spread(self.groups))
 
@@ -164,13 +164,13 @@ class _Panels:
             out.line("let total{} = {};".format(q, " + ".join(terms)))
         for at in range(0, len(cells), 4 if self.vector_out else 1):
             if self.vector_out:
-                out.store_four("out", cells[at : at + 4], "f32")
+                out.store_four(cells[at : at + 4])
             else:
-                out.store("out", cells[at][1], cells[at][0], "f32")
+                out.store(cells[at][1], cells[at][0])
         out.close()
 
     def _stored(self, out, four):
         """What was stored for the four neighboring sums."""
         if self.vector_out:
-            return "out[{}]".format(out.index(ix.quarter(four[0][1])))
-        return "vec4<f32>({})".format(", ".join(["out[{}]".format(out.index(store)) for _, store in four]))
+            return out.stored(ix.quarter(four[0][1]))
+        return "vec4<f32>({})".format(", ".join([out.stored(store) for _, store in four]))

@@ -35,7 +35,7 @@ class _Rows:
         self.length = length
         self.count = count
         self.width = width
-        self.lowering = Lowering(stored)
+        self.lowering = Lowering(item, stored)
         kept = [1 if i in region.axes else region.full[i] for i in range(len(region.full))]
         self.row = ix.unflatten(ix.counter("g", count), kept)
         inner = ix.unflatten(ix.counter("r", length), [region.full[a] for a in region.axes])
@@ -52,7 +52,7 @@ class _Rows:
             self._fix(region.reductions[k], names[k])
         scalars = [low.value(s, self.row) for s in region.scalars]
         per_row = region.exit.shape != region.full
-        result, store = low.place(self.item, self.row if per_row else self.full)
+        result, store = low.place(self.row if per_row else self.full)
         out = wgsl.Renderer(low.slots)
         for k in range(len(names)):
             self._stage(out, names[k], region.reductions[k], bodies[k])
@@ -64,7 +64,7 @@ class _Rows:
             self._loop(out)
         elif self.width > 1:
             out.open("if (lane == 0u) {")
-        out.store("out", store, result, self.item.node.word)
+        out.store(store, result)
         if not per_row or self.width > 1:
             out.close()
         values = {"body": out.text(), "scratch": self._scratch()}
@@ -77,7 +77,7 @@ class _Rows:
             groups = (self.count + WORKGROUP - 1) // WORKGROUP
             values["flat"] = flat(groups, "lane", WORKGROUP)
         values["length"] = self.length
-        return finish(Frame(name, low.slots, self.item.node.word, self.count), "rows.wgsl", values, spread(groups))
+        return finish(Frame(name, low.slots, self.count), "rows.wgsl", values, spread(groups))
 
     def _fix(self, reduction, name):
         """From here on the reduction is the variable that holds its result."""

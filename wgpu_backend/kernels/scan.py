@@ -41,19 +41,19 @@ def cumulative(item, stored, name):
     length = x.shape[axis]
     lines = node.count // length
     type = storage.register(x.dtype)
-    lowering = Lowering(stored)
+    lowering = Lowering(item, stored)
     across = coordinates("g", x.shape[:axis] + x.shape[axis + 1 :])
     at = list(across)
     at.insert(axis, ix.counter("r", length))
     body = lowering.value(x, at)
     total = lowering.round(lowering.build.make("reduced", type), node.dtype)
-    result, store = lowering.place(item, at, total)
+    result, store = lowering.place(at, total)
     grouped = (lines < _FEW_LINES and length >= _LONG_LINE) or length > MAX_ITERATIONS
     read = wgsl.Renderer(lowering.slots)
     element = read.name(body)
     # In scan.wgsl what is read and what is written stand in one block, and share their names.
     write = wgsl.Renderer(lowering.slots, "acc", None if grouped else read)
-    write.store("out", store, result, item.node.word)
+    write.store(store, result)
     values = {
         "type": type,
         "identity": wgsl.literal(identity(op, type), type),
@@ -65,7 +65,7 @@ def cumulative(item, stored, name):
         "combine_carry": combine(op, type, "carry", "acc"),
         "workgroup": _GROUP if grouped else WORKGROUP,
     }
-    frame = Frame(name, lowering.slots, item.node.word, lines)
+    frame = Frame(name, lowering.slots, lines)
     if grouped:
         values["flat"] = flat(lines, "lane", 0)
         values["steps"] = _steps(combine(op, type, "left", "acc"))

@@ -5,9 +5,10 @@ through the indices of its line.
 """
 
 from ..lower import index as ix
-from ..lower.kernel_ir import Frame, coordinates
+from ..lower.kernel_ir import RESULT, Frame, coordinates
 from ..lower.lowering import Lowering, lookup
 from ..render import wgsl
+from ..render.arrays import assignment, element
 from ..run import storage
 from .loop import MAX_ITERATIONS, WORKGROUP, finish, flat, spread
 
@@ -39,7 +40,7 @@ def _by_line(item, stored, name, extent, steps, lines):
     node = item.anchor
     x, picks, updates = node.srcs
     axis, op = node.arg
-    lowering = Lowering(stored)
+    lowering = Lowering(item, stored)
     build = lowering.build
     across = coordinates("g", x.shape[:axis] + x.shape[axis + 1 :])
 
@@ -55,23 +56,24 @@ def _by_line(item, stored, name, extent, steps, lines):
     old = build.make("reduced", storage.register(node.dtype))
     result = _combined(lowering, op, old, new, node.dtype)
     copy = wgsl.Renderer(lowering.slots)
-    copy.store("out", ix.flatten(copy_to, node.shape), copied, node.word)
+    copy.store(ix.flatten(copy_to, node.shape), copied)
     apply = wgsl.Renderer(lowering.slots, "(old != 0u)" if node.dtype.is_bool else "old")
     at = apply.index(target)
     apply.line("let at = {};".format(at))
-    apply.line("let old = {};".format("f32(out[at])" if node.word == "f16" else "out[at]"))
-    apply.line("out[at] = {};".format(apply.stored(result, node.word)))
+    old = element(lowering.slots, RESULT, "at")
+    apply.line("let old = {};".format("f32({})".format(old) if node.word == "f16" else old))
+    apply.line(assignment(lowering.slots, "at", apply.element_of(result)))
     values = {"extent": extent, "steps": steps, "fold": copy.text(), "body": apply.text(), "workgroup": WORKGROUP}
     groups = (lines + WORKGROUP - 1) // WORKGROUP
     values["flat"] = flat(groups, "lane", WORKGROUP)
-    return finish(Frame(name, lowering.slots, node.word, lines), "scatter.wgsl", values, spread(groups))
+    return finish(Frame(name, lowering.slots, lines), "scatter.wgsl", values, spread(groups))
 
 
 def _by_element(item, stored, name, steps):
     node = item.anchor
     x, picks, updates = node.srcs
     axis, op = node.arg
-    lowering = Lowering(stored)
+    lowering = Lowering(item, stored)
     build = lowering.build
     at = coordinates("g", node.shape)
     step = list(at)
@@ -92,8 +94,8 @@ def _by_element(item, stored, name, steps):
         body.line("acc = {};".format(body.name(new)))
         body.close()
         body.close()
-    body.store("out", ix.flatten(at, node.shape), build.make("reduced", storage.register(node.dtype)), node.word)
+    body.store(ix.flatten(at, node.shape), build.make("reduced", storage.register(node.dtype)))
     groups = (node.count + WORKGROUP - 1) // WORKGROUP
     values = {"workgroup": WORKGROUP, "flat": flat(groups, "lane", WORKGROUP)}
     values["body"] = start.text() + "\n" + body.text()
-    return finish(Frame(name, lowering.slots, node.word, node.count), "map.wgsl", values, spread(groups))
+    return finish(Frame(name, lowering.slots, node.count), "map.wgsl", values, spread(groups))

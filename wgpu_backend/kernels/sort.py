@@ -9,6 +9,7 @@ from ..lower import index as ix
 from ..lower.kernel_ir import Frame, coordinates
 from ..lower.lowering import Lowering
 from ..render import wgsl
+from ..render.arrays import assignment
 from .loop import WORKGROUP, finish, flat, spread
 
 RUN = 1024  # elements a workgroup sorts: 8 KiB of workgroup memory
@@ -38,7 +39,7 @@ def sort_runs(item, stored, name):
     run = run_length(length)
     lines = node.count // length
     runs = (length + run - 1) // run
-    lowering = Lowering(stored)
+    lowering = Lowering(item, stored)
     at = coordinates("line", x.shape[:-1]) + [ix.counter("r", length)]
     read = wgsl.Renderer(lowering.slots)
     key = read.name(_key(lowering, x, at, node.arg))
@@ -50,9 +51,9 @@ def sort_runs(item, stored, name):
         "runs": runs,
         "workgroup": min(256, run // 2),
         "flat": flat(lines * runs, "lane", 0),
-        "body": "out[line * {}u + r] = i32(at);".format(length),
+        "body": assignment(lowering.slots, "line * {}u + r".format(length), "i32(at)"),
     }
-    frame = Frame(name, lowering.slots, node.word, lines * runs)
+    frame = Frame(name, lowering.slots, lines * runs)
     return finish(frame, "sort_runs.wgsl", values, spread(lines * runs))
 
 
@@ -62,7 +63,7 @@ def merge_runs(item, stored, name):
     x, positions = node.srcs
     descending, run = node.arg
     length = x.shape[-1]
-    lowering = Lowering(stored)
+    lowering = Lowering(item, stored)
     build = lowering.build
     line = coordinates("line", x.shape[:-1])
 
@@ -81,9 +82,10 @@ def merge_runs(item, stored, name):
     values = {
         "fold": mine.text(),
         "body": other.text(),
+        "store": assignment(lowering.slots, "line * {}u + target_at".format(length), "i32(my_at)"),
         "length": length,
         "run": run,
         "workgroup": WORKGROUP,
         "flat": flat(groups, "lane", WORKGROUP),
     }
-    return finish(Frame(name, lowering.slots, node.word, node.count), "merge_runs.wgsl", values, spread(groups))
+    return finish(Frame(name, lowering.slots, node.count), "merge_runs.wgsl", values, spread(groups))

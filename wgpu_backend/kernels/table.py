@@ -71,9 +71,9 @@ def build(item, stored, options):
     if item.anchor is not None:
         extent = specification(item.anchor).size()
         flat = loop_kernel.wants_group(item.anchor.count, extent, options.software)
-    lowering = Lowering(stored, item.anchor, flat)
+    lowering = Lowering(item, stored, item.anchor, flat)
     wide = item.anchor is None and is_wide(item.node)
-    return loop_kernel.render_loop(lowering.loop(describe(item), item, wide))
+    return loop_kernel.render_loop(lowering.loop(describe(item), wide))
 
 
 def _cumulative(item, stored, options):
@@ -135,7 +135,7 @@ def _rows(item, stored, options):
 def _own(item, stored, options):
     from .launch import kernel
 
-    return kernel(item)
+    return kernel(item, options)
 
 
 def _attention(item, stored, options):

@@ -24,7 +24,7 @@ class _Tiled:
         self.item = item
         self.tile = tile
         self.problem = problem(item.anchor)
-        self.lowering = Lowering(stored)
+        self.lowering = Lowering(item, stored)
         self.type = storage.register(item.anchor.dtype)
         p = self.problem
         self.row_tiles = (p.rows + tile.rows - 1) // tile.rows
@@ -77,7 +77,7 @@ class _Tiled:
             for j in range(tile.columns):
                 value = low.build.make("variable", self.type, (), self._cell(i, j))
                 value = low.round(value, self.item.anchor.dtype)
-                sums.append(low.place(self.item, p.out(self.grid, self.rows[i], self.columns[j]), value))
+                sums.append(low.place(p.out(self.grid, self.rows[i], self.columns[j]), value))
         out = wgsl.Renderer(low.slots)
         for i in range(tile.rows):
             for q in range(len(self.chunks)):
@@ -100,7 +100,7 @@ class _Tiled:
         values = {"workgroup": tile.workgroup, "flat": flat(groups, "lane", tile.workgroup), "body": out.text()}
         values["rows"] = tile.rows
         values["columns"] = tile.columns
-        frame = Frame(name, low.slots, self.item.node.word, self.threads)
+        frame = Frame(name, low.slots, self.threads)
         frame.vector_out = self.vector_out
         return finish(frame, "contraction.wgsl", values, spread(groups))
 
@@ -166,9 +166,9 @@ class _Tiled:
                 for c in range(0, self.group, width):
                     cells = sums[i * tile.columns + j + c : i * tile.columns + j + c + width]
                     if width == 4:
-                        out.store_four("out", cells, self.item.node.word)
+                        out.store_four(cells)
                     else:
-                        out.store("out", cells[0][1], cells[0][0], self.item.node.word)
+                        out.store(cells[0][1], cells[0][0])
                 if ragged_columns and j:
                     out.close()
             if ragged_rows and i:

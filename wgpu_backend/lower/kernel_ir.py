@@ -103,14 +103,36 @@ class Reduction:
         return n
 
 
-class Slots:
-    """The tensors that a kernel may read, by slot number: nodes; types: what each is bound as an array of; read: the
-    slots that rendered text reads. A binding that a shader does not use is not in its automatic layout, so only those
-    are bound."""
+RESULT = -1  # the slot of the result
 
-    def __init__(self, nodes=(), types=()):
+
+def pages(nbytes, page_bytes):
+    """How many pages a tensor of nbytes takes: buffers that are bound in its place, where one may not be as large."""
+    return max(1, (nbytes + page_bytes - 1) // page_bytes)
+
+
+class Limits:
+    """What a device says about arrays. page_bytes: the most bytes of one; known_lengths: whether lengths are declared,
+    since an index into an array of known length is checked in fewer instructions (SwiftShader, docs/wgpu.md)."""
+
+    def __init__(self, page_bytes=1 << 27, known_lengths=False):
+        self.page_bytes = page_bytes
+        self.known_lengths = known_lengths
+
+
+class Slots:
+    """The tensors of a kernel, by slot number: nodes; types: what each is bound as an array of; result: the node whose
+    buffer is written, RESULT its slot number; limits: a Limits.
+
+    read: slots that rendered text reads. A binding that a shader does not use is not in its automatic layout, so only
+    those are bound. Each has the largest constant that is an index there, -1 without one.
+    """
+
+    def __init__(self, nodes=(), types=(), result=None, limits=None):
         self.nodes = list(nodes)
         self.types = list(types)
+        self.result = result
+        self.limits = limits or Limits()
         self.read = {}
         self._numbers = {}
 
@@ -123,25 +145,32 @@ class Slots:
             self.types.append(node.word)
         return found
 
-    def array(self, slot):
-        """The name of the slot's array, for text that reads it."""
-        self.read[slot] = True
-        return "in{}".format(slot)
+    def uses(self, slot, constant=-1):
+        """The rendered text reads the slot (or writes the result), at the index `constant` where it is one."""
+        if constant > self.read.get(slot, -2):
+            self.read[slot] = constant
 
     def bound(self):
         """The slots that are read, in order."""
-        return sorted(self.read)
+        return sorted([slot for slot in self.read if slot != RESULT])
+
+    def node(self, slot):
+        """The node of a slot, or of the result."""
+        return self.result if slot == RESULT else self.nodes[slot]
+
+    def pages(self, slot):
+        """How many buffers are bound for the slot."""
+        node = self.node(slot)
+        return 1 if node is None else pages(node.nbytes, self.limits.page_bytes)
 
 
 class Frame:
-    """What a template is filled in with besides its own values: the kernel's name; the Lowering's slots; word: what
-    the result is an array of, as vectors of four where vector_out; count: the elements, or whatever the template
-    counts."""
+    """What a template is filled in with besides its own values: the kernel's name; the Lowering's slots; count: the
+    elements, or whatever the template counts; vector_out: whether the result is bound as vectors of four."""
 
-    def __init__(self, name, slots, word, count, vector_out=False):
+    def __init__(self, name, slots, count, vector_out=False):
         self.name = name
         self.slots = slots
-        self.word = word
         self.count = count
         self.vector_out = vector_out
 
@@ -153,8 +182,8 @@ class Loop(Frame):
     one vector; reduction: a Reduction or None.
     """
 
-    def __init__(self, name, slots, word, count, cells, reduction):
-        Frame.__init__(self, name, slots, word, count)
+    def __init__(self, name, slots, count, cells, reduction):
+        Frame.__init__(self, name, slots, count)
         self.cells = cells
         self.reduction = reduction
 

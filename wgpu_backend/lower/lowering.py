@@ -22,15 +22,18 @@ _EXACT_FLOAT_ONLY = ("neg", "abs")
 
 
 class Lowering:
-    """Builds the Values of one kernel. stored: the Stored nodes, which have, or will have, a buffer of their own."""
+    """Builds the Values of one kernel. item: what it computes; stored: the Stored nodes, which have, or will have, a
+    buffer of their own."""
 
-    def __init__(self, stored, anchor=None, flat_reduction=False):
+    def __init__(self, item, stored, anchor=None, flat_reduction=False):
         self.build = Builder()
+        self.item = item
         self.stored = stored
         self.anchor = anchor
         self.flat_reduction = flat_reduction
         self.reduction = None
-        self.slots = Slots()
+        whole = item.region[0] if item.region else item.node
+        self.slots = Slots(result=whole, limits=stored.limits)
         self._memo = {}
         self._root = None
         self._fixed = {}
@@ -125,12 +128,13 @@ class Lowering:
             out = self.round(out, node.dtype)
         return out
 
-    def place(self, item, coordinates, value=None):
+    def place(self, coordinates, value=None):
         """(result, store): what to store, and where, for the element of the item's anchor at `coordinates`.
 
         The element's own value is `value`; the epilogue is evaluated around it, and the store index counts in the
         buffer the item writes (a concatenation's, for a region).
         """
+        item = self.item
         self._root = None if item.copy else item.node
         if value is not None:
             self._fixed[id(item.anchor)] = value
@@ -151,9 +155,9 @@ class Lowering:
         coordinates = [ix.add(coordinates[i], ix.const(starts[i])) for i in range(len(starts))]
         return result, ix.flatten(coordinates, whole.shape)
 
-    def loop(self, name, item, wide=False):
+    def loop(self, name, wide=False):
         """The Loop that computes the item, one counter "g" over the elements it stores; wide: four at a time."""
-        node = item.node
+        item, node = self.item, self.item.node
         self._root = None if item.copy else node
         cells = []
         for c in range(4 if wide else 1):
@@ -166,8 +170,7 @@ class Lowering:
                 whole, starts = item.region
                 store = ix.flatten([ix.add(indices[i], ix.const(starts[i])) for i in range(len(starts))], whole.shape)
             cells.append((self.value(node, indices), store))
-        word = node.word if item.region is None else item.region[0].word
-        loop = Loop(name, self.slots, word, node.count // len(cells), cells, self.reduction)
+        loop = Loop(name, self.slots, node.count // len(cells), cells, self.reduction)
         if wide:
             self._widen_loads()
             loop.vector_out = ix.consecutive([store for _, store in cells])

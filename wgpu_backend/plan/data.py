@@ -14,7 +14,7 @@ class Buffer:
 
 class Step:
     """One dispatch: number of the kernel, numbers of the buffers bound (inputs, then the output), workgroups; pages:
-    how many pages of each buffer are bound (plan/paging.py), one of each unless given."""
+    how many pages of each buffer are bound (render/arrays.py), one of each unless given."""
 
     def __init__(self, kernel, buffers, groups, pages=None):
         self.kernel = kernel

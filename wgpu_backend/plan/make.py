@@ -7,11 +7,10 @@ from emberlet.errors import UnsupportedError
 
 from ..fuse.fusion import Fusion
 from ..kernels import table as kernels
+from ..lower.kernel_ir import Limits, pages
 from ..record.node import is_leaf
 from . import estimates
-from .array_lengths import with_lengths
 from .data import Buffer, Plan, Step
-from .paging import paged, pages
 
 
 def make_plan(roots, options, packed=True, apart=False):
@@ -40,6 +39,7 @@ def plan_with(roots, options, max_inputs, packed=True, apart=False):
     """
     fusion = Fusion(roots, max_inputs, packed)
     fusion.stored.apart = apart
+    fusion.stored.limits = Limits(options.page_bytes, options.device_class == "swiftshader")
     plan = Plan()
     number = {}
     externals = []
@@ -88,14 +88,18 @@ def plan_with(roots, options, max_inputs, packed=True, apart=False):
         sizes = [n.nbytes for n in kernel.inputs] + [whole.nbytes]
         if len(sizes) > options.max_bindings:
             raise TooManyBindings("kernel {} binds {} buffers".format(kernel.name, len(sizes)))
-        if options.device_class == "swiftshader" and (item.anchor is None or item.anchor.op != "kernel"):
-            kernel = with_lengths(kernel, sizes, options.page_bytes)
-        kernel = paged(kernel, sizes, options.page_bytes, options.max_bindings)
+        counts = [pages(n, options.page_bytes) for n in sizes]
+        if sum(counts) > options.max_bindings:
+            raise UnsupportedError(
+                "kernel {} needs {} bindings for tensors of {} bytes; this device allows {} of {} bytes each".format(
+                    kernel.name, sum(counts), max(sizes), options.max_bindings, options.page_bytes
+                )
+            )
         if kernel.source not in sources:
             sources[kernel.source] = len(plan.kernels)
             plan.kernels.append((kernel.name, kernel.source))
         bound = [buffer_of(n) for n in kernel.inputs] + [target]
-        step = Step(sources[kernel.source], bound, kernel.groups, [pages(n, options.page_bytes) for n in sizes])
+        step = Step(sources[kernel.source], bound, kernel.groups, counts)
         step.flops = estimates.flops(item)
         step.nbytes = estimates.nbytes(item, kernel)
         plan.steps.append(step)

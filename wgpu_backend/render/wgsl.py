@@ -3,8 +3,9 @@
 from emberlet.errors import UnsupportedError
 
 from ..lower import index as ix
+from ..lower.kernel_ir import RESULT
 from ..run import storage
-from . import template
+from . import arrays, template
 
 # (operation, operand type) -> pattern. {0}, {1}, {2} are the operands' names.
 _SAME = {
@@ -200,17 +201,17 @@ class Renderer:
             if "8" in self.types[slot] and not (self.types[slot][:4] == "vec4" and ix.fours(index)):
                 return self._byte(slot, index, value.type)
             if self.types[slot][:4] != "vec4":
-                text = "{}[{}]".format(self.slots.array(slot), self.index(index))
+                text = self._element(slot, index)
             elif ix.fours(index):
                 return self._component(slot, index) + (" != 0u" if value.type == "bool" else "")
             else:
                 at = self.index(index)
-                text = "{}[{} / 4u][{} % 4u]".format(self.slots.array(slot), at, at)
+                text = "{}[{} % 4u]".format(self._quarter(slot, index, at), at)
             if "f16" in self.types[slot]:
                 return "f32({})".format(text)
             return "{} != 0u".format(text) if value.type == "bool" else text
         if op == "load4":
-            return self._whole(value.attr[0], self.index(value.attr[1]))
+            return self._whole(value.attr[0], value.attr[1])
         if op == "component":
             return self.name(value.args[0]) + "." + "xyzw"[value.attr]
         if op == "index":
@@ -237,21 +238,29 @@ class Renderer:
     def _component(self, slot, index):
         """One element of a vector that is loaded once for all of its elements."""
         c = index.const % 4
-        at = self.index(ix.quarter(ix.add(index, ix.const(-c))))
-        text = self._whole(slot, at)
+        text = self._whole(slot, ix.quarter(ix.add(index, ix.const(-c))))
         return "{}.{}".format(self.temporary("vec " + text, text), "xyzw"[c])
 
     def _byte(self, slot, index, type):
         """One of the four elements of a word."""
         at = self.index(index)
-        word = "{}[{} / 4u]".format(self.slots.array(slot), at)
+        word = self._quarter(slot, index, at)
         if "i8" in self.types[slot]:
             word = "bitcast<i32>({})".format(word)
         text = "extractBits({}, {} % 4u * 8u, 8u)".format(word, at)
         return text + " != 0u" if type == "bool" else text
 
-    def _whole(self, slot, at):
-        text = "{}[{}]".format(self.slots.array(slot), at)
+    def _element(self, slot, index):
+        self.slots.uses(slot, index.const & 0xFFFFFFFF if index.is_const() else -1)
+        return arrays.element(self.slots, slot, self.index(index))
+
+    def _quarter(self, slot, index, at):
+        """The vector or word that the element at `index`, whose text is `at`, is in."""
+        self.slots.uses(slot, (index.const & 0xFFFFFFFF) // 4 if index.is_const() else -1)
+        return arrays.element(self.slots, slot, at + " / 4u")
+
+    def _whole(self, slot, index):
+        text = self._element(slot, index)
         if "8" in self.types[slot]:
             return "unpack_{}({})".format("i8" if "i8" in self.types[slot] else "u8", text)
         return "vec4<f32>({})".format(text) if "f16" in self.types[slot] else text
@@ -289,52 +298,49 @@ class Renderer:
         self.close()
         return None
 
-    def stored(self, value, word):
-        """The text of a value as an element of an array of `word`: a bool as 0 or 1."""
+    def element_of(self, value):
+        """The text of a value as an element of the result: a bool as 0 or 1."""
         name = self.name(value)
         if value.type == "bool":
             return "select(0u, 1u, {})".format(name)
-        if value.op == "const" and word == "f16":
+        if self.slots.result.word != "f16":
+            return name
+        if value.op == "const":
             name = self.temporary("const {}".format(name), name)  # as a literal it would have to fit
-        return "f16({})".format(name) if word == "f16" else name
+        return "f16({})".format(name)
 
-    def store(self, slot, index, value, word):
-        """`slot[index] = value` in an array of `word`."""
-        text = self.stored(value, word)
-        self.line("{}[{}] = {};".format(slot, self.index(index), text))
+    def store(self, index, value):
+        """`out[index] = value`."""
+        text = self.element_of(value)
+        self._assign(index, text)
 
-    def store_four(self, slot, cells, word):
-        """Four neighboring (Value, Index) as one vector of `word`."""
-        names = ", ".join([self.stored(v, word) for v, _ in cells])
-        at = self.index(ix.quarter(cells[0][1]))
+    def store_four(self, cells):
+        """Four neighboring (Value, Index) as one vector."""
+        word = self.slots.result.word
+        names = ", ".join([self.element_of(v) for v, _ in cells])
         if word in ("i8", "u8"):
             whole = "pack_four(vec4<u32>(vec4<{}32>({})))".format(word[0], names)
         else:
             whole = "vec4<{}>({})".format(word, names)
-        self.line("{}[{}] = {};".format(slot, at, whole))
+        self._assign(ix.quarter(cells[0][1]), whole)
+
+    def stored(self, index):
+        """What the result holds at `index`, read back."""
+        return self._element(RESULT, index)
+
+    def _assign(self, index, text):
+        self.slots.uses(RESULT, index.const & 0xFFFFFFFF if index.is_const() else -1)
+        self.line(arrays.assignment(self.slots, self.index(index), text))
 
 
-def bindings(slots, out_type, vector_out=False):
-    """The declarations of the slots that are read, numbered in order, then of the output."""
-    lines = []
-    line = "@group(0) @binding({}) var<storage, {}> {}: array<{}>;"
-    for slot in slots.bound():
-        element = "u32" if "8" in slots.types[slot] else slots.types[slot]
-        lines.append(line.format(len(lines), "read", slots.array(slot), element))
-    element = "vec4<{}>".format(out_type) if vector_out else out_type
-    if "8" in out_type:
-        element = "u32"
-    lines.append(line.format(len(lines), "read_write", "out", element))
-    return "\n".join(lines)
-
-
-def finish(text):
-    """`text` with the library functions it calls put in front of its entry point."""
-    functions = template.library(text)
+def finish(text, accessors="", half=False):
+    """`text` with the library functions it calls and `accessors` put in front of its entry point; half: whether an
+    array is one of f16."""
+    functions = "\n\n".join([part for part in (template.library(text), accessors) if part])
     if functions:
         at = text.index("@compute")
         text = text[:at] + functions + "\n\n" + text[at:]
     # A directive comes before everything else.
     if "subgroupBroadcast(" in text:
         text = "enable subgroups;\n\n" + text
-    return "enable f16;\n\n" + text if "f16>" in text else text
+    return "enable f16;\n\n" + text if half else text

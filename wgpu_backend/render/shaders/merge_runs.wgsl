@@ -28,5 +28,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
     }
     let target_at = (own & 0xfffffffeu) * {{ run }}u + (r % {{ run }}u) + (low - first);
-    out[line * {{ length }}u + target_at] = i32(my_at);
+    {{ store }}
 }

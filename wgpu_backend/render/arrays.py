@@ -1,0 +1,101 @@
+"""A kernel's arrays in WGSL: how they are declared, read and written.
+
+A tensor larger than one binding may be is bound as pages, each an array of its own: `in0[i]` is then `load_in0(i)`,
+which picks the page, and `out[i] = v` is `store_out(i, v)`. On most devices every tensor fits.
+"""
+
+from ..lower.kernel_ir import RESULT
+
+
+def name(slot):
+    """The name of a slot's array."""
+    return "out" if slot == RESULT else "in{}".format(slot)
+
+
+def element(slots, slot, at):
+    """Text that reads the slot's array at `at`. The caller tells the slots that it is used (`Slots.uses`)."""
+    return ("{}[{}]" if slots.pages(slot) == 1 else "load_{}({})").format(name(slot), at)
+
+
+def assignment(slots, at, value):
+    """The statement that writes the result at `at`."""
+    return ("out[{}] = {};" if slots.pages(RESULT) == 1 else "store_out({}, {});").format(at, value)
+
+
+def declaration(binding, access, label, element, length=None):
+    """The declaration of one array."""
+    size = "" if length is None else ", {}".format(length)
+    return "@group(0) @binding({}) var<storage, {}> {}: array<{}{}>;".format(binding, access, label, element, size)
+
+
+def element_bytes(element):
+    """Bytes of an element of WGSL's array<element>."""
+    return (2 if "f16" in element else 4) * (4 if "vec4" in element else 1)
+
+
+class Arrays:
+    """The arrays of a kernel whose text is rendered; vector_out: whether the result is bound as vectors of four."""
+
+    def __init__(self, slots, vector_out=False):
+        self.slots = slots
+        word = slots.result.word
+        self.elements = {RESULT: "vec4<{}>".format(word) if vector_out else word}
+        for slot in slots.bound():
+            self.elements[slot] = slots.types[slot]
+        for slot in self.elements:
+            if "8" in self.elements[slot]:
+                self.elements[slot] = "u32"
+
+    def half(self):
+        """Whether one is of f16."""
+        return any("f16" in element for element in self.elements.values())
+
+    def declarations(self):
+        """One a line: the slots that are read, in order, then the result."""
+        lines = []
+        for slot in self.slots.bound() + [RESULT]:
+            access = "read_write" if slot == RESULT else "read"
+            for label in labels(name(slot), self.slots.pages(slot)):
+                lines.append(declaration(len(lines), access, label, self.elements[slot], self._length(slot)))
+        return "\n".join(lines)
+
+    def accessors(self):
+        """The functions that read and write tensors of several pages."""
+        functions = []
+        for slot in self.slots.bound() + [RESULT]:
+            count = self.slots.pages(slot)
+            if count > 1:
+                page_bytes = self.slots.limits.page_bytes
+                functions.append(accessors(name(slot), self.elements[slot], count, page_bytes, slot == RESULT))
+        return "\n\n".join(functions)
+
+    def _length(self, slot):
+        """The length to declare, or None: where none is wanted, for pages, and where a constant index lies beyond the
+        end (in a tile that reaches over it, whose results are dropped), which WGSL refuses for a known length."""
+        if not self.slots.limits.known_lengths or self.slots.pages(slot) > 1:
+            return None
+        length = self.slots.node(slot).nbytes // element_bytes(self.elements[slot])
+        return length if self.slots.read.get(slot, -1) < length else None
+
+
+def labels(label, count):
+    """The names of the arrays of a tensor of `count` pages."""
+    return [label] if count == 1 else ["{}_{}".format(label, page) for page in range(count)]
+
+
+def accessors(label, element, count, page_bytes, written):
+    """load_LABEL over `count` pages, and store_LABEL where it is written, too."""
+    length = page_bytes // element_bytes(element)
+    load = ["fn load_{}(i: u32) -> {} {{".format(label, element)]
+    store = ["fn store_{}(i: u32, value: {}) {{".format(label, element)]
+    for page in range(count):
+        # A last page takes what is left, a wrapped negative index included: it is discarded where it is read.
+        test = "    if (i < {}u) {{ ".format((page + 1) * length) if page < count - 1 else "    "
+        end = " }" if page < count - 1 else ""
+        place = "{}_{}[i - {}u]".format(label, page, page * length)
+        load.append("{}return {};{}".format(test, place, end))
+        store.append("{}{} = value;{}{}".format(test, place, " return;" if end else "", end))
+    text = "\n".join(load) + "\n}"
+    if written:
+        text += "\n\n" + "\n".join(store) + "\n}"
+    return text
