@@ -16,7 +16,7 @@ ALIGNMENT = 256
 MAX_METADATA = 100 << 20
 MAX_TENSORS = 100000
 MAX_TENSOR = (2 if sys.maxsize < 1 << 32 else 10) << 30
-MAX_FILE = 100 << 30
+MAX_FILE = 500 << 30
 MAX_RANK = 64
 MAX_U64 = (1 << 64) - 1
 
@@ -236,7 +236,7 @@ class Burnpack:
         if dtype is None:
             from .special_types import special_dtype
 
-            dtype, itemsize = special_dtype(self, name, stored, shape, end - start)
+            dtype, itemsize = special_dtype(self, name, stored)
         else:
             itemsize = dtype.itemsize
         if itemsize and end - start != count * itemsize:

@@ -1,8 +1,9 @@
 """The quantized tensors of a burnpack: the schemes of both generations, made into float32.
 
-A quantized tensor's bytes are the values, row-major, native or packed into 32-bit words (the first in the lowest bits),
-then the scales of its blocks (or its one scale), then, in a two-level scheme, the scale of the whole tensor. The scales
-are found from the end. A value times its scale is the number.
+A quantized tensor's bytes are the values, row-major, native (a signed byte each, also for 4 and 2 bits: Burn's CPU
+backend stores them so) or packed into 32-bit words (the first in the lowest bits), then the scales of its blocks (or
+its one scale), then, in a two-level scheme, the scale of the whole tensor. The scales are found from the end. A value
+times its scale is the number.
 """
 
 from .. import dtypes
@@ -33,7 +34,8 @@ class Scheme:
 
     value: DType of the values; scale: DType of the scales; tensor_scale: DType of the second level's one scale or None;
     block: the block's extent along each axis of the tensor, or None where one scale covers it; packed_axis: the axis
-    along which values share a 32-bit word (or, for E2M1, a byte), None where each is a native element.
+    along which values share a 32-bit word (or, for E2M1, a byte), None where each is a native element; unit: how many
+    share one.
     """
 
     __slots__ = ("block", "packed_axis", "scale", "tensor_scale", "unit", "value")
@@ -111,8 +113,10 @@ def scheme_of(found, shape, where):
             )
     elif store != "Native":
         raise FormatError("{}: quantized values stored as {!r} are not known".format(where, store))
+    elif s.value.bits < 8 and s.value.is_float:
+        raise FormatError("{}: floats of {} bits cannot be stored as native".format(where, s.value.bits))
     elif s.value.bits < 8:
-        raise FormatError("{}: values of {} bits cannot be stored as native".format(where, s.value.bits))
+        s.value = dtypes.int8
     return s
 
 
@@ -139,15 +143,16 @@ def _layout(s, shape, length, where):
     return values, grid, length - needed
 
 
-def check(found, shape, length, where):
-    """Raise FormatError unless `found` is a scheme that `length` bytes of `shape` fit."""
-    _layout(scheme_of(found, shape, where), shape, length, where)
-
-
 def dequantize(raw, entry, backend, where):
-    """The quantized tensor in the memoryview `raw` as a float32 tensor on `backend`."""
+    """The quantized tensor in the memoryview `raw` as a float32 tensor on `backend`.
+
+    Raises FormatError for a scheme that is not known or that the bytes do not fit.
+    """
     shape = entry.shape
-    s = scheme_of(entry.stored["QFloat"], shape, where)
+    found = entry.stored["QFloat"]
+    if not isinstance(found, dict):
+        raise FormatError("{}: its quantization scheme is not a map".format(where))
+    s = scheme_of(found, shape, where)
     n, grid, at = _layout(s, shape, len(raw), where)
     b = backend
     values = _values(b, raw[:n], s, shape)

@@ -39,7 +39,7 @@ _TYPES = {
     "kernel_size": _SIZES, "key": "Tensor", "layout": "str", "lengths": "Tensor", "mapper": "Any", "mask": "Tensor",
     "mask_attn": "Tensor", "mask_pad": "Tensor", "memory": "Tensor", "memory_mask_attn": "Tensor",
     "memory_mask_pad": "Tensor",
-    "metadata": "Mapping[str, str]", "name": "str", "normalized_shape": _SIZES, "offset": "Tensor",
+    "metadata": "Mapping[str, str]", "name": "str", "names": "str", "normalized_shape": _SIZES, "offset": "Tensor",
     "out_channels": "int", "outer": "DisplaySettings", "output_padding": _SIZES, "output_size": _SIZES,
     "pad_tokens": "Sequence[int]", "padding": _PADDING, "path": "str | PathLike[str]", "precision": "str",
     "query": "Tensor", "record": _RECORD, "require_grad": "bool", "scale_factor": "float | Sequence[float]",

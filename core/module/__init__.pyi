@@ -64,12 +64,14 @@ class Module:
         own when first met. tune: measure first which kernels suit the device best. See docs/wgpu.md."""
     def to_record(self) -> Record:
         """The parameters' values, by name, as a Record."""
-    def save_file(self, path: str | PathLike[str], precision: str | None = ..., metadata: Mapping[str, str] | None = ...) -> int:
+    def save_file(self, path: str | PathLike[str], precision: str | None = ..., metadata: Mapping[str, str] | None = ..., names: str | None = ...) -> int:
         """Write the parameters to a burnpack at `path`; returns its size in bytes.
 
         precision: None to store what is computed with, else "double" (float64, int64), "full" (float32, int32),
         "half" (float16, int16) or "bfloat16" (bfloat16, int16), whatever the parameters' own dtypes. metadata: text ->
-        text. Raises DTypeError where an integer does not fit, OSError; then a file that was there is as it was."""
+        text. names: "burn" for the names that Burn's layers have (a norm's gamma and beta), which load_file reads as well.
+        Raises DTypeError where an integer does not fit, LoadError for other names, OSError; then a file that was there is
+        as it was."""
     def load_file(self, path: str | PathLike[str], strict: bool = ..., layout: str | None = ..., zero_copy: bool = ...) -> LoadReport:
         """`load_record` from the burnpack at `path`; zero_copy: see Burnpack.from_file."""
     def custom_settings(self) -> DisplaySettings | None:

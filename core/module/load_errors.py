@@ -5,6 +5,21 @@ from ..param import Param
 from .layouts import dense_weights
 
 
+def differing(module, record, wrong, missing, unexpected, strict):
+    """What becomes of a load whose names or values do not all fit: None to go on with those that do, or the record to
+    try again with, where it had Burn's names. Raises LoadError."""
+    if missing and unexpected:
+        from .burn_names import renamed
+
+        again = renamed(module, record)
+        if again:
+            return again
+    if wrong or strict:
+        names = record.tensors if hasattr(record, "raw") else record
+        refuse_load(module, names, wrong, strict and missing, strict and unexpected)
+    return None
+
+
 def refuse_load(module, names, wrong, missing, unexpected):
     """Raise LoadError with every problem: lines on values that do not fit, and names that are missing or left over.
 

@@ -50,10 +50,12 @@ def load(module, record, strict, layout=None):
     # A parameter that the module holds under several names needs only one of them.
     missing = [name for name, param in absent if id(param) not in found]
     unexpected = [name for name in names if name not in wanted]
-    if wrong or (strict and (missing or unexpected)):
-        from .load_errors import refuse_load
+    if wrong or missing or unexpected:
+        from .load_errors import differing
 
-        refuse_load(module, names, wrong, strict and missing, strict and unexpected)
+        again = differing(module, record, wrong, missing, unexpected, strict)
+        if again:
+            return load(module, again, strict, layout)
     for param, value, identity in found.values():
         param.set(value, identity)
     return LoadReport(loaded, missing, unexpected)

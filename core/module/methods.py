@@ -101,14 +101,24 @@ def to_record(self):
     return record_of(self)
 
 
-def save_file(self, path, precision=None, metadata=None):
+def save_file(self, path, precision=None, metadata=None, names=None):
     """Write the parameters to a burnpack at `path`; returns its size in bytes.
 
     precision: None to store what is computed with, else "double" (float64, int64), "full" (float32, int32),
     "half" (float16, int16) or "bfloat16" (bfloat16, int16), whatever the parameters' own dtypes. metadata: text ->
-    text. Raises DTypeError where an integer does not fit, OSError; then a file that was there is as it was.
+    text. names: "burn" for the names that Burn's layers have (a norm's gamma and beta), which load_file reads as well.
+    Raises DTypeError where an integer does not fit, LoadError for other names, OSError; then a file that was there is
+    as it was.
     """
-    return self.to_record().save(path, precision, metadata)
+    record = self.to_record()
+    if names is not None:
+        from ..errors import LoadError
+        from .burn_names import as_burn
+
+        if names != "burn":
+            raise LoadError("names is None or 'burn', found {!r}".format(names))
+        record = as_burn(self, record)
+    return record.save(path, precision, metadata)
 
 
 def load_file(self, path, strict=True, layout=None, zero_copy=False):

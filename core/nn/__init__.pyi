@@ -630,6 +630,7 @@ class TransformerDecoderLayer(Module):
     norm_3: LayerNorm
     dropout: Dropout
     norm_first: bool
+    BURN_NAMES: Any
     def __init__(self, d_model: int, d_ff: int, n_heads: int, dropout: float = ..., norm_first: bool = ..., quiet_softmax: bool = ..., activation: Callable[[Tensor], Tensor] | None = ..., epsilon: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
     def forward(self, x: Tensor, memory: Tensor, mask_pad: Tensor | None, mask_attn: Tensor | None, memory_mask_pad: Tensor | None, memory_mask_attn: Tensor | None, cache: tuple[AttentionCache, AttentionCache] | None) -> Tensor:
         """x (batch, seq, d_model), memory (batch, seq_m, d_model); masks are True at positions to ignore -> the shape
@@ -678,6 +679,7 @@ class TransformerEncoderLayer(Module):
     norm_2: LayerNorm
     dropout: Dropout
     norm_first: bool
+    BURN_NAMES: Any
     def __init__(self, d_model: int, d_ff: int, n_heads: int, dropout: float = ..., norm_first: bool = ..., quiet_softmax: bool = ..., activation: Callable[[Tensor], Tensor] | None = ..., epsilon: float = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
     def forward(self, x: Tensor, mask_pad: Tensor | None = ..., mask_attn: Tensor | None = ..., cache: AttentionCache | None = ...) -> Tensor:
         """x (batch, seq, d_model); masks are True at positions to ignore -> the same shape."""

@@ -12,6 +12,7 @@ class BatchNorm(Module):
     is kept for those who train elsewhere: inference does not change the running statistics.
     """
 
+    BURN_NAMES = {"weight": "gamma", "bias": "beta"}
     SHOWN = "num_features momentum epsilon"
 
     def __init__(self, num_features, epsilon=1e-5, momentum=0.1, affine=True, dtype=None, backend=None):

@@ -10,6 +10,7 @@ class GroupNorm(Module):
     """Zero mean and unit variance over each of num_groups groups of channels of x (n, num_channels, …), then * weight +
     bias per channel. weight, bias: (num_channels,), None where affine is False."""
 
+    BURN_NAMES = {"weight": "gamma", "bias": "beta"}
     SHOWN = "num_groups num_channels epsilon"
 
     def __init__(self, num_groups, num_channels, epsilon=1e-5, affine=True, dtype=None, backend=None):

@@ -9,6 +9,7 @@ class LayerNorm(Module):
     """Zero mean and unit variance over the last axes, those of `normalized_shape` (an int or a tuple), then * weight
     + bias. weight, bias: of that shape; bias is None where `bias` is False, both are where `affine` is False."""
 
+    BURN_NAMES = {"weight": "gamma", "bias": "beta"}
     SHOWN = "normalized_shape epsilon"
 
     def __init__(self, normalized_shape, epsilon=1e-5, affine=True, bias=True, dtype=None, backend=None):

@@ -8,6 +8,7 @@ from .params import constant
 class PRelu(Module):
     """max(0, x) + weight * min(0, x), one slope for all or one per channel (axis 1). weight: (num_parameters,)."""
 
+    BURN_NAMES = {"weight": "alpha"}
     SHOWN = "num_parameters"
 
     def __init__(self, num_parameters=1, alpha=0.25, dtype=None, backend=None):

@@ -8,6 +8,7 @@ from .params import constant
 class RmsNorm(Module):
     """x / sqrt(mean(x²) + epsilon) * weight over the last axis, of length d_model. weight: (d_model,)."""
 
+    BURN_NAMES = {"weight": "gamma"}
     SHOWN = "d_model epsilon"
 
     def __init__(self, d_model, epsilon=1e-5, dtype=None, backend=None):

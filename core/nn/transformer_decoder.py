@@ -24,6 +24,8 @@ class TransformerDecoderLayer(Module):
         self.norm_3 = LayerNorm(d_model, epsilon, dtype=dtype, backend=backend)
         self.dropout = Dropout(dropout)
         self.norm_first = norm_first
+        if norm_first:  # Burn numbers them otherwise then
+            self.BURN_NAMES = {"norm_1": "norm_3", "norm_2": "norm_1", "norm_3": "norm_2"}
 
     def forward(self, x, memory, mask_pad, mask_attn, memory_mask_pad, memory_mask_attn, cache):
         """x (batch, seq, d_model), memory (batch, seq_m, d_model); masks are True at positions to ignore -> the shape

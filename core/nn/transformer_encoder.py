@@ -43,6 +43,8 @@ class TransformerEncoderLayer(Module):
         self.norm_2 = LayerNorm(d_model, epsilon, dtype=dtype, backend=backend)
         self.dropout = Dropout(dropout)
         self.norm_first = norm_first
+        if norm_first:  # Burn numbers them by what they surround
+            self.BURN_NAMES = {"norm_1": "norm_2", "norm_2": "norm_1"}
 
     def forward(self, x, mask_pad=None, mask_attn=None, cache=None):
         """x (batch, seq, d_model); masks are True at positions to ignore -> the same shape."""

@@ -37,7 +37,7 @@ ROOMS = {
     "host.stubs": f"{GROUND} host names module model nn param",
     # The command line alone calls what is built on core.
     "__main__": "host.cli",
-    "host.cli": f"emberlet {GROUND} backend tensor functional burnpack model host codegen micro wgpu_backend",
+    "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack model host codegen micro wgpu_backend",
     "codegen": f"{GROUND} backend tensor functional model host host.numpy_backend",
     "micro": f"{GROUND} burnpack host codegen",
     # `emberlet profile` takes a model as the other commands do.

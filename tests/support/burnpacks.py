@@ -46,11 +46,6 @@ def malformed() -> dict[str, bytes]:
         entry.update(changes)
         return pack({"tensors": {"t": {k: v for k, v in entry.items() if v is not ...}}}, FLOATS)
 
-    def scheme(**changes: Any) -> bytes:
-        found = {"value": "Q8S", "param": "F32", "store": "Native", "level": "Tensor", "mode": "Symmetric"}
-        found.update(changes)
-        return one({"QFloat": found}, [4], bytes(8))
-
     def narrow(value: str, *, name: str = "t", dtype: Any = "U8") -> bytes:
         contents = {"tensors": {"t": tensor(dtype, [2], 0, 2)}, "metadata": {"emberlet.dtype." + name: value}}
         return pack(contents, b"\1\2")
@@ -140,20 +135,6 @@ def malformed() -> dict[str, bytes]:
         "scalars_uint_negative": pack({"tensors": {}, "scalars": {"a": {"UInt": -1}}}),
         "scalars_float_is_int": pack({"tensors": {}, "scalars": {"a": {"Float": 1}}}),
         "scalars_bool_is_int": pack({"tensors": {}, "scalars": {"a": {"Bool": 1}}}),
-        "quantized_value": scheme(value="Q9S"),
-        "quantized_param": scheme(param="F31"),
-        "quantized_store": scheme(store="Loose"),
-        "quantized_store_axis": scheme(store={"PackedU32": 1}),
-        "quantized_native_4_bit": scheme(value="Q4S"),
-        "quantized_level": scheme(level="Row"),
-        "quantized_mode": scheme(mode="Codebook"),
-        "quantized_block": scheme(level={"Block": {"storage": [2, 1], "len": 3}}),
-        "quantized_block_number": scheme(level={"Block": [300]}),
-        "quantized_scales_missing": scheme(level={"Block": [2]}),
-        "quantized_not_a_map": one({"QFloat": "Q8S"}, [4], bytes(8)),
-        "quantized_too_long": one(
-            {"QFloat": {"value": "Q8S", "store": "Native", "tensor": "F32", "block": None}}, [4], bytes(12)
-        ),
         "narrow_without_tensor": narrow("int4 3", name="other"),
         "narrow_of_f32": narrow("int4 3", dtype="I8"),
         "narrow_dtype": narrow("int3 3"),
@@ -163,6 +144,32 @@ def malformed() -> dict[str, bytes]:
         "narrow_negative": narrow("int4 -3"),
         "narrow_long": narrow("int4 " + "9" * 5000),
         "narrow_length": narrow("int4 5"),
+    }
+
+
+def unreadable() -> dict[str, bytes]:
+    """name -> bytes of a file that opens and whose quantized tensor "t" is refused when asked for."""
+
+    def scheme(**changes: Any) -> bytes:
+        found = {"value": "Q8S", "param": "F32", "store": "Native", "level": "Tensor", "mode": "Symmetric"}
+        found.update(changes)
+        return one({"QFloat": found}, [4], bytes(8))
+
+    return {
+        "quantized_value": scheme(value="Q9S"),
+        "quantized_param": scheme(param="F31"),
+        "quantized_store": scheme(store="Loose"),
+        "quantized_store_axis": scheme(store={"PackedU32": 1}),
+        "quantized_native_4_bit_float": scheme(value="E2M1"),
+        "quantized_level": scheme(level="Row"),
+        "quantized_mode": scheme(mode="Codebook"),
+        "quantized_block": scheme(level={"Block": {"storage": [2, 1], "len": 3}}),
+        "quantized_block_number": scheme(level={"Block": [300]}),
+        "quantized_scales_missing": scheme(level={"Block": [2]}),
+        "quantized_not_a_map": one({"QFloat": "Q8S"}, [4], bytes(8)),
+        "quantized_too_long": one(
+            {"QFloat": {"value": "Q8S", "store": "Native", "tensor": "F32", "block": None}}, [4], bytes(12)
+        ),
     }
 
 

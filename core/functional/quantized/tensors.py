@@ -128,5 +128,8 @@ def quantize(x, scheme=None, qparams=None):
 #: method; Burn dequantize; x: TensorLike | Quantized
 @composite
 def dequantize(x, scale=None, zero_point=None):
-    """The real numbers behind a `Quantized`, or behind integers with their scale and zero point."""
-    return x.dequantize() if isinstance(x, Quantized) else dequantize_linear(x, scale, zero_point)
+    """The real numbers behind a `Quantized`, or behind integers with their scale and zero point; without a scale, x is
+    not quantized and comes back as it is."""
+    if isinstance(x, Quantized):
+        return x.dequantize()
+    return tensor(x) if scale is None else dequantize_linear(x, scale, zero_point)

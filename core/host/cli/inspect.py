@@ -7,6 +7,8 @@ import json
 
 from ...burnpack import MAGIC, Burnpack
 from ...errors import EmberletError
+from ...param.identity import ParamId
+from ..schemes import in_words
 from .plain import plain
 
 
@@ -37,15 +39,17 @@ def run(arguments: argparse.Namespace) -> int:
 def describe_burnpack(path: str) -> str:
     """A table of the tensors in a burnpack, its metadata and scalars."""
     pack = Burnpack.from_file(path)
-    rows = [("tensor", "dtype", "shape", "bytes")]
+    rows = [("tensor", "dtype", "shape", "bytes", "param id", "stored as")]
     total = 0
     for name in sorted(pack.tensors):
         entry = pack.tensors[name]
         total += entry.nbytes
-        kind = f"{entry.dtype} (quantized)" if entry.is_quantized else str(entry.dtype)
-        rows.append((_word(name), kind, str(entry.shape), str(entry.nbytes)))
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        identity = "" if entry.param_id is None else str(ParamId(entry.param_id))
+        stored = in_words(entry.stored["QFloat"]) if entry.is_quantized else ""
+        rows.append((_word(name), str(entry.dtype), str(entry.shape), str(entry.nbytes), identity, _word(stored)))
+    shown = [i for i in range(6) if i < 4 or any(row[i] for row in rows[1:])]
+    widths = {i: max(len(row[i]) for row in rows) for i in shown}
+    lines = ["  ".join(row[i].ljust(widths[i]) for i in shown).rstrip() for row in rows]
     lines.append(f"{len(pack.tensors)} tensors, {total} bytes")
     lines += [f"metadata {_word(key)}: {_word(value)}" for key, value in sorted(pack.metadata.items())]
     lines += [f"scalar {_word(key)}: {value}" for key, value in sorted(pack.scalars.items())]
