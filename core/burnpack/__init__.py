@@ -188,11 +188,9 @@ class Burnpack:
 
     def _map(self, contents, key):
         found = contents.get(key)
-        if found is None:
-            return {}
-        if not isinstance(found, dict):
+        if not isinstance(found, dict) and found is not None:
             self.bad("map", key)
-        return found
+        return found or {}
 
     def unsigned(self, value, name, what):
         """`value`, checked to be an unsigned 64-bit integer. Raises FormatError for anything else."""
@@ -211,8 +209,8 @@ class Burnpack:
             self.bad("tensor_limit", name, len(shape), "dimensions", MAX_RANK)
         if not isinstance(offsets, list) or len(offsets) != 2:
             self.bad("offsets", name)
-        start = self.unsigned(offsets[0], name, "the start")
-        end = self.unsigned(offsets[1], name, "the end")
+        start = self.unsigned(offsets[0], name, "start")
+        end = self.unsigned(offsets[1], name, "end")
         if end < start:
             self.bad("backwards", name, end, start)
         if end - start > MAX_TENSOR:
@@ -221,7 +219,7 @@ class Burnpack:
             self.bad("truncated", "tensor {!r}".format(name), self.data_start + end, len(self.data))
         count = 1
         for n in shape:
-            count *= self.unsigned(n, name, "a dimension")
+            count *= self.unsigned(n, name, "dimension")
             if count > MAX_U64:
                 self.bad("product", name, shape)
         param_id = found.get("param_id")
@@ -229,7 +227,7 @@ class Burnpack:
             self.unsigned(param_id, name, "param_id")
         stored = found.get("dtype")
         dtype = None
-        if isinstance(stored, str):
+        if stored:
             for d in dtypes.ALL:
                 if d.burn == stored:
                     dtype = d
