@@ -92,7 +92,7 @@ class Burnpack:
 
         from . import cbor
 
-        contents = cbor.decode(data[0 : HEADER + length], HEADER, HEADER + length, origin)
+        contents = cbor.decode(data[0 : HEADER + length], HEADER, origin)
         if not isinstance(contents, dict) or not isinstance(contents.get("tensors"), dict):
             self.bad("contents")
         tensors = contents["tensors"]

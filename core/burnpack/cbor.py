@@ -2,13 +2,15 @@
 
 Accepted: integers, byte and text strings, arrays, maps with text keys, floats of every width, booleans, null and
 undefined; definite and indefinite lengths; lengths in a longer form than needed. A tag is skipped: it only annotates
-what follows. Everything else is refused with a FormatError that says at which byte. The decoder keeps its own stack
+what follows. Everything else is refused with a FormatError that says at which byte, and so is what would take more than
+40 times its bytes in memory: an empty map is one byte in the file and 64 in memory. The decoder keeps its own stack
 instead of recursing, so that deep nesting fails with the same message on a microcontroller as on a desktop.
 """
 
 MAX_DEPTH = 128
 
-_NO_KEY = object()
+# The most bytes of memory that an item takes, by its major type, its place in the container around it included.
+_COST = b"\x29\x29\x60\x60\x60\xc8\x00\x29"
 
 
 def bad(what, at, problem, *found):
@@ -32,18 +34,18 @@ def text(raw, what, at):
     return found
 
 
-def decode(data, start=0, end=None, what="CBOR"):
-    """The one value that data[start:end] holds, as Python int, float, str, bytes, bool, None, list and dict.
+def decode(data, at, what):
+    """The one value that data[at:] holds, as Python int, float, str, bytes, bool, None, list and dict.
 
     data: bytes, bytearray or a memoryview of bytes. Raises FormatError, whose message begins with `what` and counts
-    bytes from the beginning of `data`, where the bytes are no such value, end early, or go on behind it.
+    bytes from the beginning of `data`, where the bytes are no such value, end early, go on behind it, or would take
+    more than 40 times as many bytes of memory and 64 KB.
     """
     data = memoryview(data)
-    if end is None:
-        end = len(data)
-    stack = []  # [container, items left or -1, the key waiting for its value]
-    at = start
+    end = len(data)
+    stack = []  # [container, items left or -1, the key waiting for its value or None]
     tagged = False
+    memory = -65536
     while True:
         begin = at
         if at >= end:
@@ -51,6 +53,9 @@ def decode(data, start=0, end=None, what="CBOR"):
         major = data[at] >> 5
         info = data[at] & 31
         at += 1
+        memory += _COST[major]
+        if memory > 40 * at:
+            bad(what, begin, "memory")
         if info < 24:
             argument = info
             width = 0
@@ -84,20 +89,20 @@ def decode(data, start=0, end=None, what="CBOR"):
         elif major == 4 or major == 5:
             if len(stack) >= MAX_DEPTH:
                 bad(what, begin, "deep", MAX_DEPTH)
-            if major == 5 and argument > 0:
-                argument *= 2
+            if argument > 0:
+                argument *= major - 3  # a map's items are keys and values
             if argument > end - at:
                 bad(what, begin, "container", argument, end - at)
             value = [] if major == 4 else {}
             if argument:
-                stack.append([value, argument, _NO_KEY])
+                stack.append([value, argument, None])
                 tagged = False
                 continue
         elif major == 6:
             tagged = True
             continue
         elif argument == -1:
-            if tagged or not stack or stack[-1][1] != -1 or stack[-1][2] is not _NO_KEY:
+            if tagged or not stack or stack[-1][1] != -1 or stack[-1][2] is not None:
                 bad(what, begin, "break")
             value = stack.pop()[0]
         elif width > 1:
@@ -116,7 +121,7 @@ def decode(data, start=0, end=None, what="CBOR"):
             container = top[0]
             if isinstance(container, list):
                 container.append(value)
-            elif top[2] is _NO_KEY:
+            elif top[2] is None:
                 if not isinstance(value, str):
                     bad(what, begin, "key")
                 if value in container:
@@ -124,7 +129,7 @@ def decode(data, start=0, end=None, what="CBOR"):
                 top[2] = value
             else:
                 container[top[2]] = value
-                top[2] = _NO_KEY
+                top[2] = None
             if top[1] > 0:
                 top[1] -= 1
             if top[1]:

@@ -11,6 +11,7 @@ _SAYS = {
     "container": "a container of {} items where {} bytes are left",
     "piece": "a string of indefinite length holds something else than plain strings",
     "utf8": "a text that is not valid UTF-8",
+    "memory": "the values so far would take more than 40 times their bytes in memory",
     "deep": "nested deeper than {}",
     "break": "a break outside a container of indefinite length",
     "simple": "simple value {} has no meaning",
