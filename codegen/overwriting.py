@@ -29,7 +29,7 @@ def check_overwrite(module: Path, source: str) -> None:
     `source` was, or that is nobody's generated module at all."""
     if not module.is_file():
         return
-    held = module.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+    held = module.read_bytes().decode("utf-8-sig", "replace").replace("\r\n", "\n").split("\n")
     digests = [line for line in held if line.startswith(DIGEST)]
     if not digests:
         raise OverwriteError(f"{module} is in the way and holds no digest of emberlet's; --force overwrites it")

@@ -115,7 +115,7 @@ class Config:
     def from_json(cls, text, where=None):
         """The config that `to_json` wrote. Raises FormatError."""
         try:
-            values = json.loads(text)
+            values = json.loads(text[1:] if text[:1] == "\ufeff" else text)  # some editors begin with such a mark
         except (ValueError, RuntimeError) as error:  # nested too deep
             raise FormatError("{}: not JSON: {}".format(where or cls.__name__, error))
         return cls.from_dict(values, where)

@@ -61,7 +61,11 @@ def check_generated(*, fix: bool = False) -> bool:
     """Whether the tables, stubs and documents are those that the declarations of the functional layer give."""
     module = "emberlet.host.stubs"
     done = subprocess.run(
-        [sys.executable, "-m", module, *([] if fix else ["--check"])], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", module, *([] if fix else ["--check"])],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
     )
     if said := (done.stdout + done.stderr).strip():
         say(f"generated from the declarations in core/functional:\n{said}")

@@ -56,7 +56,7 @@ def _stored() -> dict[str, dict[str, list[int]]]:
     if path is None:
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(found, dict) or found.get("version") != VERSION or not isinstance(found.get("devices"), dict):

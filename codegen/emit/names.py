@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Iterable
 from hashlib import blake2b
 
+from emberlet.host.files import RESERVED_BY_WINDOWS
+
 MAX_LENGTH = 48
 MAX_FILE = 160  # bytes of a file's name without its extension: file systems take 255
 _PARAMETER = re.compile(
@@ -59,8 +61,13 @@ def shortened(name: str, limit: int) -> str:
 
 
 def file_stem(text: str) -> str:
-    """The name of a module's file, made from a model's: no two models share one, but for what a file system folds."""
+    """The name of a module's file, made from a model's, that every file system takes.
+
+    No two models share one, except where a file system makes no difference between two letters.
+    """
     name = identifier(text, "model", limit=len(text) + 1).lower()
+    if name in RESERVED_BY_WINDOWS:
+        name += "_"
     if len(name.encode()) <= MAX_FILE:
         return name
     kept = name.encode()[: MAX_FILE - 9].decode(errors="ignore")

@@ -18,6 +18,12 @@ from ..errors import FormatError
 
 STALE = 60.0  # seconds
 
+# Names of devices on Windows, with any extension: nobody can make a con.py there.
+# https://learn.microsoft.com/windows/win32/fileio/naming-a-file#naming-conventions
+RESERVED_BY_WINDOWS = frozenset(
+    ["con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(10))]
+)
+
 
 def map_file(path: str | os.PathLike[str]) -> memoryview:
     """The bytes of the file at `path`, mapped read-only: pages are read when first touched.

@@ -17,7 +17,7 @@ from emberlet import dtypes
 from emberlet.burnpack import Burnpack
 from emberlet.errors import UnsupportedError
 from emberlet.host.burnpack_writer import Source, dumps
-from emberlet.host.files import atomic_write
+from emberlet.host.files import RESERVED_BY_WINDOWS, atomic_write
 
 from .boards import Board
 from .calibrate import Range, check_samples, each, ranges_of, tallies
@@ -291,7 +291,7 @@ def _files(built: BuildResult, options: Options, out: Path) -> dict[Path, bytes]
 def _written_before(out: Path) -> set[Path]:
     """The files in `out` and the folders in it that an earlier build names as its own."""
     try:
-        names = json.loads((out / "build.json").read_text(encoding="utf-8"))["written"]
+        names = json.loads((out / "build.json").read_text(encoding="utf-8-sig"))["written"]
         found = [out / name for name in names]
     except (OSError, ValueError, KeyError, TypeError):
         return set()
@@ -303,4 +303,4 @@ def module_name(text: str) -> str:
     name = re.sub(r"\W", "_", text, flags=re.ASCII).strip("_").lower() or "model"
     if name[0].isdigit():
         return f"m_{name}"
-    return f"{name}_model" if name in TAKEN or keyword.iskeyword(name) else name
+    return f"{name}_model" if name in TAKEN | RESERVED_BY_WINDOWS or keyword.iskeyword(name) else name

@@ -98,7 +98,7 @@ def helper_commands(names: Sequence[str], port: str | None = None) -> list[list[
 def read_about(out: Path) -> dict[str, Any]:
     """What `micro build` wrote about itself. Raises FormatError."""
     try:
-        about = json.loads((out / "build.json").read_text(encoding="utf-8"))
+        about = json.loads((out / "build.json").read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise FormatError(f"{out}: expected what `emberlet micro build` wrote there: {error}") from None
     if not isinstance(about, dict) or not {"name", "weights", "targets", "boards"} <= set(about):

@@ -21,7 +21,7 @@ def server(tmp_path: Path) -> Iterator[serve.Server]:
     root, mounted = tmp_path / "root", tmp_path / "mounted"
     for folder in (root, root / "inner", mounted, tmp_path / "elsewhere"):
         folder.mkdir()
-        (folder / "a.txt").write_text(folder.name)
+        (folder / "a.txt").write_text(folder.name, encoding="utf-8")
     for folder in (root, mounted):
         (folder / "out.txt").symlink_to(tmp_path / "elsewhere" / "a.txt")
         (folder / "away").symlink_to(tmp_path / "elsewhere")

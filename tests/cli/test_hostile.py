@@ -95,8 +95,15 @@ def test_the_help_says_that_a_module_is_executed(emberlet, command):
 
 def test_the_package_is_a_command():
     done = subprocess.run(
-        [sys.executable, "-m", "emberlet", "--version"], capture_output=True, text=True, env=os.environ, check=True
+        [sys.executable, "-m", "emberlet", "--version"],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+        check=True,
+        encoding="utf-8",
     )
     assert done.stdout.strip()
-    done = subprocess.run([sys.executable, "-m", "emberlet", "inspect", "nowhere.onnx"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "emberlet", "inspect", "nowhere.onnx"], capture_output=True, text=True, encoding="utf-8"
+    )
     assert done.returncode == 2 and done.stderr == "emberlet: nowhere.onnx: No such file or directory\n"

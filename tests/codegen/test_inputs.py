@@ -137,7 +137,7 @@ def test_a_list_of_tensors_and_an_optional_are_inputs_too() -> None:
 
 def test_the_module_says_what_it_takes_and_gives_as_data(tmp_path: Path) -> None:
     made = generate(DIGITS, tmp_path)
-    text = made.module.read_text()
+    text = made.module.read_text(encoding="utf-8")
     assert '    INPUTS = (("image", "float32", ("batch", 1, 8, 8)),)\n' in text
     assert '    OUTPUTS = (("logits", "float32", ("batch", 10)),)\n' in text
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import ntpath
 import shutil
+import sys
 import tokenize
-from pathlib import Path
+import unicodedata
+from pathlib import Path, PureWindowsPath
 
 import numpy as np
 import onnx
@@ -14,6 +17,7 @@ from emberlet.codegen import OverwriteError, generate, load
 from emberlet.codegen.emit.names import MAX_FILE, MAX_LOCAL, file_stem, identifier
 from emberlet.codegen.generation import translate
 from emberlet.errors import EmberletError, ModelError
+from emberlet.host.cli.model import load as load_file
 from emberlet.model import Model
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +65,25 @@ def test_whatever_a_name_is_an_identifier_is_made_of_it(text: str, limit: int) -
 def test_whatever_a_models_name_is_its_files_name_fits(text: str) -> None:
     stem = file_stem(text)
     assert stem.isidentifier() and len(stem.encode()) <= MAX_FILE + 1
+
+
+def reserved(name: str) -> bool:
+    """Whether Windows keeps the name of a file for a device, as Python knows it."""
+    if sys.version_info >= (3, 13):
+        return ntpath.isreserved(name)
+    return PureWindowsPath(name).is_reserved()
+
+
+@pytest.mark.parametrize("name", ["CON", "con", "Prn", "AUX", "nul", "COM1", "LPT9", "com¹", "LPT³", "_con_", "/nul"])
+def test_a_name_that_windows_keeps_for_a_device_is_changed(name: str, tmp_path: Path) -> None:
+    made = generate(parse(RELU), tmp_path, name=name)
+    assert made.module.stem[:-1] in unicodedata.normalize("NFKC", name).lower() and made.module.stem[-1] == "_"
+    assert not any(reserved(p.name) for p in tmp_path.iterdir())
+
+
+@given(st.text(max_size=12))
+def test_whatever_a_models_name_is_windows_takes_its_file(text: str) -> None:
+    assert not reserved(file_stem(text) + ".py")
 
 
 @pytest.mark.parametrize(
@@ -192,25 +215,28 @@ def test_an_unedited_module_is_written_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize("embed", [False, True])
 def test_an_edited_module_is_not_written_over(embed: bool, tmp_path: Path) -> None:
     made = generate(SINE, tmp_path, embed=embed)
-    edited = made.module.read_text().replace("return ", "return 2 * ")
-    made.module.write_text(edited)
+    edited = made.module.read_text(encoding="utf-8").replace("return ", "return 2 * ")
+    made.module.write_text(edited, encoding="utf-8")
     with pytest.raises(OverwriteError, match="was edited after it was generated; --force overwrites it"):
         generate(SINE, tmp_path)
-    assert made.module.read_text() == edited
+    assert made.module.read_text(encoding="utf-8") == edited
 
     generate(SINE, tmp_path, force=True)
 
-    assert "2 * " not in made.module.read_text()
+    assert "2 * " not in made.module.read_text(encoding="utf-8")
 
 
-def test_line_ends_of_another_system_are_no_edit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_how_an_editor_saves_a_module_is_no_edit(mark: bytes, end: bytes, tmp_path: Path) -> None:
     made = generate(SINE, tmp_path)
-    made.module.write_bytes(made.module.read_bytes().replace(b"\n", b"\r\n"))
+    made.module.write_bytes(mark + made.module.read_bytes().replace(b"\n", end))
+    assert [i.name for i in load_file(str(made.module), "numpy").inputs] == ["x"]
     generate(SINE, tmp_path)
 
 
 def test_a_file_of_somebody_elses_is_not_written_over(tmp_path: Path) -> None:
-    (tmp_path / "sine.py").write_text("import math\n")
+    (tmp_path / "sine.py").write_text("import math\n", encoding="utf-8")
     with pytest.raises(OverwriteError, match="no digest"):
         generate(SINE, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["sine.py"]

@@ -37,7 +37,7 @@ def pair(folder: Path) -> tuple[int, int]:
     held = Burnpack.from_file(folder / "added.bpk")  # first: it finishes what was interrupted
     (name,) = held.tensors
     weight = int(np.frombuffer(bytes(held.raw(name)), np.float32)[0])
-    said = (folder / "added.py").read_text().split("value ")[1].split()[0]
+    said = (folder / "added.py").read_text(encoding="utf-8").split("value ")[1].split()[0]
     return int(said), weight
 
 
@@ -152,13 +152,13 @@ def test_several_at_once_into_one_folder(tmp_path: Path) -> None:
      '{"scratch": ".emberlet-draft-x", "moves": [], "gone": ["../precious"]}'],
 )  # fmt: skip
 def test_a_journal_that_is_none_does_nothing(text: str, tmp_path: Path) -> None:
-    (tmp_path / "precious").write_text("kept")
+    (tmp_path / "precious").write_text("kept", encoding="utf-8")
     folder = tmp_path / "out"
     write(folder, 1)
-    (folder / together.JOURNAL).write_text(text)
+    (folder / together.JOURNAL).write_text(text, encoding="utf-8")
     assert pair(folder) == (1, 1)
     assert not (folder / together.JOURNAL).exists()
-    assert (tmp_path / "precious").read_text() == "kept"
+    assert (tmp_path / "precious").read_text(encoding="utf-8") == "kept"
 
 
 def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,6 +137,15 @@ def test_a_whole_number_may_stand_for_a_float():
     assert MyModuleConfig.from_json('{"d_model": 1, "d_ff": 2, "dropout": 0}').dropout == 0.0
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_a_file_saved_by_any_editor_is_read(tmp_path, mark, end):
+    config = Outer("größe", inner=Inner(5))
+    config.save(tmp_path / "c.json")
+    (tmp_path / "c.json").write_bytes(mark + (tmp_path / "c.json").read_bytes().replace(b"\n", end))
+    assert Outer.load(tmp_path / "c.json") == config
+
+
 def test_the_file_is_named(tmp_path):
     (tmp_path / "c.json").write_bytes(b"\xff")
     with pytest.raises(FormatError, match=r"c\.json: not UTF-8"):
@@ -173,6 +182,10 @@ class Outer(Config):
 
 config = Outer(7).with_rate(0.25).with_inner(Inner(4))
 config.save(PATH)
+with open(PATH, "rb") as file:
+    data = file.read()
+with open(PATH, "wb") as file:  # as some editors save it
+    file.write(b"\\xef\\xbb\\xbf" + data.replace(b"\\n", b"\\r\\n"))
 print(Outer.load(PATH) == config, config.inner.size, Outer.load(PATH).inner.size)
 try:
     Outer()

@@ -53,7 +53,9 @@ def test_a_public_function_names_itself_and_says_what_it_does(d):
 
 def test_dir_shows_the_public_names():
     code = "import emberlet; print(*dir(emberlet)); print(*dir(emberlet.functional)); print(*dir(emberlet.Tensor))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
+    ).stdout
     package, functional, tensor = (set(line.split()) for line in out.splitlines())
     names = {d.name for d in DECLARED}
     assert names <= functional

@@ -33,7 +33,7 @@ def ramp(*shape):
 
 def printed() -> dict[str, list[str]]:
     out: dict[str, list[str]] = {}
-    for line in FIXTURE.read_text().splitlines():
+    for line in FIXTURE.read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):
             name = line[2:]
             out[name] = []

@@ -34,7 +34,9 @@ def run(name: str, seconds: float) -> tuple[str, bool]:
             sys.executable, str(Path(__file__).with_name(name + ".py")), f"-max_total_time={max(1, int(seconds))}",
             f"-timeout={SLOW}", "-rss_limit_mb=4096", "-print_final_stats=1", f"-artifact_prefix={folder}/",
         ]  # fmt: skip
-        ended = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=folder, check=False)
+        ended = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", cwd=folder, check=False, encoding="utf-8"
+        )
         failed = [p.name for p in Path(folder).iterdir()]
         for p in failed:
             kept = Path.cwd() / ".cache" / "fuzz" / p

@@ -48,6 +48,24 @@ def test_build_writes_sources_and_files_for_each_board(
     assert (out / "zahl_7_bytecode.py").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "becomes"), [("CON", "con_model"), ("com1", "com1_model"), ("machine", "machine_model")]
+)
+def test_a_model_takes_no_name_that_windows_or_a_board_keeps(
+    name: str, becomes: str, samples: Path, tmp_path: Path
+) -> None:
+    assert build(samples, tmp_path / "dist", "--name", name) == 0
+    assert (tmp_path / "dist" / f"{becomes}.py").exists() and not (tmp_path / "dist" / f"{name.lower()}.py").exists()
+
+
+def test_what_an_editor_adds_to_the_report_of_a_build_is_taken(samples: Path, tmp_path: Path) -> None:
+    out = tmp_path / "dist"
+    assert build(samples, out, "--board", "rp2") == 0
+    held = (out / "build.json").read_bytes()
+    (out / "build.json").write_bytes(b"\xef\xbb\xbf" + held.replace(b"\n", b"\r\n"))
+    assert main(["deploy", str(out), "--dry-run"]) == 0
+
+
 def test_a_second_build_takes_the_files_of_the_first_away_and_no_others(samples: Path, tmp_path: Path) -> None:
     out = tmp_path / "dist"
     assert build(samples, out, "--board", "rp2", "--name", "first") == 0

@@ -16,7 +16,7 @@ def imports(folder: Path) -> dict[str, set[str]]:
     files = {str(f.relative_to(folder.parent).with_suffix("")): f for f in folder.rglob("*.py")}
     found: dict[str, set[str]] = {name: set() for name in files}
     for name, file in files.items():
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.ImportFrom) or not node.level:
                 continue
             base = Path(*Path(name).parts[: -node.level], *(node.module or "").split("."))

@@ -64,6 +64,7 @@ def run(name: str, seed: int, seconds: float) -> Row:
             env={**os.environ, "PYTHONPATH": path},
             timeout=seconds + GRACE,
             check=False,
+            encoding="utf-8",
         )
     except subprocess.TimeoutExpired:
         return Row(name, module.WHAT, seed, time.monotonic() - begin, {}, ["it hangs"])

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from .onnx_models import parse
@@ -62,7 +64,7 @@ def summed(*nodes: onnx.NodeProto) -> list[onnx.NodeProto]:
     return [*nodes, N("ReduceSum", ["z"], ["y"])]
 
 
-def pixel() -> np.ndarray:
+def pixel() -> NDArray[Any]:
     return np.ones((1, 1, 2, 2), np.float32)
 
 

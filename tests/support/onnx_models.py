@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import parser
 
 Model = onnx.ModelProto | str | os.PathLike[str]
@@ -19,7 +20,7 @@ def parse(text: str, opset: int = 21, **domains: int) -> onnx.ModelProto:
     return parser.parse_model(f"<ir_version: 10, opset_import: [{imports}]>\n{text}")
 
 
-def expected(model: Model, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+def expected(model: Model, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
     """onnxruntime's outputs, computed without rewriting the graph."""
     import onnxruntime
 
@@ -28,7 +29,7 @@ def expected(model: Model, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]
     options.log_severity_level = 3
     source = model.SerializeToString() if isinstance(model, onnx.ModelProto) else str(model)
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    found: list[np.ndarray] = session.run(None, dict(inputs))
+    found: list[NDArray[Any]] = session.run(None, dict(inputs))
     return found
 
 
@@ -43,7 +44,7 @@ def generated(
     return list(Prepared(load(model, backend, passes=passes), get_backend(backend)).run(list(inputs)))
 
 
-def assert_same(got: Iterable[Any], want: Iterable[np.ndarray], atol: float = 1e-5, rtol: float = 1e-4) -> None:
+def assert_same(got: Iterable[Any], want: Iterable[NDArray[Any]], atol: float = 1e-5, rtol: float = 1e-4) -> None:
     """Equal dtypes and shapes, and values within the tolerances."""
     for i, (g, w) in enumerate(zip(got, want, strict=True)):
         assert (g.dtype, g.shape) == (w.dtype, w.shape), f"output {i}: {g.dtype} {g.shape}, not {w.dtype} {w.shape}"
@@ -51,7 +52,7 @@ def assert_same(got: Iterable[Any], want: Iterable[np.ndarray], atol: float = 1e
 
 
 def check(
-    model: Model, *inputs: np.ndarray, atol: float = 1e-5, rtol: float = 1e-4, passes: Iterable[str] | None = None
+    model: Model, *inputs: NDArray[Any], atol: float = 1e-5, rtol: float = 1e-4, passes: Iterable[str] | None = None
 ) -> None:
     """The generated code gives onnxruntime's outputs."""
     proto = model if isinstance(model, onnx.ModelProto) else onnx.load(model)
