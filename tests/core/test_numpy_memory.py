@@ -5,6 +5,9 @@ import platform
 import subprocess
 import sys
 
+import emberlet
+import ml_dtypes
+import numpy as np
 import pytest
 
 FAULTS = """
@@ -30,3 +33,13 @@ def test_a_large_result_takes_the_memory_of_the_last_one():
         [sys.executable, "-c", FAULTS], env=environment, capture_output=True, text=True, check=True, encoding="utf-8"
     )
     assert int(done.stdout) < 770
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "int4"])
+def test_a_scalar_takes_no_reference_from_its_dtype(name):
+    """NumPy before 2.1.3 took one at each call, and the process ended when none was left."""
+    held = np.dtype(getattr(ml_dtypes, name))
+    before = sys.getrefcount(held)
+    for _ in range(200):
+        emberlet.full((), 1, dtype=getattr(emberlet, name), backend="numpy")
+    assert abs(sys.getrefcount(held) - before) < 100
