@@ -1,11 +1,10 @@
 """The ONNX importer: `generate` writes readable Python and a burnpack, `load` gives a model ready to run, `inspect`
-prints the typed IR. Needs the extra "emberlet[onnx]". docs/codegen.md says how it works."""
+prints the typed IR. Needs no library; where `onnx` is installed, it reads the files. docs/codegen.md says how it works.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-
-from emberlet.host.extras import require
 
 if TYPE_CHECKING:
     from .generation import Generated, generate, load
@@ -16,8 +15,6 @@ __all__ = ["Generated", "OverwriteError", "generate", "inspect", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        require("emberlet.codegen", "onnx")
     if name in ("Generated", "generate", "load"):
         from . import generation
 

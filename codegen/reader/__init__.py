@@ -2,7 +2,7 @@
 
 A model is untrusted: sizes are checked before anything is fetched, external data cannot leave the model's folder,
 nesting is limited, and every problem is collected so that one ModelError lists them all with the node each sits at.
-Calls of model-local functions, and of ONNX's function operators that have no class of their own, are read in place.
+Calls of model-local functions are read in place.
 """
 
 from __future__ import annotations
@@ -10,20 +10,25 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from emberlet.errors import ModelError
-from onnx import ModelProto
 
 from ..budget import model_budget
 from ..ir.graph import Model
 from ..ir.problem import refusing
+from ..protobuf import ModelProto
 from .graphs import NEWEST_OPSET, Reader
+from .parsing import parsed
 from .texts import broken_text
+
+if TYPE_CHECKING:
+    import onnx
 
 __all__ = ["NEWEST_OPSET", "read_model"]
 
 
-def read_model(source: str | os.PathLike[str] | bytes | ModelProto, name: str | None = None) -> Model:
+def read_model(source: str | os.PathLike[str] | bytes | ModelProto | onnx.ModelProto, name: str | None = None) -> Model:
     """The typed IR of a model: a path, the bytes of a file, or a ModelProto.
 
     Raises ModelError, which lists every problem found with the node it sits at, and OSError for a path that cannot be
@@ -33,22 +38,16 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto, name: str | 
         return _read(source, name)
 
 
-def _read(source: str | os.PathLike[str] | bytes | ModelProto, name: str | None) -> Model:
+def _read(source: str | os.PathLike[str] | bytes | ModelProto | onnx.ModelProto, name: str | None) -> Model:
     folder: Path | None = None
-    if isinstance(source, ModelProto):
-        proto, origin = source, "model"
+    if hasattr(source, "opset_import"):  # a ModelProto, of onnx or of our own
+        proto, origin = cast(ModelProto, source), "model"
+    elif isinstance(source, bytes):
+        proto, origin = parsed(source, "model"), "model"
     else:
-        if isinstance(source, bytes):
-            data, origin = source, "model"
-        else:
-            path = Path(source)
-            data, folder, origin = path.read_bytes(), path.parent, path.name
-        proto = ModelProto()
-        try:
-            proto.ParseFromString(data)
-        except Exception as error:
-            raise ModelError(f"{origin} is no ONNX model: {error}") from None
-        del data
+        path = Path(cast("str | os.PathLike[str]", source))
+        folder, origin = path.parent, path.name
+        proto = parsed(path.read_bytes(), origin)
     broken = broken_text(proto)
     if broken is not None:
         raise ModelError(f"{origin}: the text {broken[:40]!r} is not UTF-8")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from onnx import AttributeProto, NodeProto, helper
-
 from ..ir.problem import Problem
+from ..protobuf import NodeProto
+from ..protobuf.messages import AttributeType
+from ..protobuf.messages import node as make_node
 
 DOMAIN = "ai.onnx.preview.training"
 OPSET = {"": 21, "emberlet": 1}
@@ -27,7 +28,7 @@ class Tape:
 
     def emit(self, op: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         name = f"{self.label}::{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, list(inputs), [name], name=name, domain=domain, **attributes))
+        self.nodes.append(make_node(op, inputs, [name], name=name, domain=domain, **attributes))
         return name
 
     def number(self, value: float, like: str) -> str:
@@ -54,7 +55,7 @@ def gradient(
     path = between(before, set(values), y[0])
     forward: list[NodeProto] = []
     for n in path:  # computed again: the inputs need not be the tensors that xs and zs name
-        copy = NodeProto()
+        copy = type(n)()
         copy.CopyFrom(n)
         copy.name = f"{label}::{n.name or n.op_type}"
         del copy.input[:], copy.output[:]
@@ -78,7 +79,7 @@ def gradient(
     for x, output in zip(xs, node.output, strict=False):
         if output:
             found = of.get(values[x]) or tape.emit("Sub", values[x], values[x])
-            tape.nodes.append(helper.make_node("Identity", [found], [output], name=f"{label}::{output}"))
+            tape.nodes.append(make_node("Identity", [found], [output], name=f"{label}::{output}"))
     return forward, tape.nodes
 
 
@@ -101,7 +102,7 @@ def between(before: Sequence[NodeProto], sources: set[str], y: str) -> list[Node
 def _attribute(node: NodeProto, name: str) -> list[str]:
     for a in node.attribute:
         if a.name == name:
-            found = a.strings if a.type == AttributeProto.STRINGS else [a.s]
+            found = a.strings if a.type == AttributeType.STRINGS else [a.s]
             return [s.decode("utf-8", "replace") for s in found]
     return []
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from emberlet.errors import ModelError
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from ..emit.names import clean
 from ..evaluation import known
@@ -18,18 +17,11 @@ from ..ir.problem import MALFORMED, Problem, explained, quoted, report
 from ..ir.types import TensorType, Type, UnknownType
 from ..ops import REGISTRY
 from ..ops.attributes import Attributes, AttributeValue, GraphReader
+from ..protobuf import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
+from ..protobuf.messages import AttributeType
 from . import gradient
 from .order import ordered
-from .schema import (
-    check_schema,
-    defaults,
-    domain_of,
-    domain_prefix,
-    opsets_of,
-    prefixed,
-    schema_function,
-    substituted,
-)
+from .schema import check_schema, domain_of, domain_prefix, opsets_of, prefixed, substituted
 from .values import Values, short, utf8
 
 NEWEST_OPSET = 28
@@ -187,11 +179,7 @@ class Reader:
             self.nodes(backward, replace(scope, opsets=gradient.OPSET), {}, out)
             return
         if operator is None:
-            body = schema_function(proto, domain, opset)
-            if body is None:
-                raise Problem("the operator is not supported")
-            self.inline(body, proto, label, inputs, scope, out, references, defaults(proto.op_type, opset, domain))
-            return
+            raise Problem("the operator is not supported")
         if (domain, proto.op_type) == ("", "If") and self.decided(proto, label, inputs[0], scope, out, references):
             return
         outputs = tuple(Argument(self.unique(key), UnknownType()) if key else ABSENT for key in proto.output)
@@ -235,7 +223,6 @@ class Reader:
         scope: Scope,
         out: list[Node[Any]],
         references: Mapping[str, AttributeProto],
-        defaults: Mapping[str, AttributeProto] | None = None,
     ) -> None:
         """Read a function's body in place of a call to it."""
         if scope.depth >= MAX_DEPTH:
@@ -245,7 +232,7 @@ class Reader:
         for i, key in enumerate(function.input):
             inner.values[key] = inputs[i] if i < len(inputs) else ABSENT
         given = {a.name: self.resolved(a, references) for a in call.attribute}
-        named = {**(defaults or {}), **{a.name: a for a in function.attribute_proto}}
+        named = {a.name: a for a in function.attribute_proto}
         named.update({k: a for k, a in given.items() if a is not None})
         body = ordered(function.node, inner.values, self.problems)
         before = len(self.problems)
@@ -294,7 +281,7 @@ class Reader:
         found = references.get(a.ref_attr_name)
         if found is None:
             return None
-        copy = AttributeProto()
+        copy = type(found)()
         copy.CopyFrom(found)
         copy.name = a.name
         return copy
@@ -313,27 +300,27 @@ class Reader:
 
     def attribute(self, a: AttributeProto, scope: Scope, references: Mapping[str, AttributeProto]) -> AttributeValue:
         kind = a.type
-        if kind == AttributeProto.INT:
+        if kind == AttributeType.INT:
             return int(a.i)
-        if kind == AttributeProto.FLOAT:
+        if kind == AttributeType.FLOAT:
             return short(a.f)
-        if kind == AttributeProto.STRING:
+        if kind == AttributeType.STRING:
             return utf8(a.s)
-        if kind == AttributeProto.INTS:
+        if kind == AttributeType.INTS:
             return tuple(int(v) for v in a.ints)
-        if kind == AttributeProto.FLOATS:
+        if kind == AttributeType.FLOATS:
             return tuple(short(v) for v in a.floats)
-        if kind == AttributeProto.STRINGS:
+        if kind == AttributeType.STRINGS:
             return tuple(utf8(v) for v in a.strings)
-        if kind == AttributeProto.TENSOR:
+        if kind == AttributeType.TENSOR:
             return self.values.value(a.t)
-        if kind == AttributeProto.SPARSE_TENSOR:
+        if kind == AttributeType.SPARSE_TENSOR:
             return self.values.dense(a.sparse_tensor)
-        if kind == AttributeProto.TYPE_PROTO:
+        if kind == AttributeType.TYPE_PROTO:
             return self.values.type(a.tp)
-        if kind == AttributeProto.GRAPH:
+        if kind == AttributeType.GRAPH:
             return self.subgraph(a.g, scope, references)
-        raise Problem(f"attribute {quoted(a.name)} has the unsupported kind {AttributeProto.AttributeType.Name(kind)}")
+        raise Problem(f"attribute {quoted(a.name)} has the unsupported kind {AttributeType(kind).name}")
 
     def subgraph(self, proto: GraphProto, scope: Scope, references: Mapping[str, AttributeProto]) -> GraphReader:
         body = substituted(proto, references, self.resolved) if references else proto

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from onnx import NodeProto
-
 from ..ir.problem import quoted
+from ..protobuf import NodeProto
 
 
 def ordered(nodes: Sequence[NodeProto], given: Container[str], problems: list[str]) -> Sequence[NodeProto]:

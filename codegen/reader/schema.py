@@ -1,21 +1,38 @@
-"""What ONNX's own schemas say of operators: what a node may have, and the functions some are defined as."""
+"""What ONNX's own schemas say of operators: which inputs, outputs and attributes a node may have."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-
-import onnx
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 from ..ir.problem import Problem
 from ..ops import REGISTRY
+from ..protobuf import AttributeProto, GraphProto, NodeProto
 
 
-def defaults(op: str, opset: int, domain: str) -> dict[str, AttributeProto]:
-    """The attributes an operator has where a node does not give them."""
-    attributes = onnx.defs.get_schema(op, opset, domain).attributes
-    return {k: a.default_value for k, a in attributes.items() if a.default_value.type != AttributeProto.UNDEFINED}
+class Schema(NamedTuple):
+    """One version of an operator, as onnx.defs describes it."""
+
+    since: int
+    min_inputs: int
+    max_inputs: int
+    min_outputs: int
+    max_outputs: int
+    attributes: str  # names, a space between them
+    gone: bool = False  # deprecated, with nothing in its place
+
+
+@cache
+def schemas() -> dict[str, dict[str, tuple[Schema, ...]]]:
+    """Domain -> operator -> its versions, the oldest first. `dev.py check --fix` writes the table from onnx.defs."""
+    table = json.loads(files(__package__).joinpath("schemas.json").read_text(encoding="utf-8"))
+    return {
+        domain: {name: tuple(Schema(*row) for row in rows) for name, rows in operators.items()}
+        for domain, operators in table.items()
+    }
 
 
 def domain_of(domain: str) -> str:
@@ -32,7 +49,7 @@ def opsets_of(imports: Iterable[Any]) -> dict[str, int]:
 
 def prefixed(node: NodeProto, label: str) -> NodeProto:
     """A function body's node, named after the call it is read for."""
-    copy = NodeProto()
+    copy = type(node)()
     copy.CopyFrom(node)
     copy.name = f"{label}/{node.name or node.op_type}"
     return copy
@@ -44,7 +61,7 @@ def substituted(
     resolved: Callable[[AttributeProto, Mapping[str, AttributeProto]], AttributeProto | None],
 ) -> GraphProto:
     """A subgraph of a function's body with the function's attributes put in."""
-    copy = GraphProto()
+    copy = type(proto)()
     copy.CopyFrom(proto)
     for node in copy.node:
         kept = []
@@ -52,7 +69,7 @@ def substituted(
             b = resolved(a, references)
             if b is not None:
                 if b.HasField("g"):
-                    whole = AttributeProto()
+                    whole = type(b)()
                     whole.CopyFrom(b)
                     whole.g.CopyFrom(substituted(b.g, references, resolved))
                     b = whole
@@ -64,23 +81,23 @@ def substituted(
 
 def check_schema(node: NodeProto, domain: str, opset: int) -> None:
     """Whether the node's inputs, outputs and attributes are ones the standard gives the operator at this opset."""
-    try:
-        schema = onnx.defs.get_schema(node.op_type, opset, domain)
-    except onnx.defs.SchemaError:
+    versions = schemas().get(domain, {}).get(node.op_type, ())
+    schema = next((s for s in reversed(versions) if s.since <= opset), None)
+    if schema is None:
         if (domain, node.op_type) not in REGISTRY:
-            raise Problem("the operator is not supported") from None
-        if not onnx.defs.has(node.op_type, domain):
+            raise Problem("the operator is not supported")
+        if not versions:
             return  # not of the standard at all: the class itself says what it takes
-        raise Problem(f"opset {opset} has no such operator") from None
-    defined: Any = schema  # onnx's stubs lack these two
-    if schema.deprecated and not (defined.has_function or defined.has_context_dependent_function):
+        raise Problem(f"opset {opset} has no such operator")
+    if schema.gone:
         raise Problem(f"the operator does not exist any more in opset {opset}")
-    if not schema.min_input <= len(node.input) <= schema.max_input:
-        raise Problem(f"has {len(node.input)} inputs, expected {_between(schema.min_input, schema.max_input)}")
-    if not schema.min_output <= len(node.output) <= schema.max_output:
-        raise Problem(f"has {len(node.output)} outputs, expected {_between(schema.min_output, schema.max_output)}")
+    if not schema.min_inputs <= len(node.input) <= schema.max_inputs:
+        raise Problem(f"has {len(node.input)} inputs, expected {_between(schema.min_inputs, schema.max_inputs)}")
+    if not schema.min_outputs <= len(node.output) <= schema.max_outputs:
+        raise Problem(f"has {len(node.output)} outputs, expected {_between(schema.min_outputs, schema.max_outputs)}")
+    known = schema.attributes.split()
     for a in node.attribute:
-        if a.name not in schema.attributes:
+        if a.name not in known:
             raise Problem(f"has the attribute {a.name!r}, which opset {opset} does not know")
 
 
@@ -88,18 +105,3 @@ def _between(low: int, high: int) -> str:
     if low == high:
         return str(low)
     return f"at least {low}" if high > 1 << 20 else f"{low} to {high}"
-
-
-def schema_function(node: NodeProto, domain: str, opset: int) -> FunctionProto | None:
-    """The body that ONNX itself defines for an operator, or None.
-
-    Bodies that depend on the node are left alone: ONNX's own code ends the process where such a node is malformed.
-    """
-    schema: Any = onnx.defs.get_schema(node.op_type, opset, domain)  # onnx's stubs lack most of it
-    versions = [v for v in schema.function_opset_versions if v <= opset] if schema.has_function else []
-    body = schema.get_function_with_opset_version(max(versions)) if versions else None
-    if not body:
-        return None
-    function = FunctionProto()
-    function.ParseFromString(body if isinstance(body, bytes) else body.SerializeToString())
-    return function

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
+from ..protobuf import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 
 def broken_text(model: ModelProto) -> bytes | None:

@@ -14,12 +14,13 @@ from typing import Any
 from emberlet import dtypes
 from emberlet.dtypes import DType
 from emberlet.dtypes.narrow import pack_codes
-from onnx import GraphProto, TensorProto, TypeProto, ValueInfoProto
 
 from ..ir.problem import Problem, quoted
 from ..ir.types import MAX_RANK, AbsentType, Dim, MapType, OptionalType, SequenceType, TensorType, Type, refine
 from ..ir.value import Buffer, Inline, Source, Stored, Text, Value
 from ..ops.attributes import DTYPES
+from ..protobuf import GraphProto, TensorProto, TypeProto, ValueInfoProto
+from ..protobuf.messages import DataLocation, DataType
 
 MAX_DENSE = 1 << 28  # bytes that all sparse tensors of a model may come to
 
@@ -27,8 +28,8 @@ MAX_DENSE = 1 << 28  # bytes that all sparse tensors of a model may come to
 def dtype_of(code: int) -> DType:
     """The DType for a TensorProto.DataType. Raises Problem for the complex ones and unknown numbers."""
     if code not in DTYPES:
-        names = {v: k for k, v in TensorProto.DataType.items()}
-        raise Problem(f"element type {names.get(code, code)} is not supported")
+        name = DataType(code).name if code in DataType._value2member_map_ else code
+        raise Problem(f"element type {name} is not supported")
     return DTYPES[code]
 
 
@@ -95,7 +96,7 @@ class Values:
         size = prod(shape)
         if t.HasField("segment"):
             raise Problem("a tensor in segments is not supported")
-        if t.data_location == TensorProto.EXTERNAL:
+        if t.data_location == DataLocation.EXTERNAL:
             return Value(dtype, shape, self.external(t, dtype.nbytes(size)))
         if dtype is dtypes.string:
             if len(t.string_data) != size:
@@ -105,7 +106,7 @@ class Values:
         if t.HasField("raw_data"):
             if len(t.raw_data) != expected:
                 raise Problem(f"holds {len(t.raw_data)} bytes, its shape {shape} of {dtype} needs {expected}")
-            return Value(dtype, shape, Stored(lambda: bytes(t.raw_data), (id(t),)) if size > 64 else Inline(t.raw_data))
+            return Value(dtype, shape, Stored(lambda: t.raw_data, (id(t),)) if size > 64 else Inline(bytes(t.raw_data)))
         found = len(_typed_field(t, dtype)) * max(8, dtype.bits) // 8
         if dtype.bits == 6:  # an element each, as those of 8 bits and more
             expected = size

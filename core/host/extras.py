@@ -18,7 +18,7 @@ EXTRAS = {
     "wgpu": "wgpu",
 }
 # What an extra brings beside its own libraries.
-_INCLUDES = {"micro": ("onnx", "numpy"), "onnx": ("numpy",)}
+_INCLUDES = {"micro": ("numpy",), "onnx": ("numpy",)}
 _IN_PYODIDE = {
     "numpy": 'await pyodide.loadPackage("numpy")',
     "ml_dtypes": 'await pyodide.loadPackage("ml-dtypes")',

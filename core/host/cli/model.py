@@ -79,7 +79,7 @@ def load(path: str, backend: str | None) -> Loaded:
     """The model in an .onnx or .py file, with its weights. Raises EmberletError, OSError."""
     kind = os.path.splitext(path)[1]
     name = (backend or "").partition(":")[0]
-    require(path, *(["onnx"] if kind == ".onnx" else []), *([name] if name in EXTRAS else []))
+    require(path, *([name] if name in EXTRAS else []))
     if kind == ".onnx":
         return _load_onnx(path, get_backend(backend))
     if kind == ".py":

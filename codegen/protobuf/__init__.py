@@ -1,0 +1,28 @@
+"""ONNX's protobuf messages without the protobuf library: they read a model where `onnx` is not installed."""
+
+from .messages import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+)
+from .wire import DecodeError, parse
+
+__all__ = [
+    "AttributeProto",
+    "DecodeError",
+    "FunctionProto",
+    "GraphProto",
+    "ModelProto",
+    "NodeProto",
+    "SparseTensorProto",
+    "TensorProto",
+    "TypeProto",
+    "ValueInfoProto",
+    "parse",
+]
