@@ -61,6 +61,9 @@ _OWN_TYPES = {
     "TransformerDecoderLayer.mask_pad": "Tensor | None", "TransformerDecoderLayer.mask_attn": "Tensor | None",
     "TransformerDecoderLayer.memory_mask_pad": "Tensor | None",
     "TransformerDecoderLayer.memory_mask_attn": "Tensor | None",
+    "Module.source": "Any", "Module.target": "str | PathLike[str] | IO[bytes]", "Module.filter": "Filtering",
+    "Module.rename": "Renaming | None", "Module.contiguous": "bool | None", "Module.format": "str | None",
+    "Module.skip_enum_variants": "bool | None", "Module.shard": "int | None", "Module.layout": "str | None",
 }  # fmt: skip
 # Results by class and method, or by method.
 _RESULTS = {
@@ -77,6 +80,7 @@ _RESULTS = {
     "num_params": "int", "visit": "None", "Module.map": "Self", "no_grad": "Self", "valid": "Self",
     "backends": "list[Backend]", "Module.to": "Self", "Param.to": "Self", "Module.clone": "Self", "fork": "Self",
     "compile": "Any", "to_record": "Record", "load_record": "LoadReport", "save_file": "int", "load_file": "LoadReport",
+    "load_from": "LoadResult", "save_into": "int",
     "custom_settings": "DisplaySettings | None", "custom_content": "Content | None",
     "from_file": "Self", "from_bytes": "Self", "from_embedded": "Self", "default": "Self",
     "uninitialized": "Param", "zeros": "Param", "val": "Tensor", "set": "Self", "Param.shape": "tuple[int, ...]",
@@ -286,8 +290,9 @@ def module_stub() -> str:
     return (
         HEAD.format("Types of emberlet.module")
         + "from collections.abc import Callable, Iterator, Mapping\nfrom os import PathLike\n"
-        + "from typing import Any, ParamSpec, Protocol, Self, TypeVar\n\n"
+        + "from typing import IO, Any, ParamSpec, Protocol, Self, TypeVar\n\n"
         + "from ..backend import Backend\nfrom ..burnpack import Burnpack\nfrom ..param import Param\n"
+        + "from ..store import LoadResult\nfrom ..store.filters import Filtering\nfrom ..store.naming import Renaming\n"
         + "from ..tensor import Tensor\nfrom .display import Content, DisplaySettings\n"
         + "from .loading import LoadReport\n"
         + "from .record import Record\n"

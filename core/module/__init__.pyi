@@ -4,11 +4,14 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
-from typing import Any, ParamSpec, Protocol, Self, TypeVar
+from typing import IO, Any, ParamSpec, Protocol, Self, TypeVar
 
 from ..backend import Backend
 from ..burnpack import Burnpack
 from ..param import Param
+from ..store import LoadResult
+from ..store.filters import Filtering
+from ..store.naming import Renaming
 from ..tensor import Tensor
 from .display import Content, DisplaySettings
 from .loading import LoadReport
@@ -74,6 +77,31 @@ class Module:
         as it was."""
     def load_file(self, path: str | PathLike[str], strict: bool = ..., layout: str | None = ..., zero_copy: bool = ...) -> LoadReport:
         """`load_record` from the burnpack at `path`; zero_copy: see Burnpack.from_file."""
+    def load_from(self, source: Any, *, filter: Filtering | None = ..., rename: Renaming | None = ..., layout: str | None = ..., contiguous: bool | None = ..., skip_enum_variants: bool | None = ..., partial: bool = ..., validate: bool = ...) -> LoadResult:
+        """Take the values from a weight file of any format; returns a LoadResult: what was applied, skipped, missing,
+        unused and wrong, with similar names for what is missing.
+
+        source: a path, bytes, a Store of `emberlet.store.open`, another Module, a Record, or a dict of name -> tensor.
+        filter: which of this module's parameters to load: a pattern of `re`, several (any may match), a function of (name,
+        container), or a Filter. rename: applied to the names of the file first: (pattern, replacement) pairs, a dict, a
+        KeyRemapper or a function. layout: "pytorch" where dense weights are (d_output, d_input), "burn" where they are
+        (d_input, d_output); None: what the file says. contiguous: match the layers of lists by their order where their
+        numbers have gaps; skip_enum_variants: match paths without the CamelCase variants of Rust's enums; both are on for
+        PyTorch files. partial: leave parameters that the file lacks as they are; validate: refuse to load where a value
+        does not fit, instead of leaving that parameter as it is.
+
+        Raises LoadError, with the LoadResult as `result`, for missing and unfitting values, and where no shape tells how a
+        square dense weight lies; FormatError; OSError. Then nothing was loaded."""
+    def save_into(self, target: str | PathLike[str] | IO[bytes], *, filter: Filtering | None = ..., rename: Renaming | None = ..., layout: str | None = ..., names: str | None = ..., precision: str | None = ..., metadata: Mapping[str, str] | None = ..., overwrite: bool = ..., format: str | None = ..., shard: int | None = ...) -> int:
+        """Write the parameters to a burnpack, safetensors or .npz file, as the ending of the path says; returns the bytes
+        written. One tensor at a time is in memory, and an existing file is replaced only by a complete one.
+
+        target: a path, or a binary file open for writing (with `format`). filter: which parameters (see `load_from`).
+        rename: how they are called in the file. layout: "pytorch" for dense weights as (d_output, d_input) and a batch
+        norm's num_batches_tracked. names: "burn" for Burn's names of norms. precision: as in `save_file`. metadata: text ->
+        text. overwrite: replace a file that exists. shard: several safetensors files of at most so many bytes.
+
+        Raises ExistsError, an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError."""
     def custom_settings(self) -> DisplaySettings | None:
         """DisplaySettings for printing this module and its children, or None. Override it."""
     def custom_content(self, content: Content) -> Content | None:

@@ -128,6 +128,74 @@ def load_file(self, path, strict=True, layout=None, zero_copy=False):
     return self.load_record(Burnpack.from_file(path, zero_copy), strict, layout)
 
 
+def load_from(
+    self,
+    source,
+    *,
+    filter=None,
+    rename=None,
+    layout=None,
+    contiguous=None,
+    skip_enum_variants=None,
+    partial=False,
+    validate=True,
+):
+    """Take the values from a weight file of any format; returns a LoadResult: what was applied, skipped, missing,
+    unused and wrong, with similar names for what is missing.
+
+    source: a path, bytes, a Store of `emberlet.store.open`, another Module, a Record, or a dict of name -> tensor.
+    filter: which of this module's parameters to load: a pattern of `re`, several (any may match), a function of (name,
+    container), or a Filter. rename: applied to the names of the file first: (pattern, replacement) pairs, a dict, a
+    KeyRemapper or a function. layout: "pytorch" where dense weights are (d_output, d_input), "burn" where they are
+    (d_input, d_output); None: what the file says. contiguous: match the layers of lists by their order where their
+    numbers have gaps; skip_enum_variants: match paths without the CamelCase variants of Rust's enums; both are on for
+    PyTorch files. partial: leave parameters that the file lacks as they are; validate: refuse to load where a value
+    does not fit, instead of leaving that parameter as it is.
+
+    Raises LoadError, with the LoadResult as `result`, for missing and unfitting values, and where no shape tells how a
+    square dense weight lies; FormatError; OSError. Then nothing was loaded.
+    """
+    from ..store.loading import load
+
+    return load(
+        self, source, filter=filter, rename=rename, layout=layout, contiguous=contiguous,
+        skip_enum_variants=skip_enum_variants, partial=partial, validate=validate,
+    )  # fmt: skip
+
+
+def save_into(
+    self,
+    target,
+    *,
+    filter=None,
+    rename=None,
+    layout="burn",
+    names=None,
+    precision=None,
+    metadata=None,
+    overwrite=False,
+    format=None,
+    shard=None,
+):
+    """Write the parameters to a burnpack, safetensors or .npz file, as the ending of the path says; returns the bytes
+    written. One tensor at a time is in memory, and an existing file is replaced only by a complete one.
+
+    target: a path, or a binary file open for writing (with `format`). filter: which parameters (see `load_from`).
+    rename: how they are called in the file. layout: "pytorch" for dense weights as (d_output, d_input) and a batch
+    norm's num_batches_tracked. names: "burn" for Burn's names of norms. precision: as in `save_file`. metadata: text ->
+    text. overwrite: replace a file that exists. shard: several safetensors files of at most so many bytes.
+
+    Raises ExistsError, an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError.
+    """
+    from ..store.sources import from_module
+    from ..store.writing import save
+
+    store = from_module(self, filter=filter, layout=layout, names=names, precision=precision)
+    if rename is not None:
+        store = store.rename(rename)
+    return save(store, target, format=format, metadata=metadata, overwrite=overwrite, shard=shard)
+
+
 def custom_settings(self):
     """DisplaySettings for printing this module and its children, or None. Override it."""
     return None
@@ -153,6 +221,8 @@ METHODS = {
     "to_record": to_record,
     "save_file": save_file,
     "load_file": load_file,
+    "load_from": load_from,
+    "save_into": save_into,
     "custom_settings": custom_settings,
     "custom_content": custom_content,
 }

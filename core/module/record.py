@@ -55,7 +55,7 @@ class Record:
         for name in self.tensors:
             tensor = self.tensors[name]
             if id(tensor) not in done:
-                done[id(tensor)] = _converted(name, tensor, stored_dtype(tensor.dtype, precision))
+                done[id(tensor)] = converted(name, tensor, stored_dtype(tensor.dtype, precision))
             out[name] = done[id(tensor)]
         return Record(out, self.param_ids)
 
@@ -103,7 +103,7 @@ def stored_dtype(dtype, precision):
     return dtype
 
 
-def _converted(name, tensor, dtype):
+def converted(name, tensor, dtype):
     if tensor.dtype is dtype:
         return tensor
     out = tensor.astype(dtype)
@@ -114,7 +114,7 @@ def _converted(name, tensor, dtype):
 
 def _reader(name, tensor, dtype):
     def read():
-        stored = _converted(name, tensor, dtype)
+        stored = converted(name, tensor, dtype)
         return stored.backend.to_bytes(stored)
 
     return read

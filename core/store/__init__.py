@@ -1,0 +1,35 @@
+"""Stores: weight files of every common format behind one interface. docs/store.md is the guide.
+
+    weights = emberlet.store.open("model.safetensors")     # a mapping from names to Snapshots; nothing is read yet
+    model.load_from(weights)                               # -> LoadResult
+    model.save_into("model.bpk")
+
+No format needs a library to be read.
+"""
+
+from __future__ import annotations
+
+from ..burnpack.limits import Limits
+from .filters import Filter
+from .loading import LoadResult
+from .naming import KeyRemapper
+from .opening import open
+from .snapshot import Snapshot
+from .sources import from_module, merge, store_of
+from .stored import Store
+from .writing import dumps, save
+
+__all__ = [
+    "Filter",
+    "KeyRemapper",
+    "Limits",
+    "LoadResult",
+    "Snapshot",
+    "Store",
+    "dumps",
+    "from_module",
+    "merge",
+    "open",
+    "save",
+    "store_of",
+]

@@ -1,0 +1,50 @@
+"""Burnpacks as stores; the reader is emberlet.burnpack."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import IO
+
+from ... import dtypes
+from ...burnpack import Burnpack
+from ...burnpack.limits import Limits, from_bytes
+from ...burnpack.writing import Source, plan, write
+from ...host.schemes import in_words
+from ...module.layouts import KEY
+from ..reading import Bytes
+from ..snapshot import Snapshot
+from ..stored import Store
+
+
+def read(data: Bytes, where: str, *, limits: Limits, **_: object) -> Store:
+    """The burnpack in `data`. Raises FormatError."""
+    return of_pack(from_bytes(data, where, limits), where)
+
+
+def of_pack(pack: Burnpack, where: str) -> Store:
+    """An open burnpack as a store."""
+    found = {}
+    for name, entry in pack.tensors.items():
+        plain = isinstance(entry.stored, str) and entry.dtype is not dtypes.bool
+        found[name] = Snapshot(
+            name, entry.dtype, entry.shape, raw=partial(pack.raw, name) if plain else None,
+            make=None if plain else partial(pack.tensor, name), param_id=entry.param_id,
+            stored=in_words(entry.stored["QFloat"]) if entry.is_quantized else str(entry.stored), nbytes=entry.nbytes,
+            same=(entry.start, entry.end, entry.shape) if entry.nbytes else None,
+        )  # fmt: skip
+    layout = pack.metadata.get(KEY, "burn")
+    return Store(
+        found, format="burnpack", origin=where, metadata=pack.metadata, scalars=pack.scalars, layout=layout
+    )  # fmt: skip
+
+
+def dump(store: Store, file: IO[bytes], metadata: dict[str, str]) -> int:
+    """Write the store as a burnpack; returns the bytes written."""
+    if store.layout:
+        metadata[KEY] = store.layout
+    sources = {}
+    seen: dict[object, Source] = {}
+    for name, s in store.items():
+        source = Source(s.dtype, s.shape, s.raw, s.param_id)
+        sources[name] = seen.setdefault(s.same, source) if s.same is not None else source
+    return int(write(file, *plan(sources, metadata, store.scalars)))

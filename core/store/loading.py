@@ -1,0 +1,214 @@
+"""Loading a store into a module: everything is looked at before anything changes, and every problem is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import EmberletError, LoadError
+from ..module import Module
+from ..module.burn_names import burn_names
+from ..module.layouts import KEY, LAYOUTS
+from ..tensor import Tensor
+from .filters import Filtering, filter_of
+from .naming import Renaming, aligned, without_variants
+from .snapshot import Snapshot
+from .sources import Place, places, store_of
+from .stored import Store, similar
+
+
+@dataclass
+class LoadResult:
+    """What a load did, by the module's names; `unused` by those of the file.
+
+    applied: loaded; skipped: left out by the filter; missing: not in the file; unused: of the file, and not of the
+    module; wrong: name -> why its value does not fit; sources: applied name -> name in the file; suggestions: a missing
+    name -> unused ones that it may have been meant by; transposed: dense weights that were.
+    """
+
+    applied: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+    wrong: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    suggestions: dict[str, list[str]] = field(default_factory=dict)
+    transposed: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.applied)} applied, {len(self.skipped)} skipped, {len(self.missing)} missing, "
+            f"{len(self.unused)} unused, {len(self.wrong)} wrong"
+        ]
+        for name in self.missing:
+            near = self.suggestions.get(name)
+            lines.append(f"  missing {name}" + (f" (in the file: {', '.join(near)}?)" if near else ""))
+        lines += [f"  unused {name}" for name in self.unused]
+        lines += [f"  wrong {name}: {why}" for name, why in self.wrong.items()]
+        return "\n".join(lines)
+
+
+class RefusedError(LoadError):
+    """A load that was refused; `result` says what it found."""
+
+    def __init__(self, message: str, result: LoadResult) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+def load(
+    module: Module,
+    source: Any,
+    *,
+    filter: Filtering = None,
+    rename: Renaming | None = None,
+    layout: str | None = None,
+    contiguous: bool | None = None,
+    skip_enum_variants: bool | None = None,
+    partial: bool = False,
+    validate: bool = True,
+) -> LoadResult:
+    """See Module.load_from."""
+    store = store_of(source)
+    if rename is not None:
+        store = store.rename(rename)
+    pytorch = store.format == "pytorch"
+    lying = _layout(store, layout)
+    keep = filter_of(filter)
+    all_places = list(places(module))
+    names = _names(
+        module, store, all_places, lying,
+        pytorch if contiguous is None else contiguous, pytorch if skip_enum_variants is None else skip_enum_variants,
+    )  # fmt: skip
+    result = LoadResult()
+    values: dict[int, tuple[Any, Tensor, int | None]] = {}
+    absent: list[Place] = []
+    used = set()
+    for place in all_places:
+        snapshot = names.get(place.name)
+        if snapshot is not None:
+            used.add(snapshot.name)
+        if not keep(place.name, place.container):
+            result.skipped.append(place.name)
+        elif snapshot is None:
+            absent.append(place)
+        else:
+            try:
+                value, turned = _value(place, snapshot, lying)
+            except EmberletError as error:
+                result.wrong[place.name] = str(error)
+                continue
+            values[id(place.param)] = (place.param, value, snapshot.param_id)
+            result.applied.append(place.name)
+            result.sources[place.name] = snapshot.original
+            if turned:
+                result.transposed.append(place.name)
+    # A parameter that the module holds under several names needs only one of them.
+    result.missing = [p.name for p in absent if id(p.param) not in values]
+    counters = {p.name.rpartition("running_var")[0] + "num_batches_tracked" for p in all_places}
+    result.unused = [n for n in store if n not in used and not (n in counters or n.endswith(".num_batches_tracked"))]
+    for name in result.missing:
+        near = similar(name, result.unused)
+        if near:
+            result.suggestions[name] = near
+    if (validate and result.wrong) or (result.missing and not partial):
+        raise RefusedError(_refusal(module, store, result, partial), result)
+    for param, value, identity in values.values():
+        param.set(value, identity)
+    return result
+
+
+def _layout(store: Store, given: str | None) -> str | None:
+    for one in (given, store.layout):
+        if one not in (None, *LAYOUTS):
+            raise LoadError(f"layout is one of {', '.join(LAYOUTS)}, found {one!r}")
+    said = store.metadata.get(KEY)
+    if given and said and given != said:
+        raise LoadError(f"{store.origin}: the file says that its layout is {said!r}; it was to be loaded as {given!r}")
+    return given or store.layout
+
+
+def _names(
+    module: Module, store: Store, all_places: list[Place], layout: str | None, contiguous: bool, variants: bool
+) -> dict[str, Snapshot]:
+    """Name of a parameter -> what the store holds of it."""
+    wanted = [p.name for p in all_places]
+    at: dict[str, Snapshot] = dict(store)
+    if contiguous:
+        moved = aligned(store, wanted)
+        at = {moved[name]: s for name, s in store.items()}
+    others = {} if layout == "pytorch" else _burn(module, at)
+    found = {}
+    for place in all_places:
+        theirs = getattr(place.holder, "BURN_NAMES", {}).get(place.key)
+        old = place.name[: -len(str(place.key))] + theirs if theirs else ""  # what old PyTorch files call it, too
+        for name in (others.get(place.name), place.name, old):
+            if name and name in at:
+                found[place.name] = at[name]
+                break
+    if variants:
+        _match_variants(all_places, at, found)
+    return found
+
+
+def _burn(module: Module, at: Mapping[str, Snapshot]) -> dict[str, str]:
+    """Our names -> Burn's, where the store has those."""
+    pairs = burn_names(module)
+    if any(burn in at and burn != own and burn not in pairs for own, burn in pairs.items()):
+        return {own: burn for own, burn in pairs.items() if burn in at}
+    return {}
+
+
+def _match_variants(all_places: list[Place], at: Mapping[str, Snapshot], found: dict[str, Snapshot]) -> None:
+    """Match what is left by the paths without variants of enums: of several, the first whose shape fits."""
+    used = {s.name for s in found.values()}
+    short: dict[str, list[Snapshot]] = {}
+    for name, s in at.items():
+        if s.name not in used:
+            short.setdefault(without_variants(name), []).append(s)
+    for place in all_places:
+        if place.name not in found:
+            shapes = [place.param.shape] + [place.param.shape[::-1]] * place.transposed_in_pytorch
+            for s in short.get(without_variants(place.name), ()):
+                if s.shape in shapes:
+                    found[place.name] = s
+                    break
+
+
+def _value(place: Place, snapshot: Snapshot, layout: str | None) -> tuple[Tensor, bool]:
+    """(what the parameter becomes, whether it was transposed)"""
+    shape = place.param.shape
+    turn = False
+    if place.transposed_in_pytorch:
+        turn = layout == "pytorch"
+        if layout is None and shape[0] == shape[1]:
+            raise LoadError(
+                "is square, so its shape does not tell whether it is stored (d_input, d_output) or, as PyTorch does, "
+                "transposed; pass layout='burn' or layout='pytorch'"
+            )
+        if layout is None:
+            turn = snapshot.shape == shape[::-1]
+    expected = shape[::-1] if turn else shape
+    if snapshot.shape != expected and getattr(place.param, "_on_load", None) is None:
+        raise LoadError(f"shape {snapshot.shape} where the module has {expected}" + (" (transposed)" if turn else ""))
+    value = snapshot.tensor(place.param.backend)
+    return place.param.loaded(value.mT if turn else value), turn
+
+
+def _refusal(module: Module, store: Store, result: LoadResult, partial: bool) -> str:
+    lines = [f"{store.origin} does not fit {type(module).__name__}; nothing was loaded"]
+    for name in [] if partial else result.missing[:20]:
+        near = result.suggestions.get(name)
+        lines.append(f"  missing: {name}" + (f" (in the file: {', '.join(near)}?)" if near else ""))
+    if len(result.missing) > 20 and not partial:
+        lines.append(f"  and {len(result.missing) - 20} more missing")
+    lines += [f"  {name}: {why}" for name, why in list(result.wrong.items())[:20]]
+    if len(result.wrong) > 20:
+        lines.append(f"  and {len(result.wrong) - 20} more that do not fit")
+    if result.unused:
+        shown = ", ".join(result.unused[:8])
+        lines.append(f"  not used: {shown}" + (f" and {len(result.unused) - 8} more" if len(result.unused) > 8 else ""))
+    if result.missing and not partial:
+        lines.append("  rename=[(pattern, replacement), ...] maps names; partial=True loads what there is")
+    return "\n".join(lines)

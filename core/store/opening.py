@@ -1,0 +1,75 @@
+"""Opening a weight file, whatever its format: by its first bytes, not by its name."""
+
+from __future__ import annotations
+
+import importlib
+import os
+
+from ..burnpack.limits import Limits
+from ..errors import FormatError
+from ..host.together import settle
+from .reading import Bytes, Origin, contents
+from .stored import Store
+
+# format -> the file of core/store/formats that reads it
+FORMATS = {
+    "burnpack": "burnpack",
+    "safetensors": "safetensors",
+}
+INDEX = "model.safetensors.index.json"
+
+
+def open(
+    source: Origin,
+    *,
+    format: str | None = None,
+    zero_copy: bool = False,
+    limits: Limits | None = None,
+    key: str | None = None,
+) -> Store:
+    """Open a weight file: a path, a folder that holds a model in shards, or bytes.
+
+    format: one of `emberlet.store.opening.FORMATS` where the bytes do not tell; zero_copy: map the file (tensors share
+    its pages, and nobody may truncate it) or share the bytes given; limits: larger Limits for a file that is trusted;
+    key: the part of a PyTorch file or record to read, such as "state_dict" or "model.encoder".
+
+    Raises OSError, FormatError for what is no file of these formats.
+    """
+    path = None if isinstance(source, (bytes, bytearray, memoryview)) else _found(os.fspath(source))
+    if path is not None:
+        settle(path)
+        source = path
+    data, where = contents(source, zero_copy, limits)
+    kind = format or _kind(data, path or "", where)
+    if kind not in FORMATS:
+        raise FormatError(f"{where}: there is no format {kind!r}; there are {', '.join(FORMATS)}")
+    reader = importlib.import_module(f"{__package__}.formats.{FORMATS[kind]}")
+    store: Store = reader.read(data, where, path=path, limits=limits or Limits(), key=key)
+    return store
+
+
+def _found(path: str) -> str:
+    """The path of the file that is meant: the index in a folder; with `.bpk` where the name has no extension."""
+    if os.path.isdir(path):
+        for name in (INDEX, "model.safetensors", "pytorch_model.bin", "model.bpk"):
+            if os.path.isfile(os.path.join(path, name)):
+                return os.path.join(path, name)
+    if not os.path.splitext(path)[1] and not os.path.exists(path) and os.path.exists(path + ".bpk"):
+        return path + ".bpk"
+    return path
+
+
+def _kind(data: Bytes, path: str, where: str) -> str:
+    """The format, from the first bytes and, where they say nothing, from the end of the name."""
+    head = bytes(data[0 : min(len(data), 512)])
+    name = os.path.basename(path).lower()
+    if head[:4] == b"NRUB":
+        return "burnpack"
+    if name.endswith(".safetensors.index.json"):
+        return "safetensors"
+    if len(head) > 8 and head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= len(data) - 8:
+        return "safetensors"
+    for ending, kind in ((".bpk", "burnpack"), (".safetensors", "safetensors")):
+        if name.endswith(ending):
+            return kind
+    raise FormatError(f"{where}: its first bytes are those of no weight file; there are {', '.join(FORMATS)}")

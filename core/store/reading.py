@@ -1,0 +1,55 @@
+"""The bytes of a store: a file read part by part, a mapped one, or bytes in memory, all with one interface."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+from ..burnpack.limits import Limits
+from ..errors import FormatError
+from ..host.files import FileBytes, map_file
+
+Origin = str | os.PathLike[str] | bytes | bytearray | memoryview
+
+
+class Bytes(Protocol):
+    """What formats read from: `len`, and slices that are memoryviews."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, part: slice, /) -> memoryview: ...
+
+
+class CopiedBytes:
+    """Bytes in memory of which each slice is a copy, so that nothing read keeps the whole alive."""
+
+    def __init__(self, data: bytes | bytearray | memoryview) -> None:
+        self._data = memoryview(data).cast("B") if not isinstance(data, bytes) else memoryview(data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getitem__(self, part: slice) -> memoryview:
+        return memoryview(bytes(self._data[part]))
+
+    def read(self, start: int, count: int) -> bytes:
+        """`count` bytes from `start` on; fewer at the end."""
+        return bytes(self._data[start : start + count])
+
+
+def contents(source: Origin, zero_copy: bool, limits: Limits | None = None) -> tuple[Bytes, str]:
+    """(the bytes, what to call them in messages).
+
+    With zero_copy a file is mapped and bytes are shared; else each tensor is memory of its own. Raises OSError,
+    FormatError for a file past the limit.
+    """
+    data: Bytes
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        data = memoryview(source).cast("B") if zero_copy else CopiedBytes(source)
+        where = "bytes"
+    else:
+        data = map_file(source) if zero_copy else FileBytes(source)
+        where = os.fspath(source)
+    most = (limits or Limits()).file
+    if len(data) > most:
+        raise FormatError(f"{where}: {len(data)} bytes are more than the limit of {most}")
+    return data, where

@@ -1,0 +1,89 @@
+"""A tensor of a store that has not been read yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from ..backend import Backend, get_backend
+from ..dtypes import DType
+from ..tensor import Tensor
+
+Make = Callable[[Backend], Tensor]
+Raw = Callable[[], memoryview]
+
+
+class Snapshot:
+    """A tensor that is read when asked for, each time anew.
+
+    name: its key; original: its name in the file; dtype, shape: of what `tensor` gives; param_id: the 64-bit identity
+    of a parameter, or None; stored: the dtype or scheme in the file's own words; nbytes: what it takes in the file;
+    same: equal for all names of one tensor, None for one that has no other name.
+    """
+
+    __slots__ = ("_make", "_raw", "dtype", "name", "nbytes", "original", "param_id", "same", "shape", "stored")
+
+    def __init__(
+        self, name: str, dtype: DType, shape: tuple[int, ...], *, raw: Raw | None = None, make: Make | None = None,
+        original: str | None = None, param_id: int | None = None, stored: str = "", nbytes: int | None = None,
+        same: object = None,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.original = name if original is None else original
+        self.dtype = dtype
+        self.shape = shape
+        self.param_id = param_id
+        self.stored = stored or dtype.name
+        self.nbytes = int(dtype.nbytes(prod(shape))) if nbytes is None else nbytes
+        self.same = same
+        self._raw = raw
+        self._make = make
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    def tensor(self, backend: Backend | str | None = None) -> Tensor:
+        """The tensor on `backend`. Raises FormatError where the file does not hold it after all, OSError."""
+        where = get_backend(backend)
+        if self._make is not None:
+            return self._make(where)
+        return where.from_bytes(self.raw(), self.dtype, self.shape)
+
+    def raw(self) -> memoryview:
+        """The elements as bytes: row-major, little-endian, those of 6, 4 and 2 bits packed."""
+        if self._raw is not None:
+            return self._raw()
+        made = self.tensor()
+        return memoryview(made.backend.to_bytes(made))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.tensor("numpy").__array__(dtype, copy=copy)
+
+    def named(self, name: str) -> Snapshot:
+        """The same tensor under another name."""
+        return Snapshot(
+            name, self.dtype, self.shape, raw=self._raw, make=self._make, original=self.original,
+            param_id=self.param_id, stored=self.stored, nbytes=self.nbytes, same=self.same,
+        )  # fmt: skip
+
+    def mapped(self, function: Callable[[Tensor], Tensor], dtype: DType, shape: tuple[int, ...]) -> Snapshot:
+        """What `function` makes of the tensor once it is read: a tensor of `dtype` and `shape`."""
+        return Snapshot(
+            self.name, dtype, shape, make=lambda backend: function(self.tensor(backend)), original=self.original,
+            param_id=self.param_id, stored=self.stored, nbytes=self.nbytes,
+        )  # fmt: skip
+
+    def transposed(self) -> Snapshot:
+        """The transpose of a matrix."""
+        return self.mapped(lambda x: x.mT, self.dtype, self.shape[::-1])
+
+    def astype(self, dtype: DType) -> Snapshot:
+        """The tensor in another dtype."""
+        return self if dtype is self.dtype else self.mapped(lambda x: x.astype(dtype), dtype, self.shape)
+
+    def __repr__(self) -> str:
+        renamed = "" if self.original == self.name else f", from {self.original!r}"
+        return f"Snapshot({self.name!r}, {self.dtype}, {self.shape}{renamed})"

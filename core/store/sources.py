@@ -1,0 +1,171 @@
+"""Modules, records and dicts as stores, and several stores as one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from .. import dtypes
+from ..backend import Backend
+from ..burnpack import Burnpack
+from ..errors import LoadError
+from ..module import Module, items
+from ..module.burn_names import burn_names
+from ..module.layouts import KEY, LAYOUTS
+from ..module.record import converted, stored_dtype
+from ..param import Param
+from ..tensor import Tensor
+from .filters import Filtering, filter_of
+from .snapshot import Snapshot
+from .stored import Store
+
+
+class Place(NamedTuple):
+    """Where a parameter lies: its name, the classes of the modules around it, the one that holds it, and under what."""
+
+    name: str
+    container: str
+    holder: Any
+    key: Any
+    param: Param
+
+    @property
+    def transposed_in_pytorch(self) -> bool:
+        """Whether this is the weight of a dense layer, which PyTorch stores as (d_output, d_input)."""
+        return self.key == "weight" and bool(getattr(self.holder, "TRANSPOSED_IN_PYTORCH", False))
+
+
+def places(value: Any, name: str = "", container: str = "", around: tuple[Any, ...] = ()) -> Iterator[Place]:
+    """Every parameter of a module, in the order of the attributes."""
+    if isinstance(value, Module):
+        container = f"{container}.{type(value).__name__}" if container else type(value).__name__
+    for key, child in items(value):
+        if isinstance(child, Param):
+            yield Place(name + str(key), container, value, key, child)
+        elif isinstance(child, (Module, list, tuple, dict)) and not any(p is child for p in (*around, value)):
+            yield from places(child, f"{name}{key}.", container, (*around, value))
+
+
+def from_module(
+    module: Module,
+    *,
+    filter: Filtering = None,
+    layout: str = "burn",
+    names: str | None = None,
+    precision: str | None = None,
+) -> Store:
+    """The parameters of a module as a store: what `save_into` writes, and what another module's `load_from` takes.
+
+    layout: "pytorch" transposes dense weights and adds the `num_batches_tracked` of batch norms; names: "burn" for
+    Burn's names; the rest as in `Module.save_into`. Values are taken when they are asked for.
+    """
+    if layout not in LAYOUTS:
+        raise LoadError(f"layout is one of {', '.join(LAYOUTS)}, found {layout!r}")
+    if names not in (None, "burn"):
+        raise LoadError(f"names is None or 'burn', found {names!r}")
+    keep, others = filter_of(filter), burn_names(module) if names else {}
+    found: dict[str, Snapshot] = {}
+    for place in places(module):
+        if not keep(place.name, place.container):
+            continue
+        name = others.get(place.name, place.name)
+        if name in found:
+            raise LoadError(f"two parameters of {type(module).__name__} are called {name!r}")
+        s = _of_param(name, place.param)
+        if layout == "pytorch" and place.transposed_in_pytorch:
+            s = s.transposed()
+        found[name] = s if precision is None else _stored(s, precision)
+        if layout == "pytorch" and place.key == "running_var":
+            counter = name.rpartition("running_var")[0] + "num_batches_tracked"
+            found[counter] = Snapshot(counter, dtypes.int64, (), make=lambda b: b.full((), 0, dtypes.int64))
+    return Store(found, format="module", origin=type(module).__name__, layout=layout)
+
+
+def _of_param(name: str, param: Param) -> Snapshot:
+    if getattr(param, "_on_save", None) is not None:  # only its result tells dtype and shape
+        saved = param.saved()
+        return _of_tensor(name, saved, param.id.value, id(param))
+
+    def make(backend: Backend) -> Tensor:
+        return param.saved().to(backend)
+
+    def raw() -> memoryview:
+        value = param.saved()
+        return memoryview(value.backend.to_bytes(value))
+
+    return Snapshot(name, param.dtype, param.shape, raw=raw, make=make, param_id=param.id.value, same=id(param))
+
+
+def _of_tensor(name: str, value: Tensor, param_id: int | None = None, same: object = None) -> Snapshot:
+    return Snapshot(
+        name, value.dtype, value.shape, raw=lambda: memoryview(value.backend.to_bytes(value)),
+        make=lambda backend: Tensor(value.data, value.dtype, value.shape, value.backend).to(backend),
+        param_id=param_id, same=same,
+    )  # fmt: skip
+
+
+def _stored(s: Snapshot, precision: str) -> Snapshot:
+    dtype = stored_dtype(s.dtype, precision)
+    return s if dtype is s.dtype else s.mapped(lambda x: converted(s.name, x, dtype), dtype, s.shape)
+
+
+def merge(*stores: Any) -> Store:
+    """One store with the tensors of several; of equal names the later one's. Each is what `load_from` takes.
+
+    Raises LoadError where their dense weights lie in different layouts.
+    """
+    found: dict[str, Snapshot] = {}
+    metadata: dict[str, str] = {}
+    scalars: dict[str, Any] = {}
+    layouts = set()
+    for one in stores:
+        store = store_of(one)
+        found.update(store)
+        metadata.update(store.metadata)
+        scalars.update(store.scalars)
+        layouts.add(store.layout)
+    if len(layouts) > 1:
+        said = ", ".join(sorted(str(one) for one in layouts))
+        raise LoadError(f"the stores lie in different layouts ({said}); load them one after the other instead")
+    layout = layouts.pop() if layouts else None
+    return Store(found, format="merged", metadata=metadata, scalars=scalars, layout=layout)
+
+
+def store_of(given: Any) -> Store:
+    """A Store from one, a path, bytes, a Module, a Burnpack, a Record, or a dict of name -> tensor."""
+    if isinstance(given, Store):
+        return given
+    if isinstance(given, (str, os.PathLike, bytes, bytearray, memoryview)):
+        from .opening import open
+
+        return open(given)
+    if isinstance(given, Module):
+        return from_module(given)
+    if isinstance(given, Burnpack):
+        from .formats.burnpack import of_pack
+
+        return of_pack(given, given.origin)
+    ids = getattr(given, "param_ids", {})
+    if not isinstance(given, Mapping) and not hasattr(given, "param_ids"):
+        raise LoadError(f"cannot load from {type(given).__name__}; pass a path, a store, a module or a dict of tensors")
+    found = {}
+    for name in given:
+        value = given[name]
+        if isinstance(value, Snapshot):
+            found[name] = value.named(name)
+            continue
+        if not isinstance(value, Tensor):
+            value = _asarray(value)
+        found[str(name)] = _of_tensor(str(name), value, ids[name].value if name in ids else None)
+    return Store(found, format="dict", layout="burn" if hasattr(given, "param_ids") else None)
+
+
+def _asarray(value: Any) -> Tensor:
+    from ..functional.arrays import asarray
+
+    made: Tensor = asarray(value.__array__() if hasattr(value, "__array__") else value)
+    return made
+
+
+__all__ = ["KEY", "Place", "from_module", "merge", "places", "store_of"]

@@ -1,0 +1,150 @@
+"""Store: a mapping from names to Snapshots, and the views of one that filter, rename and convert."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any
+
+from .. import dtypes
+from ..backend import Backend
+from ..errors import LoadError
+from ..module.record import converted, stored_dtype
+from ..tensor import Tensor
+from .filters import Filtering, filter_of
+from .naming import Renaming, contiguous, renamed_keys, renamer_of
+from .snapshot import Snapshot
+
+Scalar = bool | int | float
+
+
+class MissingError(LoadError, KeyError):
+    """A name that a store does not hold."""
+
+    __str__ = Exception.__str__
+
+
+class Store(Mapping[str, Snapshot]):
+    """The tensors of a file, by name. Nothing is read before it is asked for.
+
+    format: "burnpack", "safetensors", "pytorch", …; origin: where it comes from, for messages; metadata: text -> text;
+    scalars: name -> bool, int or float; extras: what else the file holds, by name (lists, texts, None); layout: "burn",
+    "pytorch" or None where the file does not say how its dense weights lie.
+
+    Views (`filter`, `rename`, `contiguous`, `precision`, `map`) are stores over the same file.
+    """
+
+    def __init__(
+        self, snapshots: Mapping[str, Snapshot], *, format: str, origin: str = "", metadata: Mapping[str, str] = {},
+        scalars: Mapping[str, Scalar] = {}, extras: Mapping[str, Any] = {}, layout: str | None = None,
+    ) -> None:  # fmt: skip
+        self._snapshots = dict(snapshots)
+        self.format = format
+        self.origin = origin or format
+        self.metadata = dict(metadata)
+        self.scalars = dict(scalars)
+        self.extras = dict(extras)
+        self.layout = layout
+
+    # -- a mapping
+
+    def __getitem__(self, name: str) -> Snapshot:
+        found = self._snapshots.get(name)
+        if found is None:
+            near = similar(str(name), self._snapshots)
+            hint = f"; similar: {', '.join(near)}" if near else f"; it holds {len(self)} tensors"
+            raise MissingError(f"{self.origin}: holds no tensor {name!r}{hint}")
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._snapshots
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._snapshots)
+
+    def __len__(self) -> int:
+        return len(self._snapshots)
+
+    def __repr__(self) -> str:
+        return f"Store({self.origin!r}, {self.format}, {len(self)} tensors)"
+
+    @property
+    def nbytes(self) -> int:
+        """What the tensors take in the file."""
+        return sum(s.nbytes for s in self._snapshots.values())
+
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        """(name in the file, name here) of every tensor: what renaming did."""
+        return [(s.original, name) for name, s in self._snapshots.items()]
+
+    def tensor(self, name: str, backend: Backend | str | None = None) -> Tensor:
+        """The tensor `name` on `backend`. Raises MissingError, which is a LoadError and a KeyError; FormatError."""
+        return self[name].tensor(backend)
+
+    # -- views
+
+    def view(self, snapshots: Mapping[str, Snapshot], **changes: Any) -> Store:
+        """Another store with these snapshots and all else as it is here, but for `changes`."""
+        kept: dict[str, Any] = {
+            "format": self.format, "origin": self.origin, "metadata": self.metadata, "scalars": self.scalars,
+            "extras": self.extras, "layout": self.layout,
+        }  # fmt: skip
+        return Store(snapshots, **{**kept, **changes})
+
+    def filter(self, given: Filtering = None) -> Store:
+        """The tensors that a Filter takes; patterns of `re`, or a function of (name, container), make one."""
+        keep = filter_of(given)
+        return self.view({name: s for name, s in self._snapshots.items() if keep(name, "")})
+
+    def rename(self, given: Renaming) -> Store:
+        """Under other names: (pattern, replacement) pairs, a dict of whole names, a KeyRemapper, or a function.
+
+        Raises LoadError where two tensors get one name.
+        """
+        return self._renamed(renamed_keys(self._snapshots, renamer_of(given)))
+
+    def contiguous(self) -> Store:
+        """With the numbers of each list counted from 0 without gaps: fc.0, fc.2 -> fc.0, fc.1."""
+        return self._renamed(contiguous(self._snapshots))
+
+    def _renamed(self, table: Mapping[str, str]) -> Store:
+        return self.view({table[name]: s.named(table[name]) for name, s in self._snapshots.items()})
+
+    def map(self, function: Callable[[Snapshot], Snapshot | None]) -> Store:
+        """With each Snapshot replaced by function(snapshot), and without those for which that is None."""
+        made = [function(s) for s in self._snapshots.values()]
+        return self.view({s.name: s for s in made if s is not None})
+
+    def precision(self, precision: str) -> Store:
+        """In another precision: "double", "full", "half" or "bfloat16", as in `Module.save_file`.
+
+        Raises DTypeError for another one, and on reading where an integer does not fit.
+        """
+
+        def change(s: Snapshot) -> Snapshot:
+            dtype = stored_dtype(s.dtype, precision)
+            return s if dtype is s.dtype else s.mapped(lambda x: converted(s.name, x, dtype), dtype, s.shape)
+
+        return self.map(change)
+
+    def half(self) -> Store:
+        """Floats of 32 and 64 bits as float16; integers stay."""
+        return self.map(lambda s: s.astype(dtypes.float16) if s.dtype.is_float and s.dtype.bits > 16 else s)
+
+    def save(self, path: str | os.PathLike[str] | IO[bytes], **options: Any) -> int:
+        """Write the tensors to a file; see emberlet.store.save."""
+        from .writing import save
+
+        return save(self, path, **options)
+
+
+def similar(name: str, names: Any, count: int = 3) -> list[str]:
+    """The names most like `name`: those of the same last part first."""
+    known = list(names)
+    if len(known) > 20_000:  # comparing takes a while
+        known = [n for n in known if n.rpartition(".")[2] == name.rpartition(".")[2]][:20_000]
+    tail = name.rpartition(".")[2]
+    near = difflib.get_close_matches(name, known, count * 3, 0.6)
+    return sorted(near, key=lambda n: n.rpartition(".")[2] != tail)[:count]

@@ -1,0 +1,125 @@
+"""Writing stores to files: whole or not at all, one tensor in memory at a time."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from ..errors import EmberletError
+from ..host.files import atomic_write
+from ..host.together import together
+from ..module.layouts import KEY
+
+if TYPE_CHECKING:
+    from .stored import Store
+
+# ending -> format; each is a file of core/store/formats with `dump`
+ENDINGS = {".bpk": "burnpack", ".safetensors": "safetensors"}
+
+
+class ExistsError(EmberletError, FileExistsError):
+    """A file that is not to be overwritten."""
+
+    __str__ = Exception.__str__
+
+
+def save(
+    store: Store,
+    target: str | os.PathLike[str] | IO[bytes],
+    *,
+    format: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    overwrite: bool = True,
+    shard: int | None = None,
+) -> int:
+    """Write the tensors, metadata and scalars of a store; returns the bytes written.
+
+    target: a path, or a binary file that is open for writing; format: "burnpack", "safetensors" or "npz", else what
+    the ending of the path says (burnpack without one); metadata: is added to the store's own; overwrite: whether an
+    existing file may be replaced; shard: write safetensors files of at most so many bytes of tensors, and their index.
+
+    An existing file is replaced when the new one is complete and synced; after any error it is as it was. Raises
+    ExistsError, which is an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError.
+    """
+    if hasattr(target, "write"):
+        return _dump(store, cast(IO[bytes], target), format or "burnpack", metadata)
+    path = os.fspath(cast(str, target))
+    ending = os.path.splitext(path)[1].lower()
+    kind = format or ENDINGS.get(ending, "burnpack")
+    if not ending and format is None and not os.path.isdir(path) and not path.endswith(("/", os.sep)):
+        path += ".bpk"
+    if shard is not None:
+        return _shards(store, Path(path), shard, kind, metadata, overwrite)
+    if not overwrite and os.path.lexists(path):
+        raise ExistsError(f"{path} exists; pass overwrite=True to replace it")
+    with atomic_write(path) as file:
+        return _dump(store, file, kind, metadata)
+
+
+def dumps(store: Store, format: str = "burnpack", metadata: Mapping[str, str] | None = None) -> bytes:
+    """The bytes of the file that `save` would write."""
+    file = io.BytesIO()
+    _dump(store, file, format, metadata)
+    return file.getvalue()
+
+
+def _dump(store: Store, file: IO[bytes], format: str, metadata: Mapping[str, str] | None) -> int:
+    if format not in ENDINGS.values():
+        raise EmberletError(f"{format!r} is not written; there are {', '.join(ENDINGS.values())}")
+    texts = {k: v for k, v in store.metadata.items() if k != KEY and (k, v) != ("format", "pt")}
+    texts.update(metadata or {})
+    for key, value in texts.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise EmberletError(f"metadata {key!r}: {value!r} is not a pair of texts")
+    written: int = importlib.import_module(f"{__package__}.formats.{format}").dump(store, file, texts)
+    return written
+
+
+def _shards(
+    store: Store, path: Path, limit: int, kind: str, metadata: Mapping[str, str] | None, overwrite: bool
+) -> int:
+    """Several safetensors files and their index, which appear together."""
+    if kind != "safetensors":
+        raise EmberletError(f"only safetensors files are written in shards, not {kind}")
+    groups: list[list[str]] = [[]]
+    size = 0
+    for name in store:
+        each = int(store[name].dtype.nbytes(store[name].size))
+        if groups[-1] and size + each > limit:
+            groups.append([])
+            size = 0
+        groups[-1].append(name)
+        size += each
+    names = [f"{path.stem}-{i + 1:05}-of-{len(groups):05}{path.suffix}" for i in range(len(groups))]
+    index = path.name + ".index.json"
+    for name in [index, *names]:
+        if not overwrite and (path.parent / name).exists():
+            raise ExistsError(f"{path.parent / name} exists; pass overwrite=True to replace it")
+    total, where = 0, {}
+    with together(path.parent) as folder:
+        for name, keys in zip(names, groups, strict=True):
+            with open(folder / name, "wb") as file:
+                total += _dump(_part(store, keys), file, kind, metadata)
+                _sync(file)
+            where.update(dict.fromkeys(keys, name))
+        size = sum(int(s.dtype.nbytes(s.size)) for s in store.values())
+        told: dict[str, Any] = {"metadata": {"total_size": size}, "weight_map": where}
+        text = json.dumps(told, indent=2, sort_keys=True, ensure_ascii=False)
+        with open(folder / index, "w", encoding="utf-8") as listing:
+            total += listing.write(text)
+            _sync(listing)
+    return total
+
+
+def _part(store: Store, keys: Iterable[str]) -> Store:
+    return store.view({key: store[key] for key in keys})
+
+
+def _sync(file: IO[Any]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
