@@ -11,6 +11,8 @@ import numpy as np
 from emberlet import dtypes
 from emberlet.backend import Backend, get_backend
 from emberlet.errors import BackendError, ModelError
+from emberlet.host.numpy_backend.compile import Compiled
+from emberlet.host.numpy_backend.compile import compile as compile_on_numpy
 from emberlet.host.numpy_backend.storage import codes_of, pack_codes
 from emberlet.tensor import Tensor
 from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
@@ -24,15 +26,22 @@ DEVICES = {"CPU": "numpy", "PYTHON": "python", "WGPU": "wgpu"}
 
 
 class Prepared(BackendRep):
-    """A generated model, called with NumPy arrays (lists of them for sequences, None for absent optionals)."""
+    """A generated model, called with NumPy arrays (lists of them for sequences, None for absent optionals).
 
-    def __init__(self, model: Any, backend: Backend) -> None:
-        self.model = model
+    compiled: whether it is compiled for the shapes that it meets; on the device "CPU" only.
+    """
+
+    def __init__(self, model: Any, backend: Backend, compiled: bool = False) -> None:
+        self.model = compile_on_numpy(model) if compiled and backend.name == "numpy" else model
         self.backend = backend
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The outputs, in the model's order, as NumPy arrays (ml_dtypes' for the types NumPy lacks)."""
         given = inputs if isinstance(inputs, list | tuple) else [inputs]
+        if isinstance(self.model, Compiled):
+            found = self.model.arrays(given)
+            if found is not None:
+                return tuple(found)
         results = self.model(*(to_tensor(x, self.backend) for x in given))
         return tuple(to_array(r) for r in (results if isinstance(results, tuple) else (results,)))
 
@@ -56,24 +65,31 @@ class EmberletBackend(OnnxBackend):
     def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
         """Whether `prepare` accepts the model."""
         try:
-            cls.prepare(model, device)
+            cls._prepared(model, device, False)
         except ModelError:
             return False
         return True
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
-        """The model generated and loaded. Raises ModelError for what is not supported, BackendError for the device."""
+        """The model generated and loaded; on "CPU" it is compiled for the shapes that it meets.
+
+        Raises ModelError for what is not supported, BackendError for the device.
+        """
+        return cls._prepared(model, device, True)
+
+    @classmethod
+    def _prepared(cls, model: ModelProto, device: str, compiled: bool) -> Prepared:
         kind, _, index = device.partition(":")
         if kind not in DEVICES:
             raise BackendError(f"there is no device {device!r}; there are {', '.join(DEVICES)}")
         backend = get_backend(DEVICES[kind] + (":" + index if index and index != "0" else ""))
-        return Prepared(load(model, backend), backend)
+        return Prepared(load(model, backend), backend, compiled)
 
     @classmethod
     def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
         """The outputs of a model for the given inputs, as a tuple of arrays."""
-        return cls.prepare(model, device).run(inputs)
+        return cls._prepared(model, device, False).run(inputs)
 
     @classmethod
     def run_node(

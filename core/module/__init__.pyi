@@ -61,10 +61,11 @@ class Module:
     def fork(self, backend: Backend | str) -> Self:
         """A copy on another backend; this module stays where it is."""
     def compile(self, *examples: Any, backend: Backend | str = ..., tune: bool = ...) -> Any:
-        """A callable that runs this module as one plan on a GPU, planned for the dtypes and shapes of `examples`.
+        """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
-        The plan has a copy of the parameters on `backend`; this module stays where it is. Other shapes get plans of their
-        own when first met. tune: measure first which kernels suit the device best. See docs/wgpu.md."""
+        backend: "wgpu", a GPU (docs/wgpu.md), or "numpy", where the plan is a list of NumPy calls (docs/numpy.md). The plan
+        has the parameters on `backend`; this module stays where it is. Other shapes get plans of their own when first met.
+        tune: measure first which kernels suit the GPU best."""
     def to_record(self) -> Record:
         """The parameters' values, by name, as a Record."""
     def save_file(self, path: str | PathLike[str], precision: str | None = ..., metadata: Mapping[str, str] | None = ..., names: str | None = ...) -> int:

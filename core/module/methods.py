@@ -84,11 +84,16 @@ def fork(self, backend):
 
 
 def compile(self, *examples, backend="wgpu", tune=False):
-    """A callable that runs this module as one plan on a GPU, planned for the dtypes and shapes of `examples`.
+    """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
-    The plan has a copy of the parameters on `backend`; this module stays where it is. Other shapes get plans of their
-    own when first met. tune: measure first which kernels suit the device best. See docs/wgpu.md.
+    backend: "wgpu", a GPU (docs/wgpu.md), or "numpy", where the plan is a list of NumPy calls (docs/numpy.md). The plan
+    has the parameters on `backend`; this module stays where it is. Other shapes get plans of their own when first met.
+    tune: measure first which kernels suit the GPU best.
     """
+    if getattr(backend, "name", backend) == "numpy":
+        from ..host.numpy_backend.compile import compile as compile_on_numpy
+
+        return compile_on_numpy(self, *examples, backend=backend)
     from ..wgpu_backend.compiled import compile
 
     return compile(self, *examples, backend=backend, tune=tune)

@@ -101,10 +101,13 @@ def compare(name: str, got: Any, want: Any, rtol: float, atol: float) -> None:
 
 
 def run_case(name: str, backend_name: str) -> None:
-    """One case on one backend; raises whatever goes wrong."""
+    """One case on one backend, or by a compiled model on "numpy compiled"; raises whatever goes wrong."""
     case = node_cases()[name]
+    backend_name, _, compiled = backend_name.partition(" ")
     backend = get_backend(backend_name)
     model = load(case.model, backend, name=name)
+    if compiled:
+        model = model.compile(backend=backend)
     for inputs, outputs in case.data_sets:
         results = _run(model, inputs, backend)
         assert len(results) == len(outputs), f"{len(results)} outputs, expected {len(outputs)}"

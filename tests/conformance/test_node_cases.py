@@ -15,7 +15,7 @@ from tools.paths import ROOT
 from .cases import SLOW_IN_PYTHON, node_cases, operators, run_case
 
 CHUNK = 48  # cases to a test: one test each would cost pytest more than the cases take
-BACKENDS = ("numpy", "python")
+BACKENDS = ("numpy", "numpy compiled", "python")
 NAMES = sorted(node_cases())
 
 

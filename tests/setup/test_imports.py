@@ -26,7 +26,7 @@ ROOMS = {
     "python_backend": f"{GROUND} backend tensor",
     "param": f"{GROUND} backend",
     "burnpack": f"{GROUND} backend host",
-    "module": f"{GROUND} backend param tensor burnpack atomic_write store host wgpu_backend",
+    "module": f"{GROUND} backend param tensor burnpack atomic_write store host host.numpy_backend wgpu_backend",
     "nn": f"{GROUND} backend tensor functional param module host.stubs",
     "store": f"{GROUND} backend tensor functional burnpack module param host",
     "model": "errors burnpack module host",
@@ -34,7 +34,7 @@ ROOMS = {
     "config": "errors atomic_write",
     "host": f"{GROUND} backend tensor data names lookup functional burnpack "
     "module param python_backend host.numpy_backend",
-    "host.numpy_backend": f"{GROUND} backend tensor host",
+    "host.numpy_backend": f"{GROUND} backend tensor functional host",
     "host.stubs": f"{GROUND} host names module model nn param",
     # The command line alone calls what is built on core.
     "__main__": "host.cli",

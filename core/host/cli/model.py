@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import dtypes
@@ -43,6 +43,13 @@ class Loaded:
     model: Any
     inputs: tuple[Input, ...]
     outputs: tuple[str, ...]
+
+    def compiled(self) -> Loaded:
+        """The same model for many calls: on the numpy backend compiled for the shapes that it meets."""
+        backends = self.model.backends() if hasattr(self.model, "backends") else []
+        if [b.name for b in backends] != ["numpy"]:
+            return self
+        return replace(self, model=self.model.compile(backend=backends[0]))
 
     def __call__(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The outputs by name; one that is a list of dicts, or of tensors, by several names (results.parts)."""

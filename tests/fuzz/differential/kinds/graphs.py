@@ -1,4 +1,4 @@
-"""Random graphs through NumPy, python, wgpu (plain and compiled) and a saved plan.
+"""Random graphs through NumPy (plain and compiled), python, wgpu (plain and compiled) and a saved plan.
 
 Movement, indexing, reductions, scans, concatenation, order, products, attention, windows, elementwise operations and
 casts, with constants on either side, unit, middle, length-one and empty axes and negative steps. The kernels are those
@@ -195,8 +195,18 @@ def _made(device_class: str, wide: int) -> Any:
     return backend
 
 
+def _compiled_on_numpy(case: Program) -> list[Any]:
+    from emberlet.host.numpy_backend.compile import compile as compiled
+
+    tensors = case.tensors(get_backend("numpy"))
+    planned = compiled(case.function(), *tensors)
+    planned(*tensors)
+    return [_array(x) for x in planned(*tensors)]
+
+
 TARGETS: dict[str, Callable[[Program], list[Any] | None]] = {
     "python": _python,
+    "numpy compiled": _compiled_on_numpy,
     "wgpu": _plain,
     "wgpu compiled": _compiled,
     "a saved plan": _saved,

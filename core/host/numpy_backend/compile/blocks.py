@@ -1,0 +1,134 @@
+"""Chains of elementwise steps over large arrays, block by block: what one writes is in the cache for the next.
+
+Arrays that only a chain itself needs shrink to one block.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..storage import Array
+from .memory import Buffers
+from .steps import Step, arrays_in
+
+BLOCK = 1 << 17  # bytes of each array of a chain that are worked on at a time
+LONG = 1 << 18  # bytes from which on a chain is cut
+
+
+def grouped(steps: list[Step], buffers: Buffers, kept: list[Array]) -> list[list[Step]]:
+    """The steps in their order, those that run block by block together in one group. kept: arrays needed before
+    or behind."""
+    groups: list[list[Step]] = []
+    at = 0
+    uses = _uses(steps, buffers)
+    needed = {id(buffers.of(a)) for a in kept}
+    while at < len(steps):
+        end = _chain(steps, at, buffers)
+        if end - at > 1:
+            groups.append(_cut(steps[at:end], buffers, uses, needed))
+            at = end
+        else:
+            groups.append([steps[at]])
+            at += 1
+    return groups
+
+
+def _uses(steps: list[Step], buffers: Buffers) -> dict[int, int]:
+    """id of a buffer -> how many steps touch it."""
+    out: dict[int, int] = {}
+    for step in steps:
+        for key in _touched(step, buffers):
+            out[key] = out.get(key, 0) + 1
+    return out
+
+
+def _touched(step: Step, buffers: Buffers) -> set[int]:
+    found = {id(buffers.of(a)) for a in (*arrays_in(step.args), *step.writes)}
+    found.discard(id(None))
+    return found
+
+
+def _chain(steps: list[Step], at: int, buffers: Buffers) -> int:
+    """Behind the last of the steps from `at` on that can run block by block, in whose order of elements nothing reads
+    what another block writes."""
+    first = steps[at].over
+    if first is None or first.nbytes < LONG:
+        return at + 1
+    written: dict[int, Array] = {}
+    read: dict[int, list[Array]] = {}
+    end = at
+    while end < len(steps):
+        step = steps[end]
+        over = step.over
+        if over is None or over.shape != first.shape or over.itemsize > 2 * first.itemsize:
+            break
+        target = id(buffers.of(over))
+        sources = [a for a in arrays_in(step.args[:-1]) if buffers.of(a) is not None]
+        if any(id(buffers.of(a)) in written and not _same(a, written[id(buffers.of(a))]) for a in sources):
+            break
+        if target in written and not _same(over, written[target]):
+            break
+        if any(
+            not _same(a, over) for a in (*read.get(target, []), *(s for s in sources if id(buffers.of(s)) == target))
+        ):
+            break
+        written[target] = over
+        for a in sources:
+            read.setdefault(id(buffers.of(a)), []).append(a)
+        end += 1
+    return max(end, at + 1)
+
+
+def _same(a: Array, b: Array) -> bool:
+    return a is b or (
+        a.shape == b.shape
+        and a.strides == b.strides
+        and a.__array_interface__["data"][0] == b.__array_interface__["data"][0]
+    )
+
+
+def _cut(steps: list[Step], buffers: Buffers, uses: dict[int, int], needed: set[int]) -> list[Step]:
+    """The steps for one block after the other: each some indices of one axis, and one of each axis before it."""
+    first: Array = steps[0].over  # type: ignore[assignment]
+    shape = first.shape
+    axis = 0
+    while axis < len(shape) - 1 and math.prod(shape[axis + 1 :]) * first.itemsize > BLOCK:
+        axis += 1
+    while axis < len(shape) - 1 and shape[axis] == 1:
+        axis += 1
+    count = max(1, BLOCK // (math.prod(shape[axis + 1 :]) * first.itemsize))
+    block = (*(1,) * axis, min(count, shape[axis]), *shape[axis + 1 :])
+    if block == shape:
+        return steps
+    own = _uses(steps, buffers)
+    # What no other step touches needs the memory of one block.
+    inner: dict[int, Array] = {}
+    for s in steps:
+        over: Array = s.over  # type: ignore[assignment]
+        buffer = buffers.of(over)
+        key = id(buffer)
+        if buffer and buffer.fill is None and own[key] == uses[key] and key not in needed and key not in inner:
+            inner[key] = buffers.new(block, over.dtype)
+    out = []
+    for lead in np.ndindex(*shape[:axis]):
+        for start in range(0, shape[axis], count):
+            stop = min(start + count, shape[axis])
+            place = (*(slice(i, i + 1) for i in lead), slice(start, stop))
+            small = (*(slice(0, 1) for _ in lead), slice(0, stop - start))
+            for s in steps:
+                args = tuple(
+                    _part(a, len(shape), place, inner.get(id(buffers.of(a))), small) if isinstance(a, np.ndarray) else a
+                    for a in s.args
+                )
+                out.append(Step(s.function, args, (args[-1],), args[-1]))
+    return out
+
+
+def _part(x: Array, rank: int, place: tuple[slice, ...], inner: Array | None, small: tuple[slice, ...]) -> Array:
+    """What of x, which broadcasts to the shape of a chain, belongs to one block."""
+    if inner is not None:
+        return inner[small]
+    missing = rank - x.ndim
+    return x[tuple(key if x.shape[i] > 1 else slice(None) for i, key in enumerate(place[missing:]))]

@@ -1,0 +1,252 @@
+"""`compile` on NumPy: a model as a list of NumPy calls, kept for the shapes that it meets."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from .... import dtypes
+from ....backend import get_backend
+from ....errors import BackendError
+from ....tensor import Tensor
+from ...model_inputs import bind
+from .. import NumpyBackend
+from ..storage import Array, emberlet_dtype, numpy_dtype
+from .plan import Plan
+from .tracing import Tracing, ValueNeeded
+
+# name -> NumPy's own dtype
+_NATIVE = {d.name: numpy_dtype(d) for d in dtypes.ALL if hasattr(np, d.name) and numpy_dtype(d).isbuiltin == 1}
+
+MAX_SHAPES = 8  # plans of one model; the one unused for longest goes first
+MAX_FIXED = 16  # elements of an input whose values decide what is computed
+MAX_VALUES = 4  # plans for different values of such an input; a model that meets more runs as it is
+
+
+def compile(model: Any, *examples: Any, backend: Any = "numpy") -> Compiled:
+    """A `Compiled` of a module or function, planned for the dtypes and shapes of `examples`, if there are any.
+
+    Other shapes get plans of their own when they are first met. Where the model decides by the value of a small input
+    which operations to run, there is a plan for each value; where it decides by what it computes, the model runs as it
+    is, and `Compiled.cut` says why. Raises BackendError for a backend other than numpy.
+    """
+    return Compiled(model, examples, backend)
+
+
+class Compiled:
+    """A compiled model: call it like the model. cut: None, or the ValueNeeded that keeps it from having a plan."""
+
+    def __init__(self, model: Any, examples: tuple[Any, ...] = (), backend: Any = "numpy") -> None:
+        found = get_backend(backend)
+        if not isinstance(found, NumpyBackend):
+            raise BackendError(f"plans of NumPy calls are made for the numpy backend, not for {found!r}")
+        self.backend = found
+        self.cut: ValueNeeded | None = None
+        self._fixed: frozenset[int] = frozenset()
+        self._plans: dict[Any, Plan] = {}
+        self._lock = RLock()
+        self._last: tuple[Any, Plan] | None = None
+        self._examples = [_like(x) for x in examples]
+        if hasattr(model, "fork") and hasattr(model, "params"):
+            for param in model.params():
+                param.val()  # what the model would draw at random is drawn once, for it and for the copy
+            model = model.fork(found)
+        self.model = model
+        self._traced: Any = None
+        if examples:
+            self._find(self._arguments(examples, {}))
+
+    def __repr__(self) -> str:
+        name = getattr(self.model, "__name__", type(self.model).__name__)
+        if self.cut is not None:
+            return f"Compiled({name}, not planned: {self.cut})"
+        said = []
+        for key, plan in list(self._plans.items()):
+            shapes = ", ".join("{} {}".format(*k) if isinstance(k, tuple) else str(k) for k in key)
+            said.append(f"{len(plan.steps)} NumPy calls for ({shapes})")
+        return f"Compiled({name}, {'; '.join(said) or 'no plan yet'})"
+
+    def __reduce__(self) -> Any:
+        return _again, (self.model, self._examples, self.backend)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """The model's results."""
+        last = self._last
+        if last is not None and not keywords and _fits(last[0], arguments):
+            return last[1].finish(last[1].arrays([x.data for x in arguments]))
+        bound = self._arguments(arguments, keywords)
+        plan = self._find(bound)
+        if plan is None:
+            return self.model(*bound)
+        return plan.finish(plan.arrays([x.data if isinstance(x, Tensor) else x for x in bound]))
+
+    def arrays(self, given: Sequence[Any]) -> list[Array] | None:
+        """The results as arrays of their own for NumPy arrays of dtypes and shapes that the call before had, without
+        any Tensor; None where the model has to be called."""
+        last = self._last
+        if last is None or last[1].order is None or not _arrays_fit(last[0], given):
+            return None
+        found = last[1].arrays(given)
+        return [found[i] for i in last[1].order]
+
+    async def call_async(self, *arguments: Any, **keywords: Any) -> Any:
+        """`__call__`: nothing is awaited."""
+        return self(*arguments, **keywords)
+
+    def plan(self, *examples: Any) -> Plan:
+        """The Plan for the shapes of `examples`, or of the last call. Raises ValueNeeded where there is none."""
+        if examples:
+            found = self._find(self._arguments(examples, {}))
+        else:
+            found = next(reversed(list(self._plans.values())), None)
+        if found is None:
+            raise self.cut or BackendError("there is no plan yet: call the compiled model, or give examples")
+        return found
+
+    def release(self) -> None:
+        """Give the buffers back. The next call makes a plan again."""
+        with self._lock:
+            self._plans = {}
+            self._last = None
+
+    def _arguments(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
+        """The model's arguments in their order, arrays as Tensors. Raises what calling the model would."""
+        if getattr(self.model, "INPUTS", None) is not None:
+            found = bind(self.model, arguments, keywords, self.backend)
+        elif keywords:
+            bound = inspect.signature(getattr(self.model, "forward", self.model)).bind(*arguments, **keywords)
+            bound.apply_defaults()
+            found = list(bound.args)
+        else:
+            found = list(arguments)
+        return [self._here(x) for x in found]
+
+    def _here(self, x: Any) -> Any:
+        """A Tensor, or what has a shape, on the numpy backend; everything else as it is."""
+        if not isinstance(x, Tensor):
+            if not hasattr(x, "shape"):
+                return x
+            from ....functional.arrays import asarray
+
+            return asarray(x, device=self.backend)
+        if x.backend is self.backend:
+            return x
+        return self.backend.from_bytes(x.backend.to_bytes(x), x.dtype, x.shape)
+
+    def _find(self, arguments: list[Any]) -> Plan | None:
+        """The Plan for these arguments, made if need be; None where the model runs as it is."""
+        if self.cut is not None:
+            return None
+        with self._lock:
+            try:
+                return self._planned(arguments)
+            except ValueNeeded as error:
+                self.cut = error
+                self._plans = {}
+                self._last = None
+                return None
+
+    def _planned(self, arguments: list[Any]) -> Plan:
+        key = _key(arguments, self._fixed)
+        found = self._plans.pop(key, None)
+        if found is None:
+            shapes = _key(arguments, frozenset())
+            if self._fixed and sum(_shapes(k, self._fixed) == shapes for k in self._plans) >= MAX_VALUES:
+                names = ", ".join(str(i) for i in sorted(self._fixed))
+                raise ValueNeeded(
+                    f"what the model computes depends on the value of input {names}, which keeps changing"
+                )
+            try:
+                found = Plan(self._function(), arguments, self.backend, self._fixed)
+            except ValueNeeded as error:
+                more = error.inputs - self._fixed
+                if not more or any(arguments[i].size > MAX_FIXED for i in more):
+                    raise
+                self._fixed |= more
+                self._plans = {}
+                return self._planned(arguments)
+        self._plans[key] = found  # the newest is last
+        if len(self._plans) > MAX_SHAPES * (MAX_VALUES if self._fixed else 1):
+            del self._plans[next(iter(self._plans))]
+        self._last = (key, found) if all(isinstance(x, Tensor) for x in arguments) else None
+        return found
+
+    def _function(self) -> Any:
+        """What is traced: the module with its parameters on the backend that records, or the function itself."""
+        if not hasattr(self.model, "fork"):
+            return self.model
+        # Parameters are shared, and read at the time of each trace.
+        return _OnTrace(self.model)
+
+
+class _OnTrace:
+    """A module that is forked to the backend of the Tensors that it is called with."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def __call__(self, *arguments: Any) -> Any:
+        tracing = next((x.backend for x in arguments if isinstance(x, Tensor)), None)
+        module = self.module.fork(tracing) if isinstance(tracing, Tracing) else self.module
+        return module.forward(*arguments)
+
+
+def _fits(key: Any, arguments: tuple[Any, ...]) -> bool:
+    """Whether all arguments are Tensors of NumPy of these dtypes, shapes and, where it matters, values."""
+    if len(key) != len(arguments):
+        return False
+    for (kind, shape, *values), x in zip(key, arguments, strict=True):
+        if type(x) is not Tensor or x.shape != shape or x.dtype.name != kind or type(x.data) is not np.ndarray:
+            return False
+        if values and values[0] != x.data.tobytes():
+            return False
+    return True
+
+
+def _arrays_fit(key: Any, arguments: Sequence[Any]) -> bool:
+    """`_fits` for arrays of the dtypes that NumPy has itself."""
+    if len(key) != len(arguments):
+        return False
+    for (kind, shape, *values), x in zip(key, arguments, strict=True):
+        if type(x) is not np.ndarray or x.shape != shape or x.dtype is not _NATIVE.get(kind):
+            return False
+        if values and values[0] != x.tobytes():
+            return False
+    return True
+
+
+def _key(arguments: list[Any], fixed: frozenset[int]) -> Any:
+    key: list[Any] = []
+    for i, x in enumerate(arguments):
+        if not isinstance(x, Tensor):
+            if not (x is None or isinstance(x, (bool, int, float, str))):
+                raise ValueNeeded(f"input {i} is a {type(x).__name__}, and plans are made for tensors and numbers")
+            key.append(repr(x))
+        elif i in fixed:
+            key.append((x.dtype.name, x.shape, x.data.tobytes()))
+        else:
+            key.append((x.dtype.name, x.shape))
+    return tuple(key)
+
+
+def _shapes(key: Any, fixed: frozenset[int]) -> Any:
+    return tuple(k[:2] if i in fixed else k for i, k in enumerate(key))
+
+
+def _like(x: Any) -> Any:
+    """What stands for an example where the compiled model is pickled: its dtype and shape, for a Tensor or an array."""
+    if isinstance(x, np.ndarray):
+        dtype = emberlet_dtype(x.dtype)
+        return x if dtype is None else (dtype.name, x.shape)
+    return (x.dtype.name, x.shape) if isinstance(x, Tensor) else x
+
+
+def _again(model: Any, examples: list[Any], backend: NumpyBackend) -> Compiled:
+    """A Compiled from its pickle; it makes its plans anew when it is called."""
+    out = Compiled(model, (), backend)
+    out._examples = examples
+    return out

@@ -1,0 +1,263 @@
+"""Primitives as calls of NumPy: movement is views that are made once, arithmetic goes into arrays that are there.
+
+What has no function here is called as it is, and its results are copied: `whole`. Every function takes the Writer and
+the Call, and returns False where it leaves the Call to `whole`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....dtypes import DType
+from ....tensor import Tensor
+from ..elementwise import _BINARY, _REDUCE, _UNARY
+from ..storage import NARROW, WIDE, Array, numpy_dtype
+from . import activations, products, recurrences, windows
+from .steps import Writer
+from .tracing import Call, Value
+
+Lower = Callable[[Writer, Call], Any]
+
+
+def lower(writer: Writer) -> None:
+    """Write all Calls."""
+    for call in writer.calls:
+        function = TABLE.get(call.op)
+        if call.keywords or function is None or function(writer, call) is False:
+            whole(writer, call)
+        writer.done(call)
+
+
+def whole(w: Writer, call: Call) -> None:
+    """A Call as the numpy backend itself computes it, its results copied to where they are looked for."""
+    outs = [w.out(value) for value in call.results]
+    w.emit(_run_whole, call.method, call.keywords, outs, [_filled(w, a) for a in call.args], writes=tuple(outs))
+
+
+def _filled(w: Writer, x: Any) -> Any:
+    """An argument with arrays for its Values."""
+    if type(x) is Value:
+        return _tensor(w.array(x), x.dtype)
+    return type(x)([_filled(w, v) for v in x]) if type(x) in (list, tuple) else x
+
+
+def _tensor(array: Array, dtype: DType) -> Tensor:
+    from ....backend import get_backend
+
+    return Tensor(array, dtype, array.shape, get_backend("numpy"))
+
+
+def _run_whole(method: Callable[..., Any], keywords: dict[str, Any], outs: list[Array], args: list[Any]) -> None:
+    result = method(*args, **keywords)
+    if isinstance(result, Tensor):
+        np.copyto(outs[0], result.data)
+        return
+    found: list[Tensor] = []
+    _collect(result, found)
+    for out, x in zip(outs, found, strict=True):
+        np.copyto(out, x.data)
+
+
+def _collect(x: Any, found: list[Tensor]) -> None:
+    if isinstance(x, Tensor):
+        found.append(x)
+    else:
+        for part in x:
+            _collect(part, found)
+
+
+# -- movement
+
+
+def _view(w: Writer, call: Call, array: Array) -> None:
+    w.put(call.results[0], array)
+
+
+def reshape(w: Writer, call: Call) -> None:
+    x, shape = w.array(call.args[0]), call.results[0].shape
+    view = reshaped(x, shape)
+    _view(w, call, w.contiguous(x).reshape(shape) if view is None else view)
+
+
+def reshaped(x: Array, shape: tuple[int, ...]) -> Array | None:
+    """A view of x in another shape, None where its elements do not lie so."""
+    try:
+        return np.reshape(x, shape, copy=False)
+    except ValueError:
+        return None
+
+
+def permute(w: Writer, call: Call) -> None:
+    _view(w, call, w.array(call.args[0]).transpose(call.args[1]))
+
+
+def expand(w: Writer, call: Call) -> None:
+    _view(w, call, np.broadcast_to(w.array(call.args[0]), call.results[0].shape))
+
+
+def slice_(w: Writer, call: Call) -> None:
+    x, starts, sizes, steps = call.args
+    key = []
+    for start, count, step in zip(starts, sizes, steps, strict=True):
+        stop = start + count * step
+        key.append(slice(start, None if stop < 0 else stop, step))
+    _view(w, call, w.array(x)[tuple(key)])
+
+
+def pad(w: Writer, call: Call) -> Any:
+    x, padding, value = call.args
+    if type(x) is not Value:
+        return False
+    whole_array, middle = w.padded(x, padding, value)
+    w.copy(w.array(x), middle)
+    _view(w, call, whole_array)
+    return None
+
+
+def concat(w: Writer, call: Call) -> None:
+    parts, axis = call.args
+    out = w.joined(call)
+    start = 0
+    for part in parts:
+        stop = start + part.shape[axis]
+        w.copy(w.array(part), out[(*(slice(None),) * axis, slice(start, stop))])
+        start = stop
+
+
+def bitcast(w: Writer, call: Call) -> None:
+    x, dtype = call.args
+    _view(w, call, w.contiguous(w.array(x)).view(numpy_dtype(dtype)))
+
+
+# -- elementwise
+
+
+def unary(w: Writer, call: Call) -> Any:
+    op, x = call.args
+    out = call.results[0]
+    if op in ("floor", "ceil", "round", "trunc") and not x.dtype.is_float:
+        _view(w, call, w.array(x))
+        return None
+    if x.dtype.name in NARROW:
+        return False
+    if op == "erf":
+        return activations.erf(w, call)
+    if not _keeps(_UNARY[op], (x,), out):
+        return False
+    array = w.array(x)
+    w.map(_UNARY[op], array, w.out_over(out, call, x))
+    return None
+
+
+def binary(w: Writer, call: Call) -> Any:
+    op, a, b = call.args
+    out = call.results[0]
+    if a.dtype.name in NARROW or not ((op == "div" and a.dtype.is_float) or isinstance(_BINARY[op], np.ufunc)):
+        if not (op == "pow" and a.dtype.is_float):
+            return False
+    function = {"div": np.true_divide, "pow": np.power}.get(op) or _BINARY[op]
+    if not _keeps(function, (a, b), out):
+        return False
+    left, right = w.array(a), w.array(b)
+    w.map(function, left, right, w.out_over(out, call, a, b))
+    return None
+
+
+def _keeps(function: Any, operands: tuple[Any, ...], out: Value) -> bool:
+    """Whether NumPy's own result has the dtype that is asked for: then writing it there changes nothing."""
+    if not isinstance(function, np.ufunc):
+        return False
+    given = [numpy_dtype(x.dtype) for x in operands]
+    try:
+        return bool(function.resolve_dtypes((*given, None))[-1] == numpy_dtype(out.dtype))
+    except TypeError:
+        return False
+
+
+def where(w: Writer, call: Call) -> None:
+    condition, a, b = map(w.array, call.args)
+    out = w.out(call.results[0])
+    w.copy(b, out) if b.shape == out.shape else w.map(copy_broadcast, b, out)
+    w.map(copy_where, condition, a, out)
+
+
+def copy_broadcast(x: Array, out: Array) -> None:
+    """out[...] = x."""
+    np.copyto(out, x)
+
+
+def copy_where(condition: Array, x: Array, out: Array) -> None:
+    """out[condition] = x, all broadcast."""
+    np.copyto(out, x, where=condition)
+
+
+def cast(w: Writer, call: Call) -> Any:
+    x, dtype = call.args[0], call.args[1]
+    if x.dtype is dtype:
+        _view(w, call, w.array(x))
+        return None
+    if "string" in (x.dtype.kind, dtype.kind) or {x.dtype.name, dtype.name} & set(NARROW):
+        return False
+    array = w.array(x)
+    if dtype.is_bool:
+        w.map(np.not_equal, array, array.dtype.type(0), w.out(call.results[0]))
+        return None
+    if dtype.is_integer and x.dtype.is_float:
+        return False
+    w.map(copy_cast, array, w.out(call.results[0]))
+    return None
+
+
+def copy_cast(x: Array, out: Array) -> None:
+    """out[...] = x in out's dtype."""
+    np.copyto(out, x, casting="unsafe")
+
+
+# -- reductions, indexing
+
+
+def reduce(w: Writer, call: Call) -> Any:
+    op, x, axes, keepdims = call.args
+    array = w.array(x)
+    if x.dtype.name in WIDE or not array.size or (op in ("any", "all") and not x.dtype.is_bool):
+        return False
+    out = w.out(call.results[0])
+    w.emit(_REDUCE[op], array, tuple(axes), out.dtype, out, keepdims, writes=(out,))
+    return None
+
+
+def take(w: Writer, call: Call) -> Any:
+    x, indices, axis = call.args
+    out = w.out(call.results[0])
+    if not out.flags.c_contiguous or x.dtype.kind == "string":
+        out = w.scratch(out.shape, out.dtype)
+    w.emit(take_into, w.array(x), w.array(indices), axis, out, writes=(out,))
+    w.copy(out, w.array(call.results[0]))
+    return None
+
+
+def take_into(x: Array, indices: Array, axis: int, out: Array) -> None:
+    """np.take into an array. With the mode that refuses, NumPy fills another array first."""
+    n = x.shape[axis]
+    if indices.size and (int(indices.min()) < -n or int(indices.max()) >= n):
+        raise IndexError(f"index outside axis {axis} of size {n}")
+    if indices.ndim == 0:
+        key: tuple[Any, ...] = (*(slice(None),) * axis, int(indices))
+        np.copyto(out, x[key])
+    else:
+        x.take(indices, axis, out, "wrap")
+
+
+TABLE: dict[str, Lower] = {
+    "reshape": reshape, "permute": permute, "expand": expand, "slice": slice_, "pad": pad, "concat": concat,
+    "bitcast": bitcast, "unary": unary, "binary": binary, "where": where, "cast": cast, "reduce": reduce, "take": take,
+    "relu": activations.relu, "sigmoid": activations.sigmoid, "softmax": activations.softmax,
+    "log_softmax": activations.log_softmax, "gelu": activations.gelu, "clip": activations.clip,
+    "layer_norm": activations.layer_norm, "rms_norm": activations.rms_norm, "batch_norm": activations.batch_norm,
+    "matmul": products.matmul, "linear": products.linear, "dot_product_attention": products.attention,
+    "conv": windows.conv, "pool": windows.pool, "lstm_steps": recurrences.lstm_steps,
+    "gru_steps": recurrences.gru_steps,
+}  # fmt: skip

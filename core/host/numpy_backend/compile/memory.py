@@ -1,0 +1,152 @@
+"""Arrays without memory, and the memory that they get when it is known how long each is needed.
+
+While a plan is written, a buffer is an array that nobody touches: the system gives it addresses and no memory. Views
+of it are made by NumPy itself. `relocated` then moves them, by their addresses, to where their buffer really lies.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....tensor import Tensor
+from ..storage import Array
+
+_ALIGNED = 64
+
+
+class Buffer:
+    """fill: what its elements are before anything runs, and stay where nothing is written; None where all are written
+    in every call. key: buffers with a fill that may share their memory have equal ones. first and last: the steps
+    between which it is needed; offset: where in the arena it lies."""
+
+    __slots__ = ("array", "base", "fill", "first", "key", "last", "nbytes", "offset")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Any = None, key: Any = None) -> None:
+        self.nbytes = max(1, math.prod(shape) * dtype.itemsize)
+        self.base = np.empty(self.nbytes, np.uint8)
+        self.array: Array = np.ndarray(shape, dtype, self.base)
+        self.fill = fill
+        self.key = (shape, dtype, fill, key)
+        self.first = -1
+        self.last = -1
+        self.offset = -1
+
+
+def owner(array: Array) -> int:
+    """The id of the array whose memory it is."""
+    held: Any = array
+    while getattr(held, "base", None) is not None:
+        held = held.base
+    return id(held)
+
+
+class Buffers:
+    """All buffers of a plan."""
+
+    def __init__(self) -> None:
+        self.all: list[Buffer] = []
+        self._by_owner: dict[int, Buffer] = {}
+
+    def new(self, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Any = None, key: Any = None) -> Array:
+        """An array of a new buffer."""
+        buffer = Buffer(tuple(shape), dtype, fill, key)
+        self.all.append(buffer)
+        self._by_owner[id(buffer.base)] = buffer
+        return buffer.array
+
+    def of(self, array: Array) -> Buffer | None:
+        """The buffer that an array is a view of; None for a constant."""
+        return self._by_owner.get(owner(array))
+
+    def arrange(self) -> int:
+        """Give every buffer that is used an offset, those with a fill a shared key; returns the size of the arena."""
+        used = sorted((b for b in self.all if b.last >= 0 and b.fill is None), key=lambda b: (b.first, -b.nbytes))
+        free: list[tuple[int, int]] = []  # (offset, size), by offset
+        alive: list[Buffer] = []
+        end = 0
+        for buffer in used:
+            gone = [b for b in alive if b.last < buffer.first]
+            if gone:
+                alive = [b for b in alive if b.last >= buffer.first]
+                free = _joined(free + [(b.offset, _rounded(b.nbytes)) for b in gone])
+            size = _rounded(buffer.nbytes)
+            for i, (offset, room) in enumerate(free):
+                if room >= size:
+                    buffer.offset = offset
+                    free[i : i + 1] = [(offset + size, room - size)] if room > size else []
+                    break
+            else:
+                if free and sum(free[-1]) == end:  # the last gap grows
+                    end = free.pop()[0]
+                buffer.offset = end
+                end += size
+            alive.append(buffer)
+        return end
+
+    def filled(self) -> list[list[Buffer]]:
+        """Buffers with a fill in groups that share memory: of one shape and fill, and at no time needed at once."""
+        groups: dict[Any, list[list[Buffer]]] = {}
+        for buffer in sorted((b for b in self.all if b.last >= 0 and b.fill is not None), key=lambda b: b.first):
+            same = groups.setdefault(buffer.key, [])
+            for group in same:
+                if group[-1].last < buffer.first:
+                    group.append(buffer)
+                    break
+            else:
+                same.append([buffer])
+        return [group for same in groups.values() for group in same]
+
+
+def _rounded(nbytes: int) -> int:
+    return -(-nbytes // _ALIGNED) * _ALIGNED
+
+
+def _joined(free: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    out: list[tuple[int, int]] = []
+    for offset, size in sorted(free):
+        if out and sum(out[-1]) == offset:
+            out[-1] = (out[-1][0], out[-1][1] + size)
+        else:
+            out.append((offset, size))
+    return out
+
+
+class Memory:
+    """The memory of one run of a plan at a time."""
+
+    def __init__(self, buffers: Buffers, arena: int) -> None:
+        self.buffers = buffers
+        whole = np.empty(arena + _ALIGNED, np.uint8)
+        self._arena = whole[-whole.ctypes.data % _ALIGNED :]
+        self._places: dict[int, tuple[Array, int]] = {}
+        for buffer in buffers.all:
+            if buffer.offset >= 0:
+                self._places[id(buffer.base)] = (self._arena, buffer.offset)
+        for group in buffers.filled():
+            shape, dtype, fill, _ = group[0].key
+            array = np.full(shape, fill, dtype)
+            for buffer in group:
+                self._places[id(buffer.base)] = (array.reshape(-1).view(np.uint8), 0)
+        self.nbytes = arena + sum(group[0].nbytes for group in buffers.filled())
+
+    def relocated(self, x: Any) -> Any:
+        """x with every array of a buffer, in lists and Tensors too, in its memory."""
+        if isinstance(x, np.ndarray):
+            buffer = self.buffers.of(x)
+            if buffer is None:
+                return x
+            memory, offset = self._places[id(buffer.base)]
+            return np.ndarray(x.shape, x.dtype, memory, offset + _address(x) - _address(buffer.base), x.strides)
+        if isinstance(x, Tensor):
+            return Tensor(self.relocated(x.data), x.dtype, x.shape, x.backend)
+        if type(x) in (list, tuple):
+            return type(x)([self.relocated(v) for v in x])
+        return x
+
+
+def _address(x: Array) -> int:
+    found: int = x.__array_interface__["data"][0]
+    return found

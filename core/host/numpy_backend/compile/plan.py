@@ -1,0 +1,111 @@
+"""A plan: the list of NumPy calls for a model and the shapes of its inputs, with the memory that they work in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....errors import IndexingError
+from ....tensor import Tensor
+from .. import NumpyBackend
+from ..storage import Array, numpy_dtype
+from .blocks import grouped
+from .lowering import lower
+from .memory import Memory
+from .steps import Step, Writer, lifetimes
+from .tracing import Trace, Tracing, Value, ValueNeeded, assemble, trace
+
+_SPARE = 2  # sets of buffers that a plan keeps: calls that overlap take one each
+
+
+def _order(traced: Trace) -> list[int] | None:
+    kind, parts = traced.structure
+    flat: list[Any] = [traced.structure] if kind == "tensor" else parts if kind in (list, tuple) else [("value", None)]
+    if any(numpy_dtype(v.dtype).isbuiltin != 1 for v in traced.roots) or any(k != "tensor" for k, _ in flat):
+        return None
+    numbers: list[int] = [number for _, number in flat]
+    return numbers if len(set(numbers)) == len(numbers) else None
+
+
+class Bound:
+    """The steps of a plan in one set of buffers. Only one call at a time may use it."""
+
+    __slots__ = ("inputs", "outputs", "steps")
+
+    def __init__(self, plan: Plan, memory: Memory) -> None:
+        self.inputs: list[Array] = [memory.relocated(a) for a in plan.input_arrays]
+        self.outputs: list[Array] = [memory.relocated(a) for a in plan.root_arrays]
+        self.steps = [(s.function, tuple(memory.relocated(a) for a in s.args)) for s in plan.steps]
+
+
+class Plan:
+    """A model traced for inputs of given dtypes and shapes.
+
+    steps: the calls, over arrays without memory; nbytes: what one set of buffers takes; inputs: the positions of the
+    arguments that the results depend on; order: the number of each result's array, where the results are nothing but
+    tensors of dtypes that NumPy has itself, else None.
+    """
+
+    def __init__(self, function: Any, arguments: list[Any], eager: NumpyBackend, fixed: frozenset[int]) -> None:
+        traced = trace(function, arguments, Tracing(eager), fixed)
+        self._check(traced)
+        self.backend = eager
+        self.structure = traced.structure
+        writer = Writer(traced)
+        used = {v for call in writer.calls for v in call.operands()} | set(traced.roots)
+        values = [v for v in traced.inputs if v in used]
+        for value in values:
+            writer.out(value)
+        lower(writer)
+        self.inputs = [v.index for v in values]
+        self.dtypes = [v.dtype for v in traced.roots]
+        self.order = _order(traced)
+        self.input_arrays = [writer.array(v) for v in values]
+        self.root_arrays = [writer.array(v) for v in traced.roots]
+        groups = grouped(writer.steps, writer.buffers, [*self.input_arrays, *self.root_arrays])
+        self.steps: list[Step] = [s for group in groups for s in group]
+        lifetimes(groups, writer.buffers, self.input_arrays, self.root_arrays)
+        self._arena = writer.buffers.arrange()
+        self._buffers = writer.buffers
+        self._free: list[Bound] = []
+        first = Memory(self._buffers, self._arena)
+        self.nbytes = first.nbytes
+        self._free.append(Bound(self, first))
+
+    @staticmethod
+    def _check(traced: Trace) -> None:
+        values: list[Value] = [*traced.inputs, *(v for call in traced.calls for v in call.results)]
+        for value in values:
+            if value.dtype.kind == "string":
+                raise ValueNeeded("the model works with texts, which have no place in a plan's buffers")
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self.steps)} calls of NumPy in {self.nbytes} bytes"]
+        return "\n".join(lines + [f"  {step!r}" for step in self.steps])
+
+    def arrays(self, given: Sequence[Any]) -> list[Array]:
+        """The results for the arrays of all arguments. Calls of several threads may overlap: each has its buffers."""
+        try:
+            bound = self._free.pop()
+        except IndexError:
+            bound = Bound(self, Memory(self._buffers, self._arena))
+        with np.errstate(all="ignore"):
+            for array, position in zip(bound.inputs, self.inputs, strict=True):
+                np.copyto(array, given[position])
+            try:
+                for function, args in bound.steps:
+                    function(*args)
+            except IndexError as error:
+                raise IndexingError(str(error)) from None
+        out = [a.copy() for a in bound.outputs]
+        # Not where the call was interrupted: its buffers are nobody's.
+        if len(self._free) < _SPARE:
+            self._free.append(bound)
+        return out
+
+    def finish(self, arrays: list[Array]) -> Any:
+        """The model's result from those of `arrays`."""
+        found = [Tensor(a, d, a.shape, self.backend) for a, d in zip(arrays, self.dtypes, strict=True)]
+        return assemble(self.structure, found)

@@ -1,0 +1,293 @@
+"""Writing a plan: which array holds which Value, and the calls of NumPy in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ....tensor import Tensor
+from ..elementwise import identity
+from ..storage import WIDE, Array, numpy_dtype
+from .memory import Buffer, Buffers
+from .tracing import Call, Trace, Value
+
+
+class Step:
+    """function(*args) is called. writes: the arrays that it changes; over: of an elementwise step, the array that it
+    computes element by element from others that broadcast to it, the last of args; None for others."""
+
+    __slots__ = ("args", "function", "over", "writes")
+
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], writes: tuple[Array, ...], over: Array | None = None
+    ) -> None:
+        self.function = function
+        self.args = args
+        self.writes = writes
+        self.over = over
+
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__qualname__", None) or getattr(self.function, "__name__", "?")
+        said = [_short(a) for a in self.args]
+        return f"{name}({', '.join(said)})"
+
+
+def _short(x: Any) -> str:
+    if isinstance(x, np.ndarray):
+        return f"{x.dtype}{list(x.shape)}" if x.ndim else f"{x.dtype}"
+    if isinstance(x, Tensor):
+        return _short(x.data)
+    if isinstance(x, (list, tuple)):
+        return "[" + ", ".join(map(_short, x)) + "]"
+    return getattr(x, "__name__", None) or repr(x)
+
+
+def arrays_in(arguments: Iterable[Any]) -> Iterator[Array]:
+    """The arrays among arguments, those of Tensors and in lists included."""
+    for x in arguments:
+        if isinstance(x, np.ndarray):
+            yield x
+        elif isinstance(x, Tensor):
+            yield x.data
+        elif isinstance(x, (list, tuple)):
+            yield from arrays_in(x)
+
+
+class Writer:
+    """What the functions that lower a Call work with.
+
+    A Value's array may be a view of another's, of a larger one that it is a part of, or, where its operand is needed no
+    more, have the operand's memory.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.buffers = Buffers()
+        self.steps: list[Step] = []
+        self._arrays: dict[Value, Array] = {}
+        self._uses: dict[Value, int] = {}
+        self._residents: dict[int, list[Value]] = {}  # id of a buffer -> the Values that live in it
+        self._users: dict[Value, list[Call]] = {}
+        self._padded: dict[Any, Array] = {}
+        self._joined: dict[Call, Array] = {}
+        needed = _needed(trace)
+        self.calls = [c for c in trace.calls if c in needed]
+        for call in self.calls:
+            for value in call.operands():
+                self._uses[value] = self._uses.get(value, 0) + 1
+                self._users.setdefault(value, []).append(call)
+        for value in trace.roots:
+            self._uses[value] = self._uses.get(value, 0) + 1
+        self.roots = set(trace.roots)
+
+    # -- what is there
+
+    def array(self, x: Any) -> Array:
+        """The array of a Value, or of a Tensor that is constant."""
+        return self._arrays[x] if type(x) is Value else x.data
+
+    def has(self, value: Value) -> bool:
+        """Whether the Value has an array already."""
+        return value in self._arrays
+
+    def users(self, value: Value) -> list[Call]:
+        """The Calls that read a Value; of a result of the model none, since its array is needed as it is."""
+        return [] if value in self.roots else self._users.get(value, [])
+
+    def dying(self, value: Value, call: Call) -> bool:
+        """Whether nothing but `call` still reads what lies in the memory of a Value."""
+        buffer = self.buffers.of(self._arrays[value])
+        if buffer is None:
+            return False
+        own = list(call.operands())
+        return all(self._uses.get(v, 0) <= own.count(v) for v in self._residents[id(buffer)])
+
+    # -- what is made
+
+    def put(self, value: Value, array: Array) -> None:
+        """The array of a Value: a buffer, or a view of one."""
+        self._arrays[value] = array
+        buffer = self.buffers.of(array)
+        if buffer is not None:
+            self._residents.setdefault(id(buffer), []).append(value)
+
+    def scratch(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """An array for the steps that come next."""
+        return self.buffers.new(shape, dtype)
+
+    def out(self, value: Value) -> Array:
+        """An array for a Value to be computed into: a part of what it is joined or padded to, where nothing else needs
+        it, or one of its own. It may have gaps between its rows."""
+        dtype = numpy_dtype(value.dtype)
+        users = self.users(value)
+        place = None
+        if len(users) == 1:
+            place = self._place_in(value, users[0])
+        if place is None:
+            place = self.buffers.new(value.shape, dtype)
+        self.put(value, place)
+        return place
+
+    def out_over(self, value: Value, call: Call, *operands: Any) -> Array:
+        """`out` for an elementwise Call: over one of these operands that it alone still reads, if there is one. Once
+        the first element of `out` is written, none of them is read but element by element."""
+        users = self.users(value)
+        if not (len(users) == 1 and users[0].op in ("conv", "concat", "pad", "pool")):
+            for x in operands:
+                if type(x) is not Value:
+                    continue
+                if x.dtype is value.dtype and x.shape == value.shape:
+                    array = self._arrays[x]
+                    buffer = self.buffers.of(array)
+                    if buffer and buffer.fill is None and array.flags.c_contiguous and self.dying(x, call):
+                        self.put(value, array)
+                        return array
+        return self.out(value)
+
+    def _place_in(self, value: Value, user: Call) -> Array | None:
+        if user.op == "concat" and user.args[0].count(value) == 1:
+            whole = self.joined(user)
+            parts, axis = user.args[0], user.args[1]
+            start = sum(t.shape[axis] for t in parts[: parts.index(value)])
+            key = (*(slice(None),) * axis, slice(start, start + value.shape[axis]))
+            return whole[key]
+        if user.op == "conv" and user.args[0] is value and user.args[1] is not value and user.args[2] is not value:
+            return self._with_room(value, user.args[4], 0)
+        if user.op == "pool":
+            fill = identity("max", numpy_dtype(value.dtype)) if user.args[0] == "max" else 0
+            return self._with_room(value, user.args[4], fill)
+        if user.op == "pad" and value.dtype.kind != "string":
+            return self.padded(value, user.args[1], user.args[2])[1]
+        return None
+
+    def _with_room(self, value: Value, padding: Any, fill: Any) -> Array | None:
+        """The middle of an array with room for the padding of the spatial axes."""
+        if value.dtype.name in WIDE or not any(low or high for low, high in padding):
+            return None
+        return self.padded(value, (*((0, 0),) * (len(value.shape) - len(padding)), *padding), fill)[1]
+
+    def joined(self, call: Call) -> Array:
+        """The array of a `concat`, which its operands may be computed into."""
+        found = self._joined.get(call)
+        if found is None:
+            found = self._joined[call] = self.out(call.results[0])
+        return found
+
+    def padded(self, value: Value, padding: Any, fill: Any) -> tuple[Array, Array]:
+        """(an array with the Value in its middle and `fill` around, the middle), one for each padding. The middle is
+        not written yet, unless the Value was computed there."""
+        padding = tuple((low, high) for low, high in padding)
+        key = (value, padding, fill)
+        found = self._padded.get(key)
+        shape = tuple(n + low + high for n, (low, high) in zip(value.shape, padding, strict=True))
+        if found is None:
+            found = self._padded[key] = self.buffers.new(shape, numpy_dtype(value.dtype), fill, padding)
+        middle = tuple(slice(low, low + n) for n, (low, _) in zip(value.shape, padding, strict=True))
+        return found, found[middle]
+
+    def with_border(self, x: Any, padding: Any, fill: Any) -> Array:
+        """The array of x with `padding` of `fill` on its spatial axes."""
+        array = self.array(x)
+        if not any(low or high for low, high in padding):
+            return array
+        pairs = ((0, 0),) * (array.ndim - len(padding)) + tuple(padding)
+        if type(x) is not Value:
+            constant = np.full([n + a + b for n, (a, b) in zip(array.shape, pairs, strict=True)], fill, array.dtype)
+            constant[tuple(slice(a, a + n) for n, (a, _) in zip(array.shape, pairs, strict=True))] = array
+            return constant
+        whole, middle = self.padded(x, pairs, fill)
+        self.copy(array, middle)
+        return whole
+
+    # -- steps
+
+    def emit(self, function: Callable[..., Any], *args: Any, writes: tuple[Array, ...]) -> None:
+        """Call function(*args) in every run."""
+        self.steps.append(Step(function, args, writes))
+
+    def map(self, function: Callable[..., Any], *args: Any) -> None:
+        """Call an elementwise function(*args); the last of args is what it computes."""
+        self.steps.append(Step(_INTO.get(function, function), args, (args[-1],), args[-1]))
+
+    def copy(self, source: Array, target: Array) -> None:
+        """Copy elements, unless they lie there already."""
+        if not _same(source, target):
+            self.map(copy_elements, source, target)
+
+    def contiguous(self, array: Array) -> Array:
+        """The elements row-major and without gaps: the array itself, or a copy."""
+        if array.flags.c_contiguous:
+            return array
+        if self.buffers.of(array) is None:
+            return np.ascontiguousarray(array)
+        out = self.scratch(array.shape, array.dtype)
+        self.copy(array, out)
+        return out
+
+    def done(self, call: Call) -> None:
+        """A Call is lowered: what it read may be overwritten if nothing else needs it."""
+        for value in call.operands():
+            self._uses[value] -= 1
+
+
+def maximum(a: Any, b: Any, out: Array) -> None:
+    """np.maximum into an array, which it takes by name only."""
+    np.maximum(a, b, out=out)
+
+
+def minimum(a: Any, b: Any, out: Array) -> None:
+    """np.minimum into an array."""
+    np.minimum(a, b, out=out)
+
+
+_INTO: dict[Any, Callable[..., Any]] = {np.maximum: maximum, np.minimum: minimum}
+
+
+def copy_elements(source: Array, target: Array) -> None:
+    """target[...] = source."""
+    np.copyto(target, source)
+
+
+def _same(a: Array, b: Array) -> bool:
+    return (
+        a.shape == b.shape
+        and a.strides == b.strides
+        and a.dtype == b.dtype
+        and a.__array_interface__["data"] == b.__array_interface__["data"]
+    )
+
+
+def _needed(trace: Trace) -> set[Call]:
+    """The Calls that the results depend on."""
+    found: set[Call] = set()
+    stack = [v.call for v in trace.roots if v.call]
+    while stack:
+        call = stack.pop()
+        if call not in found:
+            found.add(call)
+            stack.extend(v.call for v in call.operands() if v.call)
+    return found
+
+
+def lifetimes(steps: list[list[Step]], buffers: Buffers, inputs: list[Array], roots: list[Array]) -> None:
+    """Between which groups of steps each buffer is needed. Inputs are there from the start, results to the end."""
+
+    def seen(array: Array, at: int) -> None:
+        buffer: Buffer | None = buffers.of(array)
+        if buffer is not None:
+            if buffer.last < 0:
+                buffer.first = at
+            buffer.first = min(buffer.first, at)
+            buffer.last = max(buffer.last, at)
+
+    for array in inputs:
+        seen(array, 0)
+    for at, group in enumerate(steps, 1):
+        for step in group:
+            for array in arrays_in(step.args):
+                seen(array, at)
+            for array in step.writes:
+                seen(array, at)
+    for array in roots:
+        seen(array, len(steps) + 1)

@@ -1,0 +1,261 @@
+"""Running a model's Python once, on a backend that computes with NumPy and writes down what it was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from ....backend import Backend, operation
+from ....dtypes import DType
+from ....errors import BackendError
+from ....tensor import Tensor
+from ..backend import NumpyBackend
+from ..storage import Array
+
+
+class ValueNeeded(BackendError):
+    """While a model is traced, Python asked for a value that depends on its inputs. inputs: their positions."""
+
+    def __init__(self, message: str, inputs: frozenset[int] = frozenset()) -> None:
+        super().__init__(message)
+        self.inputs = inputs
+
+
+class Value:
+    """A tensor of the recorded graph. call: what computes it, None for an input; index: which of the call's results, or
+    which argument of the model; inputs: the arguments that it depends on."""
+
+    __slots__ = ("call", "dtype", "index", "inputs", "shape")
+
+    def __init__(
+        self, call: Call | None, index: int, dtype: DType, shape: tuple[int, ...], inputs: frozenset[int]
+    ) -> None:
+        self.call = call
+        self.index = index
+        self.dtype = dtype
+        self.shape = shape
+        self.inputs = inputs
+
+    def __repr__(self) -> str:
+        return f"{self.dtype} {self.shape}"
+
+
+class Call:
+    """A primitive or override of the numpy backend that was called. args: Values, Tensors that are constant, lists of
+    these, and parameters; method: what computes it; results: its Values; single: whether it gave a Tensor."""
+
+    __slots__ = ("args", "keywords", "method", "op", "results", "single")
+
+    def __init__(self, op: str, method: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        self.op = op
+        self.method = method
+        self.args = args
+        self.keywords = keywords
+        self.results: list[Value] = []
+        self.single = True
+
+    def operands(self) -> Iterator[Value]:
+        """The Values that it reads."""
+        return values_in((*self.args, *self.keywords.values()))
+
+
+class Traced:
+    """`data` of a Tensor while a model is traced: the Value, and the array that this run computed for it."""
+
+    __slots__ = ("array", "value")
+
+    def __init__(self, value: Value, array: Array) -> None:
+        self.value = value
+        self.array = array
+
+
+class Trace:
+    """calls in their order; inputs: the Values of the model's Tensors by position; roots: the Values to compute;
+    structure: how the results are put together (`assemble`)."""
+
+    def __init__(self, calls: list[Call], inputs: list[Value], roots: list[Value], structure: Any) -> None:
+        self.calls = calls
+        self.inputs = inputs
+        self.roots = roots
+        self.structure = structure
+
+
+def values_in(arguments: Iterable[Any]) -> Iterator[Value]:
+    """The Values among arguments, those in lists included."""
+    for x in arguments:
+        if type(x) is Value:
+            yield x
+        elif isinstance(x, (list, tuple)):
+            yield from values_in(x)
+
+
+_ASKS = ("to_bytes", "to_list", "nonzero")
+
+
+class Tracing(Backend):
+    """A backend that stands for the numpy backend during a trace. What depends on no input is computed at once."""
+
+    name = "numpy"
+    checks_indices = False  # NumPy refuses those outside when the plan runs
+
+    def __init__(self, eager: NumpyBackend) -> None:
+        super().__init__()
+        self.eager = eager
+        self.calls: list[Call] = []
+        self.OVERRIDES = eager.OVERRIDES
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        method = operation(self.eager, name)
+        if not callable(method):
+            if hasattr(self.eager, name):
+                return getattr(self.eager, name)
+            raise AttributeError(name)
+
+        def call(*args: Any, **keywords: Any) -> Any:
+            return self._call(name, args, keywords)
+
+        setattr(self, name, call)
+        return call
+
+    def visible(self, x: Tensor) -> Tensor | None:
+        """x where its elements are known while tracing."""
+        return None if type(x.data) is Traced else x
+
+    def assign_in_place(self, x: Tensor, key: Any, value: Any) -> bool:
+        """Nothing is: a Value is never changed."""
+        return False
+
+    def random_bits(self, shape: tuple[int, ...], key: int, counter: int) -> Tensor:
+        """Refused: a plan would draw the same numbers in every call."""
+        raise ValueNeeded("the model draws random numbers, which a plan would repeat")
+
+    def _call(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        found = [x for x in _tensors((*args, *keywords.values())) if type(x.data) is Traced]
+        if found and name in _ASKS:
+            value: Value = found[0].data.value
+            what = "an input" if value.call is None else "a result of " + described(value.call)
+            raise ValueNeeded(
+                f"the model asks for the elements of {what}, {value}, which depend on what it is given", value.inputs
+            )
+        method = operation(self.eager, name)
+        out = method(*[_plain(a) for a in args], **{k: _plain(v) for k, v in keywords.items()})
+        if not found:
+            return self._constant(out)
+        call = Call(name, method, tuple(map(_recorded, args)), {k: _recorded(v) for k, v in keywords.items()})
+        inputs = frozenset().union(*(x.data.value.inputs for x in found))
+        call.single = isinstance(out, Tensor)
+        parts = [out] if call.single else list(out) if isinstance(out, (list, tuple)) else [None]
+        results = []
+        for i, part in enumerate(_flat(parts)):
+            if not isinstance(part, Tensor):
+                raise ValueNeeded(f"{name} gives what is no tensor", inputs)
+            call.results.append(Value(call, i, part.dtype, part.shape, inputs))
+            results.append(Tensor(Traced(call.results[-1], part.data), part.dtype, part.shape, self))
+        self.calls.append(call)
+        return results[0] if call.single else _like(out, iter(results))
+
+    def _constant(self, x: Any) -> Any:
+        if isinstance(x, Tensor):
+            return Tensor(x.data, x.dtype, x.shape, self)
+        return type(x)([self._constant(v) for v in x]) if type(x) in (list, tuple) else x
+
+
+def described(call: Call) -> str:
+    """A call in a message: "add", "reduce max"."""
+    return " ".join([call.op] * (call.op not in ("unary", "binary")) + [a for a in call.args[:1] if isinstance(a, str)])
+
+
+def _tensors(arguments: Iterable[Any]) -> Iterator[Tensor]:
+    for x in arguments:
+        if isinstance(x, Tensor):
+            yield x
+        elif isinstance(x, (list, tuple)):
+            yield from _tensors(x)
+
+
+def _plain(x: Any) -> Any:
+    """An argument for the numpy backend itself."""
+    if isinstance(x, Tensor) and isinstance(x.backend, Tracing):
+        array = x.data.array if type(x.data) is Traced else x.data
+        return Tensor(array, x.dtype, x.shape, x.backend.eager)
+    return [_plain(v) for v in x] if type(x) is list else tuple(map(_plain, x)) if type(x) is tuple else x
+
+
+def _recorded(x: Any) -> Any:
+    """An argument as a Call keeps it."""
+    if isinstance(x, Tensor) and type(x.data) is Traced:
+        return x.data.value
+    if type(x) in (list, tuple):
+        return type(x)(map(_recorded, x))
+    return _plain(x)
+
+
+def _flat(parts: Iterable[Any]) -> Iterator[Any]:
+    for part in parts:
+        if isinstance(part, (list, tuple)):
+            yield from _flat(part)
+        else:
+            yield part
+
+
+def _like(shape: Any, parts: Iterator[Any]) -> Any:
+    if isinstance(shape, (list, tuple)):
+        return type(shape)([_like(s, parts) for s in shape])
+    return next(parts)
+
+
+def trace(function: Callable[..., Any], arguments: list[Any], tracing: Tracing, fixed: frozenset[int]) -> Trace:
+    """Trace function(*arguments), whose Tensors are on the numpy backend. fixed: positions whose Tensors are taken for
+    their values. Raises ValueNeeded where the control flow depends on the values of others."""
+    inputs = []
+    given = []
+    for i, x in enumerate(arguments):
+        if isinstance(x, Tensor):
+            if i in fixed:
+                x = Tensor(x.data.copy(), x.dtype, x.shape, tracing)
+            else:
+                inputs.append(Value(None, i, x.dtype, x.shape, frozenset([i])))
+                x = Tensor(Traced(inputs[-1], x.data), x.dtype, x.shape, tracing)
+        given.append(x)
+    result = function(*given)
+    roots: list[Value] = []
+    structure = _disassemble(result, roots)
+    return Trace(tracing.calls, inputs, roots, structure)
+
+
+def _disassemble(value: Any, roots: list[Value]) -> Any:
+    if isinstance(value, Tensor):
+        if type(value.data) is not Traced:
+            return ("value", _plain(value))
+        found = value.data.value
+        if found not in roots:
+            roots.append(found)
+        return ("tensor", roots.index(found))
+    if isinstance(value, (list, tuple)):
+        return (type(value), [_disassemble(v, roots) for v in value])
+    if isinstance(value, dict):
+        return (dict, [(k, _disassemble(v, roots)) for k, v in value.items()])
+    if value is None or isinstance(value, (bool, int, float, str, bytes, DType, Backend)):
+        return ("value", value)
+    if isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type):
+        return ("object", (type(value), [(k, _disassemble(v, roots)) for k, v in vars(value).items()]))
+    raise ValueNeeded(f"the model gives a {type(value).__name__}, whose parts are not known")
+
+
+def assemble(structure: Any, results: list[Any]) -> Any:
+    """The model's result, with these for the roots."""
+    kind, parts = structure
+    if kind == "tensor":
+        return results[parts]
+    if kind == "value":
+        return parts if not isinstance(parts, Tensor) else Tensor(parts.data, parts.dtype, parts.shape, parts.backend)
+    if kind is dict:
+        return {k: assemble(v, results) for k, v in parts}
+    if kind == "object":
+        out = object.__new__(parts[0])
+        vars(out).update({k: assemble(v, results) for k, v in parts[1]})
+        return out
+    whole = [assemble(v, results) for v in parts]
+    return whole if kind is list else kind(*whole) if hasattr(kind, "_fields") else tuple(whole)

@@ -1,0 +1,137 @@
+"""Convolution and pooling: the border and the columns of an image are arrays that are there."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..elementwise import identity
+from ..storage import WIDE, Array
+from ..windows import taps
+from .steps import Writer
+from .tracing import Call, Value
+
+# Elements of the matrix of columns that is made and multiplied at a time.
+BLOCK = 1 << 18
+
+
+def conv(w: Writer, call: Call) -> Any:
+    x, weight, bias, stride, padding, dilation, groups = call.args
+    value = call.results[0]
+    if x.dtype.name in WIDE or not x.dtype.is_float or not math.prod(value.shape) or not math.prod(x.shape):
+        return False
+    if bias is not None and bias.dtype is not x.dtype:
+        return False
+    batch, (outputs, inputs, *kernel) = x.shape[0], weight.shape
+    rows, spatial = inputs * math.prod(kernel), value.shape[2:]
+    count = math.prod(spatial)
+    image = w.with_border(x, padding, 0)
+    matrix = w.array(weight)
+    matrix = w.contiguous(matrix).reshape(groups, outputs // groups, rows)
+    out = w.out(value)
+    target = _flat(out, (batch, groups, outputs // groups, count))
+    result = out
+    if target is None:
+        result = w.scratch(value.shape, out.dtype)
+        target = result.reshape(batch, groups, outputs // groups, count)
+    if max(kernel) == 1:
+        key: tuple[Any, ...] = (..., *(slice(None, None, s) for s in stride))
+        seen = image[key]
+        columns = _flat(seen, (batch, groups, rows, count))
+        if columns is None:
+            columns = w.contiguous(seen).reshape(batch, groups, rows, count)
+        _multiply(w, matrix, columns, target)
+    else:
+        _by_lines(w, _columns(image, kernel, stride, dilation), matrix, target, len(kernel))
+    if bias is not None:
+        shift = w.contiguous(w.array(bias)).reshape(-1, *(1,) * len(spatial))
+        w.map(np.add, result, shift, out)
+    elif result is not out:
+        w.copy(result, out)
+    return None
+
+
+def _flat(x: Array, shape: tuple[int, ...]) -> Array | None:
+    try:
+        return np.reshape(x, shape, copy=False)
+    except ValueError:
+        return None
+
+
+def _multiply(w: Writer, matrix: Array, columns: Array, target: Array) -> None:
+    """target = matrix @ columns: (groups, m, rows), (batch, groups, rows, count), (batch, groups, m, count)."""
+    if matrix.shape[0] == 1 and columns.shape[0] == 1:
+        w.emit(np.matmul, matrix[0], columns[0, 0], target[0, 0], writes=(target,))
+    else:
+        w.emit(np.matmul, matrix, columns, target, writes=(target,))
+
+
+def _by_lines(w: Writer, columns: Array, matrix: Array, target: Array, rank: int) -> None:
+    """Some lines of the first spatial axis at a time, so that their columns stay in the cache."""
+    batch, lines = columns.shape[0], columns.shape[-rank]
+    line = math.prod(columns.shape[columns.ndim - rank + 1 :])
+    groups, _, rows = matrix.shape
+    whole = groups * rows * lines * line
+    if batch * whole <= BLOCK:
+        matrixed = w.scratch((batch, groups, rows, lines * line), columns.dtype)
+        w.copy(columns, matrixed.reshape(columns.shape))
+        _multiply(w, matrix, matrixed, target)
+        return
+    step = max(1, min(lines, BLOCK // (groups * rows * line)))
+    for item in range(batch):
+        for first in range(0, lines, step):
+            key: tuple[Any, ...] = (item, ..., slice(first, first + step), *(slice(None),) * (rank - 1))
+            part = columns[key]
+            count = part.shape[-rank] * line
+            matrixed = w.scratch((1, groups, rows, count), columns.dtype)
+            w.copy(part, matrixed.reshape(part.shape))
+            _multiply(w, matrix, matrixed, target[item : item + 1, :, :, first * line : first * line + count])
+
+
+def _columns(x: Array, kernel: list[int], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Array:
+    """(n, c, *kernel, *spatial): for each tap of the kernel, the elements it sees."""
+    sizes, steps = x.shape[2:], x.strides[2:]
+    spatial = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(sizes, kernel, stride, dilation, strict=True)]
+    between_taps = [b * d for b, d in zip(steps, dilation, strict=True)]
+    between_positions = [b * s for b, s in zip(steps, stride, strict=True)]
+    return np.lib.stride_tricks.as_strided(
+        x, (*x.shape[:2], *kernel, *spatial), (*x.strides[:2], *between_taps, *between_positions), writeable=False
+    )
+
+
+def pool(w: Writer, call: Call) -> Any:
+    op, x, kernel, stride, padding, dilation = call.args
+    if x.dtype.name in WIDE or type(x) is not Value or not math.prod(x.shape):
+        return False
+    kind = w.array(x).dtype
+    image = w.with_border(x, padding, identity("max", kind) if op == "max" else 0)
+    combine = np.maximum if op == "max" else np.add
+    last = len(kernel) - 1
+    for i in range(last):
+        parts = taps(image, i + 2, kernel[i], stride[i], dilation[i])
+        image = parts[0]
+        for j, part in enumerate(parts[1:]):
+            if not j:
+                image = w.scratch(part.shape, kind)
+            w.map(combine, parts[0] if not j else image, part, image)
+    out = w.out(call.results[0])
+    w.copy(_along_lines(w, combine, image, kernel[last], stride[last], dilation[last]), out)
+    return None
+
+
+def _along_lines(w: Writer, combine: np.ufunc, x: Array, kernel: int, stride: int, dilation: int) -> Array:
+    """The last axis, as ../windows.py does it: all lines as one run of memory."""
+    if kernel == 1:
+        return x[..., ::stride]
+    reach = dilation * (kernel - 1)
+    count = (x.shape[-1] - reach - 1) // stride + 1
+    flat = w.contiguous(x).reshape(-1)
+    used = flat.size - reach
+    out = w.scratch(x.shape, x.dtype)
+    run = out.reshape(-1)[:used]
+    w.map(combine, flat[:used], flat[dilation : dilation + used], run)
+    for i in range(2, kernel):
+        w.map(combine, run, flat[i * dilation : i * dilation + used], run)
+    return out[..., : (count - 1) * stride + 1 : stride]
