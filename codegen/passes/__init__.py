@@ -21,6 +21,7 @@ from . import (
     linear,
     moves,
     norms,
+    recurrent,
     shapes,
 )
 from .rewriting import Rewrite
@@ -38,6 +39,7 @@ PASSES: dict[str, Pass] = {
     "shapes": shapes.run,
     "moves": moves.run,
     "common": common.run,
+    "recurrent": recurrent.run,
     "batch-norm": batch_norm.run,
     "linear": linear.run,
     "attention": attention.run,

@@ -608,6 +608,47 @@ class RmsNorm(Module):
     def forward(self, x: Tensor) -> Tensor:
         """x (…, d_model) -> the same shape and dtype. Raises ShapeError for another last axis."""
 
+class RnnState:
+    """hidden: (batch, d_hidden); of a bidirectional layer (2, batch, d_hidden)."""
+    hidden: Tensor
+    def __init__(self, hidden: Tensor) -> None: ...
+
+class Rnn(Module):
+    """x (batch, seq, d_input), or (seq, batch, d_input) where batch_first is False -> (the hidden state of every step,
+    in x's order of axes, and the last RnnState). state: an RnnState to begin with, by default zeros.
+
+    hidden = activation of the gate (a GateController). hidden_activation: "Tanh", "Relu", "Sigmoid", "Softsign" or
+    another of ONNX's names. reverse: from the last step to the first. clip: hold what the activation sees within
+    ± clip."""
+    d_input: int
+    d_hidden: int
+    bias: bool
+    batch_first: bool
+    reverse: bool
+    clip: float | None
+    hidden_activation: str
+    gate: GateController
+    def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., batch_first: bool = ..., reverse: bool = ..., clip: float | None = ..., hidden_activation: str = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def gates(self) -> tuple[GateController, ...]:
+        """The only GateController, as `functional.rnn` has it."""
+    def forward(self, x: Tensor, state: RnnState | None = ...) -> tuple[Tensor, RnnState]:
+        """x and an RnnState, zeros if None -> (outputs, RnnState). Raises ShapeError if x does not fit."""
+
+class BiRnn(Module):
+    """Two Rnn layers, one reading forwards and one backwards: the same inputs and outputs as Rnn, with hidden states of
+    2 * d_hidden (forward first) and a state of (2, batch, d_hidden)."""
+    d_input: int
+    d_hidden: int
+    bias: bool
+    batch_first: bool
+    clip: float | None
+    hidden_activation: str
+    forward_layer: Rnn
+    reverse_layer: Rnn
+    def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., batch_first: bool = ..., clip: float | None = ..., hidden_activation: str = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., initializer: Initializer | None = ...) -> None: ...
+    def forward(self, x: Tensor, state: RnnState | None = ...) -> tuple[Tensor, RnnState]:
+        """x and an RnnState, zeros if None -> (outputs, RnnState). Raises ShapeError if x does not fit."""
+
 class SwiGlu(Module):
     """silu(linear_inner(x)) * linear_outer(x) for x (…, d_input) -> (…, d_output)."""
     d_input: int

@@ -28,9 +28,44 @@ class GateController(Module):
         return self.input_transform(x) + self.hidden_transform(hidden)
 
 
-def packed(directions):
-    """(w, r, b) as `functional.lstm` and `gru` take them: the gates' weights one below the other, input and recurrent
-    biases in a row (None without); directions: for each direction its GateControllers in order."""
+class _Packed:
+    """What `packed` keeps in a module: the weights joined, and the data of the Params that they were joined of."""
+
+    def __init__(self, sources=(), weights=None):
+        self.sources = sources
+        self.weights = weights
+
+    def __reduce__(self):
+        return _Packed, ()  # copies of the module join their own
+
+
+def packed(module, directions):
+    """(w, r, b) as `functional.lstm`, `gru` and `rnn` take them: the gates' weights one below the other, input and
+    recurrent biases in a row (None without); directions: for each direction its GateControllers in order.
+
+    The module keeps them until a Param has other data: loaded, set, moved, or assigned to, which copies the data first,
+    since they are shared with what is kept here.
+    """
+    sources = []
+    for gates in directions:
+        for gate in gates:
+            x, h = gate.input_transform, gate.hidden_transform
+            sources += (x.weight.val().data, h.weight.val().data)
+            if gate.bias:
+                sources += (x.bias.val().data, h.bias.val().data)
+    held = getattr(module, "_packed", None)
+    if held is not None and len(held.sources) == len(sources):
+        i = 0
+        while i < len(sources) and held.sources[i] is sources[i]:
+            i += 1
+        if i == len(sources):
+            return held.weights
+    weights = _joined(directions)
+    module._packed = _Packed(sources, weights)
+    return weights
+
+
+def _joined(directions):
     w = _stacked([[gate.input_transform.weight.val().mT for gate in gates] for gates in directions])
     r = _stacked([[gate.hidden_transform.weight.val().mT for gate in gates] for gates in directions])
     if not directions[0][0].bias:
@@ -61,6 +96,9 @@ def time_major(x, batch_first, d_input, name):
 def hidden_states(y, batch_first):
     """y (seq, directions, batch, d_hidden) as (batch, seq, directions * d_hidden), or with seq first."""
     seq, directions, batch, d = y.shape
+    if directions == 1:
+        y = y.backend.reshape(y, (seq, batch, d))
+        return y.backend.permute(y, (1, 0, 2)) if batch_first else y
     if batch_first:
         return y.permute_dims((2, 0, 1, 3)).reshape((batch, seq, directions * d))
     return y.permute_dims((0, 2, 1, 3)).reshape((seq, batch, directions * d))
@@ -69,3 +107,8 @@ def hidden_states(y, batch_first):
 def with_direction(state):
     """(batch, d_hidden) -> (1, batch, d_hidden); None stays."""
     return None if state is None else state.reshape((1,) + tuple(state.shape))
+
+
+def without_direction(state):
+    """(1, batch, d_hidden) -> (batch, d_hidden)."""
+    return state.backend.reshape(state, state.shape[1:])

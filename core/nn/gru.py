@@ -2,7 +2,7 @@
 
 from ..functional.recurrent.layers import gru
 from ..module import Module
-from .gate import GateController, hidden_states, packed, time_major, with_direction
+from .gate import GateController, hidden_states, packed, time_major, with_direction, without_direction
 
 
 class Gru(Module):
@@ -41,11 +41,11 @@ class Gru(Module):
         fit."""
         x = time_major(x, self.batch_first, self.d_input, "Gru")
         y, hidden = gru(
-            x, *packed([self.gates()]), initial_h=with_direction(state),
+            x, *packed(self, (self.gates(),)), initial_h=with_direction(state),
             direction="reverse" if self.reverse else "forward", clip=self.clip or 0.0,
             linear_before_reset=self.reset_after,
         )  # fmt: skip
-        return hidden_states(y, self.batch_first), hidden.squeeze(0)
+        return hidden_states(y, self.batch_first), without_direction(hidden)
 
 
 class BiGru(Module):
@@ -73,7 +73,7 @@ class BiGru(Module):
         fit."""
         x = time_major(x, self.batch_first, self.d_input, "BiGru")
         y, hidden = gru(
-            x, *packed([self.forward_layer.gates(), self.reverse_layer.gates()]), initial_h=state,
+            x, *packed(self, (self.forward_layer.gates(), self.reverse_layer.gates())), initial_h=state,
             direction="bidirectional", clip=self.clip or 0.0, linear_before_reset=self.reset_after,
         )  # fmt: skip
         return hidden_states(y, self.batch_first), hidden

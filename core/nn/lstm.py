@@ -2,7 +2,7 @@
 
 from ..functional.recurrent.layers import lstm
 from ..module import Module
-from .gate import GateController, hidden_states, packed, time_major, with_direction
+from .gate import GateController, hidden_states, packed, time_major, with_direction, without_direction
 
 
 class LstmState:
@@ -49,11 +49,11 @@ class Lstm(Module):
         """x and an LstmState, zeros if None -> (outputs, LstmState). Raises ShapeError if x does not fit."""
         x = time_major(x, self.batch_first, self.d_input, "Lstm")
         y, hidden, cell = lstm(
-            x, *packed([self.gates()]), initial_h=with_direction(state and state.hidden),
+            x, *packed(self, (self.gates(),)), initial_h=with_direction(state and state.hidden),
             initial_c=with_direction(state and state.cell), direction="reverse" if self.reverse else "forward",
             clip=self.clip or 0.0, input_forget=self.input_forget,
         )  # fmt: skip
-        return hidden_states(y, self.batch_first), LstmState(cell.squeeze(0), hidden.squeeze(0))
+        return hidden_states(y, self.batch_first), LstmState(without_direction(cell), without_direction(hidden))
 
 
 class BiLstm(Module):
@@ -80,7 +80,7 @@ class BiLstm(Module):
         """x and an LstmState, zeros if None -> (outputs, LstmState). Raises ShapeError if x does not fit."""
         x = time_major(x, self.batch_first, self.d_input, "BiLstm")
         y, hidden, cell = lstm(
-            x, *packed([self.forward_layer.gates(), self.reverse_layer.gates()]),
+            x, *packed(self, (self.forward_layer.gates(), self.reverse_layer.gates())),
             initial_h=state and state.hidden, initial_c=state and state.cell,
             direction="bidirectional", clip=self.clip or 0.0, input_forget=self.input_forget,
         )  # fmt: skip

@@ -17,6 +17,7 @@ _FILES = {
     "pool": "AdaptiveAvgPool1d AdaptiveAvgPool2d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d",
     "positional": "PositionalEncoding RotaryEncoding",
     "prelu": "PRelu",
+    "rnn": "BiRnn RnnState",
     "swiglu": "SwiGlu",
     "transformer_decoder": "TransformerDecoderLayer",
     "transformer_encoder": "PositionWiseFeedForward TransformerEncoderLayer",

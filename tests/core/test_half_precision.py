@@ -15,6 +15,7 @@ import pytest
 from emberlet import Tensor
 from emberlet import functional as F
 from support.backends import numpy_dtype
+from support.every_backend import EVERY
 
 IMAGE = (2, 3)
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -87,3 +88,25 @@ def test_more_elements_than_float16_counts(backend: Any, function: Any) -> None:
     found = function(x, 1)
     exact = np.asarray(function(emberlet.ones((1, 70000), dtype="float64", backend="numpy"), 1))
     np.testing.assert_allclose(np.asarray(found).astype(np.float64), exact.astype(np.float16), rtol=1e-3, atol=6e-8)
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    name: getattr(F, name)
+    for name in ("sigmoid", "silu", "swish", "hard_sigmoid", "hard_swish", "gelu", "softplus", "softsign",
+                 "log_sigmoid", "mish", "elu", "selu", "celu", "glu")
+}  # fmt: skip
+ACTIVATIONS["gelu by tanh"] = lambda x: F.gelu(x, approximate="tanh")
+ACTIVATIONS["softplus, steep"] = lambda x: F.softplus(x, 8.0)
+ACTIVATIONS["swiglu"] = lambda x: F.swiglu(x, x)
+
+
+@pytest.mark.parametrize("backend", EVERY)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_of_16_bits_round_once(name: str, dtype: str, backend: Any) -> None:
+    """Each element is the rounded one of float64 but for float32's last digits, also where a step in 16 bits would
+    leave nothing of it."""
+    drawn = np.random.default_rng(1).uniform(-12, 12, 200).astype(np.float32).astype(numpy_dtype(dtype))
+    found = np.asarray(ACTIVATIONS[name](emberlet.asarray(drawn, backend=backend)).astype("float32"))
+    want = np.asarray(ACTIVATIONS[name](emberlet.asarray(drawn.astype(np.float64), backend="numpy")))
+    np.testing.assert_allclose(found, want, rtol=DTYPES[dtype], atol=3e-6)

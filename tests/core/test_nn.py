@@ -1,5 +1,8 @@
 """The built-in layers where PyTorch has no twin, what they print, their first values and what they refuse."""
 
+import copy
+import pickle
+
 import emberlet as el
 import numpy as np
 import pytest
@@ -93,6 +96,72 @@ def test_an_lstm_with_clip_and_coupled_gates(backend, rng):
     _, state = layer(tensor(x, backend))
     close(state.cell, c)
     close(state.hidden, h)
+
+
+@pytest.mark.parametrize("activation", ["Tanh", "Relu"])
+@pytest.mark.parametrize("kind", ["forward", "reverse", "both"])
+def test_an_rnn_runs_its_gate_over_the_steps(backend, rng, kind, activation):
+    options = {"batch_first": False, "hidden_activation": activation, "clip": 0.8, "backend": backend}
+    if kind == "both":
+        layer = nn.BiRnn(3, 2, **options)
+        parts = [(layer.forward_layer, False), (layer.reverse_layer, True)]
+    else:
+        layer = nn.Rnn(3, 2, reverse=kind == "reverse", **options)
+        parts = [(layer, kind == "reverse")]
+    x = rng.standard_normal((5, 4, 3)).astype(np.float32)
+    start = rng.standard_normal((len(parts), 4, 2)).astype(np.float32)
+    outputs, last = [], []
+    for i, (part, turned) in enumerate(parts):
+        h, steps = start[i], []
+        for t in reversed(range(5)) if turned else range(5):
+            seen = np.clip(np.asarray(part.gate(tensor(x[t], backend), tensor(h, backend))), -0.8, 0.8)
+            h = np.tanh(seen) if activation == "Tanh" else np.maximum(seen, 0)
+            steps.append(h)
+        outputs.append(np.stack(steps[::-1] if turned else steps))
+        last.append(h)
+    given = start if kind == "both" else start[0]
+    y, state = layer(tensor(x, backend), nn.RnnState(tensor(given, backend)))
+    close(y, np.concatenate(outputs, -1))
+    close(state.hidden, np.stack(last) if kind == "both" else last[0])
+
+
+@pytest.mark.parametrize("kind", ["Lstm", "BiLstm", "Gru", "BiGru", "Rnn", "BiRnn"])
+def test_a_recurrent_layer_sees_every_change_of_its_weights(backend, rng, kind):
+    """The joined weights are kept from call to call, and every way to change a Param is seen."""
+    make = lambda: getattr(nn, kind)(3, 2, backend=backend)  # noqa: E731
+    layer = make()
+    x = tensor(rng.standard_normal((2, 4, 3)).astype(np.float32), backend)
+
+    def anew(like):
+        other = make()
+        other.load_record({name: param.val() for name, param in like.named_params()}, layout="burn")
+        return other(x)[0]
+
+    def changed(act):
+        before = layer(x)[0].tolist()
+        act()
+        close(layer(x)[0], np.asarray(anew(layer)))
+        assert layer(x)[0].tolist() != before
+
+    names = dict(layer.named_params())
+    param = names[next(n for n in names if n.endswith("hidden_transform.weight"))]
+    other = make().to_record()
+    before = layer(x)[0].tolist()
+    held = layer._packed
+    assert layer(x)[0].tolist() == before
+    assert layer._packed is held  # nothing was joined again
+    changed(lambda: param.set(param.val() + 0.5))
+    changed(lambda: param.val().__setitem__((0, 1), 3.0))
+    changed(lambda: param.val().__setitem__((0, 1), 4.0))
+    changed(lambda: layer.map(lambda name, value: value * 0.5))
+    changed(lambda: layer.load_record(other))
+    copy_ = layer.clone()
+    names[next(iter(names))].set(names[next(iter(names))].val() + 1)
+    assert copy_(x)[0].tolist() != layer(x)[0].tolist()
+    close(pickle.loads(pickle.dumps(layer))(x)[0], np.asarray(layer(x)[0]))
+    close(copy.deepcopy(layer)(x)[0], np.asarray(layer(x)[0]))
+    assert [p for p, _ in layer.named_params()] == list(names)
+    close(layer.fork("python")(x.to("python"))[0], np.asarray(layer(x)[0]))
 
 
 def test_a_gate_is_the_sum_of_its_transforms(backend):

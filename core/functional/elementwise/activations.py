@@ -1,4 +1,7 @@
-"""Activation functions, elementwise on floats unless an axis is named."""
+"""Activation functions, elementwise on floats unless an axis is named.
+
+Narrow floats are computed in float32 and rounded once: 1 + erf(-2.8) is 0 in float16.
+"""
 
 from ... import dtypes
 from ...backend import operation
@@ -47,8 +50,11 @@ def sigmoid(x):
     fast = operation(backend, "sigmoid")
     if fast:
         return fast(x)
+    x, dtype = widened(x)
     one = backend.full((), 1, x.dtype)
-    return backend.binary("div", one, backend.binary("add", one, backend.unary("exp", backend.unary("neg", x))))
+    return astype(
+        backend.binary("div", one, backend.binary("add", one, backend.unary("exp", backend.unary("neg", x)))), dtype
+    )
 
 
 #: method; ONNX HardSigmoid; Burn hard_sigmoid
@@ -57,37 +63,37 @@ def hard_sigmoid(x, alpha=0.2, beta=0.5):
     """alpha * x + beta held between 0 and 1. Defaults are Burn's and ONNX's; PyTorch's alpha is 1/6."""
     from .arithmetic import clip
 
-    x = floating(x)
+    x, dtype = widened(x)
     backend = x.backend
     line = backend.binary(
         "add", backend.binary("mul", x, backend.full((), alpha, x.dtype)), backend.full((), beta, x.dtype)
     )
-    return clip(line, 0, 1)
+    return astype(clip(line, 0, 1), dtype)
 
 
 #: method; PyTorch silu; Burn silu
 @composite
 def silu(x):
     """x * sigmoid(x)."""
-    x = floating(x)
-    return x.backend.binary("mul", x, sigmoid(x))
+    x, dtype = widened(x)
+    return astype(x.backend.binary("mul", x, sigmoid(x)), dtype)
 
 
 #: method; ONNX Swish
 @composite
 def swish(x, alpha=1.0):
     """x * sigmoid(alpha * x)."""
-    x = floating(x)
+    x, dtype = widened(x)
     backend = x.backend
-    return backend.binary("mul", x, sigmoid(backend.binary("mul", x, backend.full((), alpha, x.dtype))))
+    return astype(backend.binary("mul", x, sigmoid(backend.binary("mul", x, backend.full((), alpha, x.dtype)))), dtype)
 
 
 #: method; ONNX HardSwish
 @composite
 def hard_swish(x):
     """x * hard_sigmoid(x, 1/6, 1/2)."""
-    x = floating(x)
-    return x.backend.binary("mul", x, hard_sigmoid(x, 1 / 6, 0.5))
+    x, dtype = widened(x)
+    return astype(x.backend.binary("mul", x, hard_sigmoid(x, 1 / 6, 0.5)), dtype)
 
 
 #: method; ONNX Gelu; Burn gelu
@@ -98,6 +104,7 @@ def gelu(x, approximate="none"):
     fast = operation(backend, "gelu")
     if fast:
         return fast(x, approximate)
+    x, dtype = widened(x)
     half, one = backend.full((), 0.5, x.dtype), backend.full((), 1, x.dtype)
     if approximate == "tanh":
         cube = backend.binary("mul", backend.binary("mul", x, x), x)
@@ -105,20 +112,23 @@ def gelu(x, approximate="none"):
         bend = backend.unary("tanh", backend.binary("mul", inner, backend.full((), 0.7978845608028654, x.dtype)))
     else:
         bend = backend.unary("erf", backend.binary("mul", x, backend.full((), 0.7071067811865476, x.dtype)))
-    return backend.binary("mul", backend.binary("mul", x, half), backend.binary("add", one, bend))
+    return astype(backend.binary("mul", backend.binary("mul", x, half), backend.binary("add", one, bend)), dtype)
 
 
 #: method; ONNX Softplus; Burn softplus
 @composite
 def softplus(x, beta=1.0):
     """log(1 + exp(beta * x)) / beta, without overflow."""
-    x = floating(x)
+    x, dtype = widened(x)
     backend = x.backend
     scale = backend.full((), beta, x.dtype)
     z = backend.binary("mul", x, scale)
     tail = backend.unary("log1p", backend.unary("exp", backend.unary("neg", backend.unary("abs", z))))
-    return backend.binary(
-        "div", backend.binary("add", backend.binary("maximum", z, backend.full((), 0, x.dtype)), tail), scale
+    return astype(
+        backend.binary(
+            "div", backend.binary("add", backend.binary("maximum", z, backend.full((), 0, x.dtype)), tail), scale
+        ),
+        dtype,
     )
 
 
@@ -126,57 +136,60 @@ def softplus(x, beta=1.0):
 @composite
 def softsign(x):
     """x / (1 + |x|)."""
-    x = floating(x)
+    x, dtype = widened(x)
     backend = x.backend
-    return backend.binary("div", x, backend.binary("add", backend.full((), 1, x.dtype), backend.unary("abs", x)))
+    return astype(
+        backend.binary("div", x, backend.binary("add", backend.full((), 1, x.dtype), backend.unary("abs", x))), dtype
+    )
 
 
 #: method; Burn log_sigmoid
 @composite
 def log_sigmoid(x):
     """log(sigmoid(x)), without overflow."""
-    x = floating(x)
-    return x.backend.unary("neg", softplus(x.backend.unary("neg", x)))
+    x, dtype = widened(x)
+    return astype(x.backend.unary("neg", softplus(x.backend.unary("neg", x))), dtype)
 
 
 #: method; ONNX Mish; Burn mish
 @composite
 def mish(x):
     """x * tanh(softplus(x))."""
-    x = floating(x)
-    return x.backend.binary("mul", x, x.backend.unary("tanh", softplus(x)))
+    x, dtype = widened(x)
+    return astype(x.backend.binary("mul", x, x.backend.unary("tanh", softplus(x))), dtype)
 
 
 #: method; ONNX Elu; PyTorch elu
 @composite
 def elu(x, alpha=1.0):
     """x where it is >= 0, alpha * (exp(x) - 1) elsewhere."""
-    x = floating(x)
+    x, dtype = widened(x)
     backend = x.backend
     zero = backend.full((), 0, x.dtype)
     low = backend.binary(
         "mul", backend.unary("expm1", backend.binary("minimum", x, zero)), backend.full((), alpha, x.dtype)
     )
-    return backend.where(backend.binary("lt", x, zero), low, x)
+    return astype(backend.where(backend.binary("lt", x, zero), low, x), dtype)
 
 
 #: method; ONNX Selu; PyTorch selu
 @composite
 def selu(x, alpha=1.6732632423543772, gamma=1.0507009873554805):
     """gamma * elu(x, alpha)."""
+    x, dtype = widened(x)
     x = elu(x, alpha)
-    return x.backend.binary("mul", x, x.backend.full((), gamma, x.dtype))
+    return astype(x.backend.binary("mul", x, x.backend.full((), gamma, x.dtype)), dtype)
 
 
 #: method; ONNX Celu; PyTorch celu
 @composite
 def celu(x, alpha=1.0):
     """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))."""
-    x = floating(x)
+    x, dtype = widened(x)
     backend = x.backend
     zero, a = backend.full((), 0, x.dtype), backend.full((), alpha, x.dtype)
     low = backend.binary("mul", backend.unary("expm1", backend.binary("div", backend.binary("minimum", x, zero), a)), a)
-    return backend.binary("add", backend.binary("maximum", x, zero), low)
+    return astype(backend.binary("add", backend.binary("maximum", x, zero), low), dtype)
 
 
 #: method; ONNX ThresholdedRelu; alpha: float
@@ -291,13 +304,14 @@ def glu(x, axis=-1):
     """The first half of x along axis times the sigmoid of the second."""
     from ..movement.joining import split
 
-    a, b = split(floating(x), 2, axis)
-    return x.backend.binary("mul", a, sigmoid(b))
+    x, dtype = widened(x)
+    a, b = split(x, 2, axis)
+    return astype(x.backend.binary("mul", a, sigmoid(b)), dtype)
 
 
 #: function; ONNX SwiGLU
 @composite
 def swiglu(gate, x, alpha=1.0):
     """swish(gate, alpha) * x, for two tensors of one shape."""
-    gate = floating(gate)
-    return gate.backend.binary("mul", swish(gate, alpha), like(x, gate))
+    gate, dtype = widened(gate)
+    return astype(gate.backend.binary("mul", swish(gate, alpha), like(x, gate)), dtype)

@@ -23,12 +23,17 @@ from ..movement.rearranging import flip, narrow, permute_dims, reshape
 from ..operands import astype, floating, like, tensor
 from ..overriding import composite
 
+_usual = {}  # names of activations -> their functions
 _REVERSED = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
 def _functions(options, directions):
     """A tuple of functions for each direction; one tuple where they do not differ."""
     activations, alphas, betas, usual = options
+    if not (activations or alphas or betas):
+        if usual not in _usual:
+            _usual[usual] = tuple([activation(name) for name in usual])
+        return [_usual[usual]]
     names = list(activations) if activations else [name for _ in range(directions) for name in usual]
     if len(names) != len(usual) * directions:
         raise ShapeError("expected {} activations, found {}".format(len(usual) * directions, names))
@@ -48,6 +53,11 @@ def _check(what, x, w, r, b, gates, directions):
                 what, x.shape, w.shape, r.shape, None if b is None else b.shape, directions
             )
         )
+
+
+def _part(x, first, count):
+    """Directions `first` to `first` + `count` of x (directions, …)."""
+    return x if count == x.shape[0] else narrow(x, 0, first, count)
 
 
 class Layer:
@@ -78,7 +88,7 @@ class Layer:
     def project(self, x, first, count):
         """x (rows, d_input) @ the w of `count` directions, from the first on: (count, rows, gates * d_hidden)."""
         backend = x.backend
-        w = permute_dims(narrow(self.w, 0, first, count), (0, 2, 1))
+        w = permute_dims(_part(self.w, first, count), (0, 2, 1))
         return backend.matmul(reshape(x, (1,) + x.shape), w)
 
     def _state(self, what, state, shape):
@@ -118,11 +128,11 @@ class Layer:
     def _run(self, make_cell, functions, first, count):
         backend = self.x.backend
         steps, batch, width = self.x.shape
-        r = narrow(self.r, 0, first, count)
+        r = _part(self.r, first, count)
         gates, hidden = r.shape[1:]
         bias_x = bias_h = None
         if self.b is not None:
-            b = reshape(narrow(self.b, 0, first, count), (count, 1, 2 * gates))
+            b = reshape(_part(self.b, first, count), (count, 1, 2 * gates))
             bias_x, bias_h = narrow(b, 2, 0, gates), narrow(b, 2, gates, gates)
         cell = make_cell(functions, permute_dims(r, (0, 2, 1)), bias_x, bias_h, first, count)
         part = self.project(reshape(self.x, (steps * batch, width)), first, count)
@@ -133,7 +143,7 @@ class Layer:
         backwards = self.turned[first : first + count]
         if count == 2:
             part = backend.concat((narrow(part, 0, 0, 1), flip(narrow(part, 0, 1, 1), 1)), 0)
-        states = [narrow(s, 0, first, count) for s in self.initial]
+        states = [_part(s, first, count) for s in self.initial]
         fast = cell.all_steps() if steps and self.lengths is None else None
         if fast:
             y, states = fast(part, states, backwards == (True,))
@@ -339,7 +349,7 @@ def lstm(
     peepholes = layer.peephole_weights(peepholes)
 
     def make_cell(fs, r, bias_x, bias_h, first, count):
-        seen = None if peepholes is None else narrow(peepholes, 0, first, count)
+        seen = None if peepholes is None else _part(peepholes, first, count)
         return LstmCell(layer, clip, fs, r, bias_x, bias_h, seen, input_forget)
 
     return layer.run(make_cell)

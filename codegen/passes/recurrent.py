@@ -1,0 +1,205 @@
+"""Recurrent layers: LSTM, GRU and RNN with constant weights become the layers of emberlet.nn.
+
+What those do not have stays a call of the functional layer: lengths of the sequences, peepholes, and activations other
+than the usual ones (an RNN's may be another, of both directions the same).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..emit.names import said_by_operator
+from ..ir.argument import ABSENT, Argument
+from ..ir.graph import Graph, Node
+from ..ir.value import ints_value
+from ..ops.base import axes_of
+from ..ops.constant import ConstantOfShape
+from ..ops.expansion import Expand
+from ..ops.movement import (
+    AxesConfig,
+    Identity,
+    Reshape,
+    ReshapeConfig,
+    Squeeze,
+    Transpose,
+    TransposeConfig,
+    Unsqueeze,
+)
+from ..ops.recurrent import DEFAULT_ACTIVATIONS, Recurrent
+from ..ops.recurrent_layers import GATES, RecurrentLayer, RecurrentLayerConfig
+from ..ops.slicing import Slice
+from .rewriting import (
+    Change,
+    Rewrite,
+    Walk,
+    instead,
+    interim,
+    number,
+    replaced_by,
+    rewrite,
+    same_shape,
+    typed,
+    value_of,
+)
+
+KINDS = {"LSTM": "Lstm", "GRU": "Gru", "RNN": "Rnn"}
+PLAIN = ("Tanh", "Relu", "Sigmoid", "Softsign")  # an RNN's activations without parameters
+MOVES = (Slice, Squeeze, Unsqueeze, Reshape, Transpose, Expand, Identity)
+SWAP = TransposeConfig((1, 0, 2))
+
+
+def run(graph: Graph) -> Rewrite:
+    return rewrite(graph, step)
+
+
+def step(node: Node[Any], walk: Walk) -> Change | None:
+    if isinstance(node, Recurrent):
+        return layer(node, walk)
+    if isinstance(node, RecurrentLayer):
+        return batch_first(node, walk)
+    if isinstance(node, Squeeze):
+        return squeezed(node, walk)
+    if isinstance(node, Transpose):
+        return moved(node, walk)
+    return restored(node, walk) if isinstance(node, Reshape) else None
+
+
+def layer(node: Recurrent, walk: Walk) -> Change | None:
+    """A node whose weights are constant as a layer, and what brings its results into ONNX's order of axes."""
+    config = held(node)
+    if config is None:
+        return None
+    both, first, at = config.bidirectional, config.batch_first, 1 if config.batch_first else 0
+    nodes: list[Node[Any]] = []
+
+    def make(kind: Any, x: Argument, given: tuple[int, ...], settings: Any, out: Argument | None = None) -> Argument:
+        """Append a node of one input, or of two where numbers are given; its output."""
+        name = walk.fresh(node.name + "::" + kind.__name__.lower())
+        inputs = (x, value_of(walk.fresh(name + "::numbers"), ints_value(given))) if given else (x,)
+        nodes.append(kind(name, inputs, (out or interim(name),), settings))
+        return nodes[-1].outputs[0]
+
+    def one(x: Argument) -> Argument:
+        if not both:
+            return make(Squeeze, x, (at,), AxesConfig(None))
+        return make(Transpose, x, (), SWAP) if first else x
+
+    given = [i for i in (5, 6) if node.has(i) and not zeros(node.inputs[i], walk)]
+    states = [one(node.inputs[i]) if i in given else None for i in (5, 6)]
+    bias = node.inputs[3] if node.has(3) else None
+    inputs = [*node.inputs[:3], bias, *states]
+    while inputs[-1] is None:
+        inputs.pop()
+    results = [interim(walk.fresh(f"{node.name}::{r}")) for r in ("steps", "hidden", "cell")[: 1 + node.states]]
+    if both and not first:  # these states lie as ONNX's do
+        results[1:] = [o if o.present else r for o, r in zip(node.outputs[1:], results[1:], strict=False)] + results[
+            max(len(node.outputs), 1) :
+        ]
+    name = results[0].name if said_by_operator(node.name, node.op()) else node.name
+    nodes.append(RecurrentLayer(name, tuple(i or ABSENT for i in inputs), tuple(results), config))
+    for out, state in zip(node.outputs[1:], results[1:], strict=False):
+        if not out.present:
+            continue
+        if not both:
+            make(Unsqueeze, state, (at,), AxesConfig(None), out)
+        elif first:
+            make(Transpose, state, (), SWAP, out)
+    if node.outputs[0].present:
+        if not both:
+            make(Unsqueeze, results[0], (1 + at,), AxesConfig(None), node.outputs[0])
+        else:
+            shape = (0, 0, 2, _width(node))
+            if first:
+                make(Reshape, results[0], shape, ReshapeConfig(None, False), node.outputs[0])
+            else:
+                apart = make(Reshape, results[0], shape, ReshapeConfig(None, False))
+                make(Transpose, apart, (), TransposeConfig((0, 2, 1, 3)), node.outputs[0])
+    return instead(node, "made layers of {} recurrent nodes", *nodes)
+
+
+def zeros(a: Argument, walk: Walk) -> bool:
+    """Whether a state is all zeros, which is what the layers begin with."""
+    node = walk.producer(a)
+    while isinstance(node, MOVES):
+        a = node.inputs[0]
+        node = walk.producer(a)
+    if isinstance(node, ConstantOfShape):
+        return node.config.value.item() == 0
+    return number(a) == 0
+
+
+def _width(node: Recurrent) -> int:
+    value = node.value(2)
+    assert value is not None
+    return value.shape[2]
+
+
+def held(node: Recurrent) -> RecurrentLayerConfig | None:
+    """The layer that does what the node does; None where there is none."""
+    c, kind, n = node.config, KINDS[node.op()], node.directions()
+    w, r = node.value(1), node.value(2)
+    if w is None or r is None or not w.dtype.is_float or w.dtype is not r.dtype or node.tensor(0).rank != 3:
+        return None
+    if w.dtype is not node.dtype(0) or w.dtype.bits < 16:
+        return None
+    rows = len(GATES[kind]) * r.shape[-1]
+    if w.shape[:2] != (n, rows) or len(w.shape) != 3 or r.shape[:2] != (n, rows) or len(r.shape) != 3:
+        return None
+    bias = node.value(3)
+    if node.has(3) and (bias is None or bias.shape != (n, 2 * rows) or bias.dtype is not w.dtype):
+        return None
+    if node.has(4) or node.has(7) or c.alphas or c.betas:
+        return None
+    usual = DEFAULT_ACTIVATIONS[node.op()]
+    found = tuple(a.capitalize() for a in c.activations) or usual * n
+    one = found[: len(usual)]
+    if found != one * n or (one != usual and not (kind == "Rnn" and one[0] in PLAIN)):
+        return None
+    return RecurrentLayerConfig(kind, n == 2, c.direction == "reverse", c.clip, c.batch_first, c.switch, found[0])
+
+
+def batch_first(node: RecurrentLayer, walk: Walk) -> Change | None:
+    """A layer of what was brought from (batch, steps) to (steps, batch) for it takes the batch first."""
+    swap = walk.made_by(node.inputs[0], Transpose)
+    if node.config.batch_first or swap is None or swap.config.perm != SWAP.perm or not walk.alone(node.inputs[0]):
+        return None
+    steps = interim(walk.fresh(node.name + "::batch first"))
+    config = RecurrentLayerConfig(**{**vars(node.config), "batch_first": True})
+    made = RecurrentLayer(node.name, (swap.inputs[0], *node.inputs[1:]), (steps, *node.outputs[1:]), config)
+    back = Transpose(walk.fresh(node.name + "::back"), (steps,), node.outputs[:1], SWAP)
+    return instead(node, "gave {} recurrent layers the batch first", typed(made), back)
+
+
+def squeezed(node: Squeeze, walk: Walk) -> Change | None:
+    """A new axis that is removed again."""
+    before = walk.made_by(node.inputs[0], Unsqueeze)
+    rank = node.tensor(0).rank
+    if before is None or rank is None:
+        return None
+    new, gone = before.axes(), node.axes()
+    if new is None or gone is None or sorted(axes_of(new, rank)) != sorted(axes_of(gone, rank)):
+        return None
+    return replaced_by(node, "removed {} pairs of an axis added and removed", before.inputs[0])
+
+
+def moved(node: Transpose, walk: Walk) -> Change | None:
+    """A new axis that is moved, the other axes staying in their order: it is made where it belongs."""
+    before = walk.made_by(node.inputs[0], Unsqueeze)
+    axes, rank = before.axes() if before is not None else None, node.tensor(0).rank
+    if before is None or axes is None or rank is None or not walk.alone(node.inputs[0]):
+        return None
+    new = axes_of(axes, rank)
+    perm = node.perm()
+    if [p for p in perm if p not in new] != [i for i in range(rank) if i not in new]:
+        return None
+    places = value_of(walk.fresh(node.name + "::axes"), ints_value(tuple(i for i, p in enumerate(perm) if p in new)))
+    made = Unsqueeze(node.name, (before.inputs[0], places), node.outputs, AxesConfig(None))
+    return instead(node, "made {} new axes where they were moved to", made)
+
+
+def restored(node: Reshape, walk: Walk) -> Change | None:
+    """A shape that was changed, and is changed back."""
+    before = walk.producer(node.inputs[0])
+    if not isinstance(before, (Reshape, Unsqueeze, Squeeze)) or not same_shape(before.inputs[0], node.outputs[0]):
+        return None
+    return replaced_by(node, "removed {} reshapes to the shape before", before.inputs[0])
