@@ -13,7 +13,7 @@ from ..burnpack.limits import Limits
 from .filters import Filter
 from .loading import LoadResult
 from .naming import KeyRemapper
-from .opening import open
+from .opening import config_from_file, open
 from .snapshot import Snapshot
 from .sources import from_module, merge, store_of
 from .stored import Store
@@ -26,6 +26,7 @@ __all__ = [
     "LoadResult",
     "Snapshot",
     "Store",
+    "config_from_file",
     "dumps",
     "from_module",
     "merge",

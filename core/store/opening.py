@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from typing import Any
 
 from ..burnpack.limits import Limits
 from ..errors import FormatError
@@ -15,7 +16,9 @@ from .stored import Store
 FORMATS = {
     "burnpack": "burnpack",
     "safetensors": "safetensors",
+    "pytorch": "pytorch",
 }
+ENDINGS = {".bpk": "burnpack", ".safetensors": "safetensors", ".pt": "pytorch", ".pth": "pytorch"}
 INDEX = "model.safetensors.index.json"
 
 
@@ -48,6 +51,17 @@ def open(
     return store
 
 
+def config_from_file(source: Origin, key: str | None = None) -> Any:
+    """What a PyTorch file holds beside tensors, as dicts, lists, numbers and texts; key: the part of it.
+
+    Raises OSError, FormatError, LoadError where there is no such part.
+    """
+    from .formats.pytorch import config
+
+    data, where = contents(source, False)
+    return config(data, where, key)
+
+
 def _found(path: str) -> str:
     """The path of the file that is meant: the index in a folder; with `.bpk` where the name has no extension."""
     if os.path.isdir(path):
@@ -69,7 +83,9 @@ def _kind(data: Bytes, path: str, where: str) -> str:
         return "safetensors"
     if len(head) > 8 and head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= len(data) - 8:
         return "safetensors"
-    for ending, kind in ((".bpk", "burnpack"), (".safetensors", "safetensors")):
+    if head[:2] == b"PK" or head[257:262] == b"ustar" or (head[:1] == b"\x80" and head[1:2] in b"\2\3\4\5"):
+        return "pytorch"
+    for ending, kind in ENDINGS.items():
         if name.endswith(ending):
             return kind
     raise FormatError(f"{where}: its first bytes are those of no weight file; there are {', '.join(FORMATS)}")

@@ -6,12 +6,18 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from .. import dtypes
 from ..backend import Backend, get_backend
 from ..dtypes import DType
 from ..tensor import Tensor
 
 Make = Callable[[Backend], Tensor]
 Raw = Callable[[], memoryview]
+
+
+def bools(raw: Raw, shape: tuple[int, ...], backend: Backend) -> Tensor:
+    """Bools of a byte each, for which a file may hold other bytes than 0 and 1."""
+    return backend.cast(backend.from_bytes(raw(), dtypes.uint8, shape), dtypes.bool)
 
 
 class Snapshot:

@@ -17,7 +17,7 @@ from ...burnpack.limits import Limits
 from ...errors import DTypeError, FormatError
 from ...module.layouts import KEY, LAYOUTS
 from ..reading import Bytes, contents
-from ..snapshot import Snapshot
+from ..snapshot import Snapshot, bools
 from ..stored import Store
 
 # The names of dtypes in a header, in the order of the reference's own list, in the reverse of which it writes tensors.
@@ -55,12 +55,11 @@ def read(data: Bytes, where: str, *, path: str | None = None, limits: Limits, **
         label = f"{where}: tensor {name!r}"
         dtype, shape, start, end = _entry(entry, label, limits)
         spans.append((start, end))
-        raw = partial(_raw, data, begin + start, begin + end)
-        make = None
-        if dtype is dtypes.bool:
-            make = partial(_bools, raw, shape)
-            raw = None  # type: ignore[assignment]
-        found[name] = Snapshot(name, dtype, shape, raw=raw, make=make, stored=entry["dtype"], nbytes=end - start)
+        raw, is_bool = partial(_raw, data, begin + start, begin + end), dtype is dtypes.bool
+        found[name] = Snapshot(
+            name, dtype, shape, raw=None if is_bool else raw, make=partial(bools, raw, shape) if is_bool else None,
+            stored=entry["dtype"], nbytes=end - start,
+        )  # fmt: skip
     at = 0
     for start, end in sorted(spans):
         if start != at:
@@ -76,11 +75,6 @@ def read(data: Bytes, where: str, *, path: str | None = None, limits: Limits, **
 
 def _raw(data: Bytes, start: int, end: int) -> memoryview:
     return data[start:end]
-
-
-def _bools(raw: Any, shape: tuple[int, ...], backend: Any) -> Any:
-    """Bools, for which a file may hold other bytes than 0 and 1."""
-    return backend.cast(backend.from_bytes(raw(), dtypes.uint8, shape), dtypes.bool)
 
 
 def _layout(metadata: dict[str, str]) -> str | None:

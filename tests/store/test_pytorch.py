@@ -1,0 +1,313 @@
+"""PyTorch's files: what torch 2.13 wrote (fixtures/make_pytorch.py), the files of Burn's own tests, and attacks."""
+
+from __future__ import annotations
+
+import collections
+import io
+import os
+import pickle
+import sys
+import zipfile
+from pathlib import Path
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import dtypes, nn, store
+from emberlet.errors import EmberletError, FormatError, LoadError
+from emberlet.module import Module
+
+HERE = Path(__file__).parent / "fixtures"
+EXPECTED = np.load(HERE / "pytorch.npz")
+FILES = sorted({name.partition("|")[0] for name in EXPECTED.files})
+
+
+class Net(Module):
+    """The module of state_dict.pt, without the layers that have no parameters."""
+
+    def __init__(self) -> None:
+        self.fc = [nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(4, 2)]
+        self.norm = nn.BatchNorm(4)
+        self.conv = nn.Conv1d(4, 2, 3, bias=False)
+
+
+@pytest.mark.parametrize("zero_copy", [False, True])
+@pytest.mark.parametrize("file", FILES)
+def test_every_tensor_is_what_torch_reads(file, zero_copy):
+    opened = store.open(HERE / file, zero_copy=zero_copy)
+    wanted = {n.partition("|")[2]: EXPECTED[n] for n in EXPECTED.files if n.startswith(file + "|")}
+    assert {n for n in opened if opened[n].dtype.kind != "string"} == set(wanted)
+    for name, array in wanted.items():
+        found = opened[name]
+        assert found.shape == array.shape
+        assert np.array_equal(np.asarray(found).astype(array.dtype), array), name
+        assert np.asarray(found.tensor("python").tolist()).tolist() == array.tolist()
+
+
+def test_strided_views_are_gathered_without_numpy(monkeypatch):
+    wanted = {n: np.asarray(s) for n, s in store.open(HERE / "views.pt").items()}
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    opened = store.open(HERE / "views.pt")
+    for name, array in wanted.items():
+        assert bytes(opened[name].raw()) == array.tobytes()
+
+
+def test_views_of_one_storage_share_it():
+    opened = store.open(HERE / "views.pt")
+    assert opened["whole"].same[0] == opened["turned"].same[0] == opened["row"].same[0]
+    assert opened["whole"].same != opened["row"].same
+
+
+def test_what_is_no_tensor_is_kept_too():
+    for file in ("checkpoint.pt", "checkpoint_legacy.pt"):
+        opened = store.open(HERE / file)
+        assert opened.scalars["epoch"] == 7
+        assert opened.scalars["best"] is True
+        assert opened.extras["name"] == "net"
+        assert opened.extras["sizes"] == [1, 2]
+        assert opened.extras["shape"] == (3, 4)
+        assert opened.extras["dtype"] is dtypes.float16
+        assert "complex" not in opened
+        assert "optimizer.state.0.step" in opened
+        config = store.config_from_file(HERE / file)
+        assert config["lr"] == 0.5
+        assert config["optimizer"]["groups"] == [{"lr": 0.1, "params": [0, 1]}]
+        assert store.config_from_file(HERE / file, "optimizer.groups") == [{"lr": 0.1, "params": [0, 1]}]
+
+
+def test_a_key_picks_a_part():
+    assert list(store.open(HERE / "checkpoint.pt", key="state_dict")) == ["a", "b"]
+    assert list(store.open(HERE / "checkpoint.pt", key="optimizer")) == ["state.0.step"]
+    with pytest.raises(LoadError, match=r"holds nothing under 'model'; at the top there are .*epoch"):
+        store.open(HERE / "checkpoint.pt", key="model")
+
+
+def test_a_state_dict_loads_without_a_mapping():
+    for file in ("state_dict.pt", "state_dict_legacy.pt"):
+        net = Net()
+        result = net.load_from(HERE / file)
+        assert result.unused == result.missing == []
+        assert result.sources["fc.2.bias"] == "fc.4.bias"
+        assert sorted(result.transposed) == ["fc.0.weight", "fc.1.weight", "fc.2.weight"]
+        assert np.array_equal(net.fc[1].weight.val(), EXPECTED["state_dict.pt|fc.2.weight"].T)
+        assert np.array_equal(net.norm.running_var.val(), EXPECTED["state_dict.pt|norm.running_var"])
+
+
+def test_layers_without_parameters_keep_their_number_where_the_module_has_them():
+    class Same(Module):
+        def __init__(self):
+            self.fc = [nn.Linear(3, 4), nn.Relu(), nn.Linear(4, 4), nn.Relu(), nn.Linear(4, 2)]
+
+    assert Same().load_from(HERE / "state_dict.pt").sources["fc.4.bias"] == "fc.4.bias"
+    with pytest.raises(LoadError, match=r"missing: fc\.1\.weight"):
+        Net().load_from(HERE / "state_dict.pt", contiguous=False)
+
+
+def test_a_store_in_pytorchs_layout_goes_back_to_torch_as_it_came(tmp_path):
+    net = Net()
+    net.load_from(HERE / "state_dict.pt")
+    net.save_into(tmp_path / "back.safetensors", layout="pytorch", rename=[(r"fc\.2", "fc.4"), (r"fc\.1", "fc.2")])
+    back = store.open(tmp_path / "back.safetensors")
+    wanted = {n.partition("|")[2]: EXPECTED[n] for n in EXPECTED.files if n.startswith("state_dict.pt|")}
+    assert set(back) == set(wanted)
+    for name, array in wanted.items():
+        assert np.array_equal(back[name], array)
+        assert np.asarray(back[name]).dtype == array.dtype
+
+
+def test_enum_variants_are_left_out_and_the_first_that_fits_is_taken():
+    class Wrapped(Module):
+        def __init__(self, variant):
+            self.layer = {variant: nn.Conv1d(4, 2, 3, bias=False)}
+
+    source = store.open(HERE / "state_dict.pt").rename([("^conv", "layer")])
+    net = Wrapped("BaseConv")
+    assert net.load_from(source).sources == {"layer.BaseConv.weight": "conv.weight"}
+    with pytest.raises(LoadError, match="missing"):
+        net.load_from(source, skip_enum_variants=False)
+    several = store.store_of({"layer.Wide.weight": np.zeros((9, 4, 3)), "layer.Fits.weight": np.ones((2, 4, 3))})
+    assert net.load_from(several, skip_enum_variants=True).sources == {"layer.BaseConv.weight": "layer.Fits.weight"}
+
+
+# -- attacks
+
+
+class Attack:
+    def __init__(self, *call):
+        self.call = call
+
+    def __reduce__(self):
+        return self.call
+
+
+def zipped(value: object, **members: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("x/data.pkl", value if isinstance(value, bytes) else pickle.dumps(value, 2))
+        for name, data in members.items():
+            archive.writestr("x/" + name.replace("__", "/"), data)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize(
+    "call",
+    [
+        (os.system, ("touch HACKED",)),
+        (eval, ("open('HACKED', 'w')",)),
+        (exec, ("open('HACKED', 'w')",)),
+        (open, ("HACKED", "w")),
+        (__import__, ("antigravity",)),
+    ],
+)
+def test_nothing_in_a_pickle_is_ever_called(call, protocol, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    opened = store.open(zipped(pickle.dumps({"a": Attack(*call), "n": 1}, protocol)))
+    assert not (tmp_path / "HACKED").exists()
+    assert opened.scalars == {"n": 1}
+    assert "Unknown" in repr(opened.extras["a"])
+
+
+def test_attributes_and_items_of_known_functions_cannot_be_changed():
+    evil = b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n}X\x04\x00\x00\x00callNsb."
+    store.open(zipped(evil))
+    from emberlet.store.formats.torch_tensors import KNOWN
+
+    assert KNOWN["torch._utils._rebuild_tensor_v2"].call is not None
+
+
+def nested_tuples(depth: int) -> bytes:
+    return b"\x80\x02}" + b")" + b"2\x86" * depth + b"Ns."
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"\x80\x02}.", None),
+        (b"\x80\x02" + b"}" * 400_000 + b".", "more memory than its length allows"),
+        (b"\x80\x04" + b"\x8f" * 200_000 + b".", "more memory than its length allows"),
+        (nested_tuples(60), "has a key of tuple"),
+        (b"\x80\x02]2a.", None),
+        (b"\x80\x02X\xff\xff\xff\xffabc.", "is cut off"),
+        (b"\x80\x04\x8d" + b"\xff" * 8 + b"abc.", "is cut off"),
+        (b"\x80\x02(.", "empty stack"),
+        (b"\x80\x02u.", "has no mark"),
+        (b"\x80\x02h\x07.", "which it never stored"),
+        (b"\x80\x02\x82\x01.", "opcode 0x82"),
+        (b"\x80\x02" + b"I" + b"9" * 10_000 + b"\n.", "malformed"),
+        (b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", "arguments that do not fit"),
+        (b"\x80\x02(X\x07\x00\x00\x00storageK\x01tQ.", "is no storage"),
+        (b"\x80\x02", "is cut off"),
+    ],
+)
+def test_malformed_pickles_are_refused(data, says):
+    if says is None:
+        store.open(zipped(data))
+        return
+    with pytest.raises(FormatError, match=says):
+        store.open(zipped(data))
+
+
+def test_structures_that_share_themselves_are_bounded():
+    value: object = {}
+    for _ in range(40):
+        value = {"a": value, "b": value}
+    with pytest.raises(FormatError, match="share too much"):
+        store.open(zipped(value))
+    circle: dict[str, object] = {"n": 1}
+    circle["me"] = circle
+    assert store.open(zipped(circle)).scalars == {"n": 1}
+
+
+def rebuilt(shape, strides, offset=0, count=4) -> bytes:
+    """The pickle of a tensor over storage "0"."""
+    ints = lambda ns: pickle.dumps(tuple(ns), 2)[2:-1]  # noqa: E731
+    number = lambda n: pickle.dumps(n, 2)[2:-1]  # noqa: E731
+    storage = b"(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpu" + number(count) + b"tQ"
+    call = b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + number(offset) + ints(shape) + ints(strides) + b"\x89NtR"
+    return b"\x80\x02}X\1\0\0\0t" + call + b"s."
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (rebuilt((5,), (1,)), "ends at element 5 of a storage of 4"),
+        (rebuilt((2, 2), (3, 1)), "ends at element 5"),
+        (rebuilt((2,), (1,), offset=3), "ends at element 5"),
+        (rebuilt((2,), (1,), offset=-1), "made from what is no storage"),
+        (rebuilt((2,), (-1,)), "strides is not of unsigned"),
+        (rebuilt((2, 2), (1,)), "2 axes and 1 strides"),
+        (rebuilt((1 << 40,), (0,)), "a view of only 4 elements"),
+        (rebuilt((1 << 40, 1 << 40), (0, 0)), "overflows"),
+        (rebuilt((1,) * 65, (1,) * 65), "at most 64"),
+        (rebuilt((8,), (1,), count=8), "ends past its storage of 16 bytes"),
+    ],
+)
+def test_views_past_their_storage_are_refused(made, says):
+    with pytest.raises(FormatError, match=says):
+        store.open(zipped(made, data__0=bytes(16)))
+
+
+def test_storages_that_are_missing_compressed_or_big_endian():
+    with pytest.raises(FormatError, match="which is not in the file"):
+        store.open(zipped(rebuilt((4,), (1,))))
+    data = np.arange(4, dtype=">f4").tobytes()
+    big = store.open(zipped(rebuilt((2, 2), (1, 2)), data__0=data, byteorder=b"big"))
+    assert np.asarray(big["t"]).tolist() == [[0, 2], [1, 3]]
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x/data.pkl", bytes(1000))
+    with pytest.raises(FormatError, match="compressed or encrypted"):
+        store.open(file.getvalue())
+    with pytest.raises(FormatError, match=r"without data\.pkl"):
+        store.open(zipped(b"x").replace(b"data.pkl", b"data.pkm"))
+
+
+def test_a_plain_pickle_is_read_and_other_bytes_are_refused():
+    assert store.open(pickle.dumps({"a": 1, "b": [1, 2]}, 2)).scalars == {"a": 1}
+    with pytest.raises(FormatError):
+        store.open(pickle.dumps(3, 2) + b"more")
+    with pytest.raises(FormatError, match="cut off"):
+        store.open((HERE / "state_dict.pt").read_bytes()[:300])
+    assert isinstance(store.open(pickle.dumps(collections.OrderedDict(a=1), 2)).scalars["a"], int)
+
+
+# -- the files of Burn's own tests
+
+
+def test_every_file_of_burns_tests_is_read_or_refused(shared):
+    refused = []
+    for path in sorted((shared / "pytorch").iterdir()):
+        try:
+            opened = store.open(path)
+        except EmberletError as error:
+            refused.append(path.name)
+            assert str(path) in str(error)
+            continue
+        assert len(opened) > 0
+        for snapshot in opened.values():
+            assert np.asarray(snapshot).shape == snapshot.shape
+    assert refused == ["broken.pt"]
+    assert len(store.open(shared / "safetensors" / "multi_layer.safetensors")) > 0
+
+
+def test_burns_files_hold_what_burns_tests_say(shared):
+    folder = shared / "pytorch"
+    assert np.asarray(store.open(folder / "tar_weight_bias.tar")["bias"]).tolist() == pytest.approx([0.01, 0.02])
+    assert (
+        np.asarray(store.open(folder / "tar_2d_tensor.tar")["matrix"]).tolist()
+        == np.arange(1, 13.0).reshape(3, 4).tolist()
+    )
+    assert list(store.open(folder / "top_level_key__top_level_key.pt", key="my_state_dict")) == [
+        "conv1.weight", "conv1.bias",
+    ]  # fmt: skip
+    config = store.config_from_file(folder / "config__weights_with_config.pt", "my_config")
+    assert config["some_str"] == "hello"
+
+    class Convs(Module):
+        def __init__(self):
+            self.fc = [nn.Conv2d(2, 2, 3) for _ in range(5)]
+
+    result = Convs().load_from(folder / "non_contiguous_indexes__non_contiguous_indexes.pt")
+    assert len(result.applied) == 10
+    assert emberlet.store is store
