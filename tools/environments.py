@@ -59,9 +59,11 @@ def interpreter(named: str | None) -> Path:
     """
     if named is None:
         return Path(sys.executable)
-    found = named if os.sep in named else _of_pyenv(named) or shutil.which(named) or shutil.which(f"python{named}")
+    is_path = os.path.dirname(named) != ""
+    found = named if is_path else _of_pyenv(named) or shutil.which(named) or shutil.which(f"python{named}")
     if found is None and (launcher := shutil.which("py")):
-        asked = subprocess.run([launcher, f"-{named}", "-c", "import sys; print(sys.executable)"], capture_output=True)
+        code = "import sys; print(sys.executable)"
+        asked = subprocess.run([launcher, f"-{named}", "-X", "utf8", "-c", code], capture_output=True)
         found = asked.stdout.decode().strip() or None
     if found is None or not Path(found).exists():
         raise StepError(f"there is no Python {named!r} here: install it, or give its path")
@@ -72,8 +74,12 @@ def interpreter(named: str | None) -> Path:
 
 def _of_pyenv(version: str) -> str | None:
     root = Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"))
-    found = sorted(root.glob(f"versions/{version}*/bin/python"))
-    return str(found[-1]) if found else None
+    found = {}
+    for python in [*root.glob("versions/*/bin/python"), *root.glob("versions/*/python.exe")]:
+        name = python.relative_to(root).parts[1]  # 3.13.0, and 3.13.0t of a free-threaded build
+        if name.endswith("t") == version.endswith("t") and f"{name}.".startswith(f"{version.removesuffix('t')}."):
+            found[tuple(int(n) for n in re.findall(r"\d+", name))] = str(python)
+    return found[max(found)] if found else None
 
 
 def version(python: Path) -> str:

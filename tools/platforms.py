@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from . import environments
@@ -31,6 +32,9 @@ LOCALES = {
 }
 # Ways to start the interpreter, tried with UTF-8 and a home.
 FLAGS = ("-O", "-OO", "-W error", "-bb", "-X dev")
+HOMES = ("HOME", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA")
+# The newest Python that the oldest packages were built for.
+OLDEST_UP_TO = (3, 13)
 EMBERLET = ["-m", "emberlet"]
 COMMANDS = {
     "--version": [*EMBERLET, "--version"],
@@ -93,14 +97,15 @@ def write(named: list[str]) -> bool:
 
 def _environments(named: list[str]) -> list[tuple[Path, bool]]:
     found = []
-    for version in named or ["3.11", "3.12", "3.13", "3.14"]:
+    for version in named or ["3.11", "3.12", "3.13", "3.14", "3.15"]:
         try:
             python = environments.interpreter(version)
         except StepError:
             if named:
                 raise
             continue
-        found += [(python, True)] if version == "3.11" else []
+        numbers = tuple(int(n) for n in environments.version(python).split(".")[:2])
+        found += [(python, True)] if numbers <= OLDEST_UP_TO else []
         found.append((python, False))
     return found
 
@@ -126,8 +131,8 @@ def _try(python: Path, locale: str, home: bool, flags: Sequence[str] = ()) -> di
         del environment["LOCPATH"]
     prefix: list[str | Path] = []
     if not home:
-        del environment["HOME"]
-        if os.name == "posix":  # a user who is in no list
+        environment = {k: v for k, v in environment.items() if k not in HOMES}
+        if shutil.which("unshare"):  # a user who is in no list
             prefix = ["unshare", "--user", "--map-user=12345", "--map-group=12345"]
     failed = {}
     with tempfile.TemporaryDirectory(prefix="emberlet platforms ") as folder:
@@ -157,7 +162,8 @@ def _locale(name: str, source: str, charmap: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / name).exists():
         # It warns, with status 1, that Shift-JIS has a yen sign in the place of the backslash.
-        subprocess.run(["localedef", "-i", source, "-f", charmap, folder / name], capture_output=True, check=False)
+        with suppress(FileNotFoundError):
+            subprocess.run(["localedef", "-i", source, "-f", charmap, folder / name], capture_output=True, check=False)
         if not (folder / name).exists():
             raise StepError(f"localedef cannot make {name}: install Debian's package `locales`")
     return folder
