@@ -83,6 +83,14 @@ def write(named: list[str]) -> bool:
             failures += [f"{label} | {flag} | {name}: {why}" for name, why in failed.items()]
             said = f"all {len(COMMANDS)}" if not failed else "not " + ", ".join(failed)
             rows.append(f"| {label} | UTF-8, `python {flag}` | yes | {said} |")
+        _write(rows)  # after each, since all of them take long
+    for failure in failures:
+        say(failure)
+    return not failures
+
+
+def _write(rows: Sequence[str]) -> None:
+    """Put the table into the page."""
     head = "| Python | packages | locale | home | what works |\n|---|---|---|---|---|\n"
     tried = "Tried in each row: " + ", ".join(f"`{name}`" for name in COMMANDS) + "."
     text = PAGE.read_text(encoding="utf-8")
@@ -90,9 +98,6 @@ def write(named: list[str]) -> bool:
     after = rest.partition(END)[2]
     table = head + "\n".join(rows)
     PAGE.write_text(f"{before}{BEGIN}\n\n{tried}\n\n{table}\n\n{END}{after}", encoding="utf-8")
-    for failure in failures:
-        say(failure)
-    return not failures
 
 
 def _environments(named: list[str]) -> list[tuple[Path, bool]]:
