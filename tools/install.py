@@ -22,10 +22,10 @@ from pathlib import Path
 from . import components, environments, fetch_micropython, mpy_cross
 from .components import Component
 from .layout import pyproject
-from .paths import BENCH_WEB, ROOT, VENV, WEB
+from .paths import BENCH_WEB, ROOT, VENV, WEB, python_of
 from .steps import StepError, only_one_at_a_time, run, say, step
 
-VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+VENV_PYTHON = python_of(VENV)
 STAMP = VENV / "installed.sha256"
 MOVED_FROM = VENV / "root.txt"  # where the checkout was when the environment was filled
 # Where `npm ci` runs for a component's source.

@@ -12,3 +12,8 @@ BENCHES = ROOT / "benches"
 BENCH_WEB = BENCHES / "web"
 # Real models and weight files that lie beside some checkouts and belong to none: tests that read them skip without.
 SHARED = ROOT.parent / "shared"
+
+
+def python_of(environment: Path) -> Path:
+    """The interpreter of a virtual environment."""
+    return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from . import environments
-from .paths import CACHE, ROOT
+from .paths import CACHE, ROOT, python_of
 from .steps import StepError, say
 
 PAGE = ROOT / "docs" / "platforms.md"
@@ -120,7 +120,7 @@ def _prepare(python: Path, oldest: bool) -> Path:
     variables = environments.variables(python, oldest)
     code = "from tools import install; install.ensure_venv()"
     subprocess.run([python, "-c", code], cwd=ROOT, env={**os.environ, **variables}, check=True)
-    return Path(variables["EMBERLET_VENV"]) / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    return python_of(Path(variables["EMBERLET_VENV"]))
 
 
 def _try(python: Path, locale: str, home: bool, flags: Sequence[str] = ()) -> dict[str, str]:

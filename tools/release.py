@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from .paths import CACHE, ROOT
+from .paths import CACHE, ROOT, python_of
 from .steps import StepError, run, say, step
 
 OUT = CACHE / "release"
@@ -56,7 +56,7 @@ def _export(tree: Path) -> None:
 def _try(archive: Path, scratch: Path) -> None:
     folder = scratch / archive.suffix.strip(".")
     run([sys.executable, "-m", "venv", folder / "venv"])
-    python = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    python = python_of(folder / "venv")
     run([python, "-m", "pip", "install", "--quiet", f"{archive}[{EXTRAS}]"], tries=3)
     for name in EXAMPLE_FILES:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

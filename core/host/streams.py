@@ -7,6 +7,7 @@ import io
 import sys
 
 _HANDLER = "emberlet.ascii"
+_ESCAPING = "emberlet.ascii.escaping"
 # What stands for the characters that this project prints; any other becomes a question mark.
 _ASCII = {
     "×": "x", "·": ".", "…": "...", "µ": "u", "–": "-", "—": "-", "−": "-", "→": "->", "←": "<-", "≤": "<=", "≥": ">=",
@@ -16,16 +17,24 @@ _ASCII = {
 }  # fmt: skip
 
 
-def _fall_back(error: UnicodeError) -> tuple[str, int]:
+def _fall_back(error: UnicodeError) -> tuple[str | bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return "".join(_ASCII.get(c, "?") for c in error.object[error.start : error.end]), error.end
+    return _ASCII.get(error.object[error.start], "?"), error.start + 1
+
+
+def _fall_back_or_escape(error: UnicodeError) -> tuple[str | bytes, int]:
+    """The same, where a lone surrogate stands for a byte of a file's name, which comes out as it was."""
+    if isinstance(error, UnicodeEncodeError) and "\udc80" <= error.object[error.start] <= "\udcff":
+        return bytes([ord(error.object[error.start]) - 0xDC00]), error.start + 1
+    return _fall_back(error)
 
 
 def replace_what_cannot_be_shown() -> None:
     """From now on stdout and stderr print an ASCII substitute for a character that their encoding lacks."""
     codecs.register_error(_HANDLER, _fall_back)
+    codecs.register_error(_ESCAPING, _fall_back_or_escape)
     for stream in (sys.stdout, sys.stderr):
-        # Surrogates stand for the bytes of a file name: the locale C gives those back as they were.
-        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "backslashreplace"):
-            stream.reconfigure(errors=_HANDLER)
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "backslashreplace", "surrogateescape"):
+            # The locale C escapes, others do not.
+            stream.reconfigure(errors=_ESCAPING if stream.errors == "surrogateescape" else _HANDLER)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.components import require
 from tools.paths import WEB
 
 sys.path.append(str(WEB))
@@ -18,6 +19,7 @@ import serve
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[serve.Server]:
+    require("symlinks")
     root, mounted = tmp_path / "root", tmp_path / "mounted"
     for folder in (root, root / "inner", mounted, tmp_path / "elsewhere"):
         folder.mkdir()

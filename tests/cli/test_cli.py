@@ -124,20 +124,34 @@ def test_every_command_names_all_that_is_missing_at_once(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape", "backslashreplace"])
 @pytest.mark.parametrize("encoding", ["ascii", "cp437", "cp932", "cp1251"])
-def test_what_a_terminal_cannot_show_never_ends_a_command(encoding, tmp_path):
+def test_what_a_terminal_cannot_show_never_ends_a_command(encoding, errors):
     script = (
         "from emberlet.host.streams import replace_what_cannot_be_shown as replace\n"
         "replace()\n"
         "print('3 \xd7 4 \u2026 5 \xb5s \u2192 \u6a21')\n"
     )
-    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    environment = {**os.environ, "PYTHONIOENCODING": f"{encoding}:{errors}"}
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment, timeout=60)
     assert ended.returncode == 0, ended.stderr
     said = ended.stdout.decode(encoding)
     for shown, plain in (("×", "x"), ("…", "..."), ("µ", "u"), ("→", "->"), ("模", "?")):
         said = said.replace(shown, plain)
     assert said.strip() == "3 x 4 ... 5 us -> ?"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there names of files are no bytes")
+def test_in_the_locale_c_the_bytes_of_a_files_name_are_printed_as_they_are():
+    script = (
+        "from emberlet.host.streams import replace_what_cannot_be_shown as replace\n"
+        "replace()\n"
+        "print('\\udce4\\xd7\\udcff\\u2026')\n"
+    )
+    c = {k: v for k, v in os.environ.items() if not k.startswith(("LC_", "LANG", "PYTHON"))}
+    environment = {**c, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment, timeout=60)
+    assert ended.stdout.splitlines() == [b"\xe4x\xff..."], ended.stderr
 
 
 def test_it_runs_as_a_program():

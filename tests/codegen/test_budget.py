@@ -124,6 +124,7 @@ def test_any_error_on_the_way_becomes_a_model_error(
             inspect(source)
 
 
+@pytest.mark.needs("symlinks")
 def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.data").symlink_to("b.data")
     (tmp_path / "b.data").symlink_to("a.data")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.components import require
 from tools.paths import ROOT
 
 GUIDE = (ROOT / "docs" / "add-an-operator.md").read_text(encoding="utf-8")
@@ -48,6 +49,7 @@ def edits() -> list[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what an operator needs, with the edits of the guide."""
+    require("symlinks")
     tree = tmp_path_factory.mktemp("guide")
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("core", "codegen", "tools", "docs", "tests/support"):

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from tools import environments
+from tools.components import require
 from tools.steps import StepError
 
 
 @pytest.fixture
 def pyenv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    require("symlinks")
     for name in ("3.9.18", "3.13.2", "3.13.10", "3.13.10t", "3.13.11t", "3.14.0", "3.14-dev", "pypy3.13-7.3"):
         (tmp_path / "versions" / name / "bin").mkdir(parents=True)
         (tmp_path / "versions" / name / "bin" / "python").symlink_to(sys.executable)

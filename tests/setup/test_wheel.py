@@ -12,7 +12,7 @@ import pytest
 
 from tools.check import check_packages
 from tools.layout import package_folders, python_files
-from tools.paths import ROOT
+from tools.paths import ROOT, python_of
 
 
 def test_every_package_of_the_tree_is_named_in_pyproject() -> None:
@@ -64,7 +64,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment that holds the wheel and nothing else."""
     folder = tmp_path_factory.mktemp("installed")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
-    python = folder / "venv" / "bin" / "python"
+    python = python_of(folder / "venv")
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps"]
     subprocess.run([*pip, wheel], check=True)
     return python

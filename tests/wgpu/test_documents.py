@@ -44,6 +44,7 @@ def _steps_of_the_guide() -> list[tuple[str, str]]:
     return [(file, textwrap.dedent(code)) for file, code in steps]
 
 
+@pytest.mark.needs("symlinks")
 def test_the_steps_of_the_guide_make_a_kernel_of_the_library(gpu, tmp_path):
     """Follows them to the letter in a copy of the packages and computes with what came out."""
     steps = _steps_of_the_guide()

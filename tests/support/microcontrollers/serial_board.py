@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,8 @@ from tools.micropython import Port
 @contextmanager
 def serial_board(port: Port, romfs: int = 256 * 1024) -> Iterator[str]:
     """The name of a serial port with a board behind it; romfs: the size of its ROMFS partition in bytes."""
+    import tty  # Windows has no pseudo-terminals, and no Unix port either
+
     board, computer = os.openpty()
     tty.setraw(computer)
     command = [*port.command, "-X", "heapsize=4M", str(Path(__file__).with_name("board.py")), str(romfs)]
