@@ -46,10 +46,14 @@ def translate(
     passes: Iterable[str] | None = None,
     weights_name: str | None = None,
     top_comment: str = "",
+    folder: Path | None = None,
 ) -> tuple[Model, Written, tuple[str, ...]]:
-    """(typed IR after the passes, the class's source and weights, what the passes did). Raises ModelError."""
+    """(typed IR after the passes, the class's source and weights, what the passes did). Raises ModelError.
+
+    folder: where the external data of bytes or of a ModelProto lies.
+    """
     with refusing(source), model_budget():
-        model = read_model(source, name)
+        model = read_model(source, name, folder)
         graph, notes = run_passes(model.graph, passes)
         model = replace(model, graph=graph)
         written = ModuleWriter(model).write(weights_name, top_comment)

@@ -71,12 +71,13 @@ def build_runtime(name: str, folder: Path) -> None:
 
 
 def build_packages(target: Path) -> None:
-    """emberlet and wgpu-py as zips for Pyodide, and emberlet as one JSON of its files for MicroPython."""
+    """emberlet, its compiler and wgpu-py as zips for Pyodide, and emberlet as one JSON of its files for MicroPython."""
     try:
         write_zip(target / "wgpu.zip", wgpu_files())
     except PackageError as error:
         raise BuildError(str(error)) from error
     write_zip(target / "emberlet.zip", emberlet_files())
+    write_zip(target / "compiler.zip", emberlet_files(compiler=True))
     write_bundle(target / "emberlet.json", emberlet_files(device=True))
 
 

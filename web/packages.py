@@ -37,7 +37,7 @@ _PLAN_RUNTIME = {
     "emberlet.wgpu_backend.plan": "__init__ data parts reading",
     "emberlet.wgpu_backend.run": "__init__ kept runtime storage",
 }
-_SOURCES = (".py", ".wgsl", ".js")
+_SOURCES = (".py", ".wgsl", ".js", ".json")
 
 Files = dict[str, bytes]
 
@@ -46,16 +46,16 @@ class PackageError(Exception):
     """A package that the page needs cannot be found or fetched."""
 
 
-def emberlet_files(*, device: bool = False) -> Files:
+def emberlet_files(*, device: bool = False, compiler: bool = False) -> Files:
     """emberlet's sources under the names they are imported as: the part that models need, without the compiler.
 
-    With `device` only those that run on MicroPython (pyproject.toml lists them).
+    With `device` only those that run on MicroPython (pyproject.toml lists them); with `compiler` only the compiler.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     folders: dict[str, str] = project["tool"]["setuptools"]["package-dir"]
     rules: dict[str, list[str]] = project["tool"]["emberlet"]
     files: Files = {}
-    for package in ("emberlet", "emberlet.wgpu_backend"):
+    for package in ("emberlet.codegen",) if compiler else ("emberlet", "emberlet.wgpu_backend"):
         folder = ROOT / folders[package]
         for path in _sources(folder):
             if not device or (_below(path, rules["device"]) and not _below(path, rules["host-only"])):

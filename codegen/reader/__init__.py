@@ -25,21 +25,22 @@ from .texts import broken_text
 if TYPE_CHECKING:
     import onnx
 
+    Source = str | os.PathLike[str] | bytes | ModelProto | onnx.ModelProto
+
 __all__ = ["NEWEST_OPSET", "read_model"]
 
 
-def read_model(source: str | os.PathLike[str] | bytes | ModelProto | onnx.ModelProto, name: str | None = None) -> Model:
+def read_model(source: Source, name: str | None = None, folder: Path | None = None) -> Model:
     """The typed IR of a model: a path, the bytes of a file, or a ModelProto.
 
     Raises ModelError, which lists every problem found with the node it sits at, and OSError for a path that cannot be
-    read. External data is looked for beside the path, and nowhere else.
+    read. External data is looked for beside the path, or in `folder` where there is no path, and nowhere else.
     """
     with refusing(source), model_budget():
-        return _read(source, name)
+        return _read(source, name, folder)
 
 
-def _read(source: str | os.PathLike[str] | bytes | ModelProto | onnx.ModelProto, name: str | None) -> Model:
-    folder: Path | None = None
+def _read(source: Source, name: str | None, folder: Path | None) -> Model:
     if hasattr(source, "opset_import"):  # a ModelProto, of onnx or of our own
         proto, origin = cast(ModelProto, source), "model"
     elif isinstance(source, bytes):
@@ -52,4 +53,4 @@ def _read(source: str | os.PathLike[str] | bytes | ModelProto | onnx.ModelProto,
     if broken is not None:
         raise ModelError(f"{origin}: the text {broken[:40]!r} is not UTF-8")
     model = Reader(proto, folder).read(name or Path(origin).stem, origin)
-    return replace(model, source=origin if folder is not None else f"{model.name}.onnx")
+    return replace(model, source=origin if origin != "model" else f"{model.name}.onnx")

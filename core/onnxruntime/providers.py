@@ -1,0 +1,86 @@
+"""Execution providers: which backend each is, which there are, and which a session uses."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..host.extras import missing
+
+CPU, WEBGPU = "CPUExecutionProvider", "WebGPUExecutionProvider"
+PROVIDERS = (WEBGPU, CPU)
+
+_preferred: list[str] | None = None
+
+
+def prefer(providers: Sequence[str] | None) -> None:
+    """Let every session use these, whatever it is given; None ends that. Raises ValueError for unknown names."""
+    global _preferred
+    for name in providers or ():
+        if name not in PROVIDERS:
+            raise ValueError(f"there is no provider {name!r}; there are {', '.join(PROVIDERS)}")
+    _preferred = None if providers is None else list(providers)
+
+
+def get_all_providers() -> list[str]:
+    """The providers this module knows, the fastest first."""
+    return list(PROVIDERS)
+
+
+def get_available_providers() -> list[str]:
+    """Those whose library is there, the fastest first. Whether a GPU answers is known when a session opens it."""
+    return [WEBGPU, CPU] if _has_webgpu() else [CPU]
+
+
+def get_device() -> str:
+    """ "GPU" where WebGPU may be had, "CPU" elsewhere."""
+    return "GPU" if _has_webgpu() else "CPU"
+
+
+def backend_of(provider: str) -> str:
+    """The name of the backend that a provider stands for."""
+    if provider == WEBGPU:
+        return "wgpu"
+    return "python" if missing(["numpy"]) else "numpy"
+
+
+def _has_webgpu() -> bool:
+    if missing(["wgpu"]):
+        return False
+    if sys.platform != "emscripten":
+        return True
+    import js
+
+    return bool(getattr(js.navigator, "gpu", None))
+
+
+def chosen(providers: Any, options: Any) -> tuple[list[str], dict[str, dict[str, str]]]:
+    """(the providers of a session, the options of each) for what `InferenceSession` is given.
+
+    Names that are not available are left out with a warning; the CPU comes last. Raises ValueError for other values.
+    """
+    if _preferred is not None:
+        providers, options = _preferred, None
+    if providers is None:
+        providers = [CPU]
+    if isinstance(providers, str) or not isinstance(providers, Sequence):
+        raise ValueError("'providers' should be a sequence.")
+    if options is not None and (not isinstance(options, Sequence) or len(options) != len(providers)):
+        raise ValueError("'providers' and 'provider_options' should be sequences of the same length.")
+    found: dict[str, dict[str, str]] = {}
+    for i, entry in enumerate(providers):
+        pair = (entry, options[i] if options is not None else {}) if isinstance(entry, str) else entry
+        if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], dict)):
+            raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
+        name, given = pair
+        if name not in get_available_providers():
+            known = ", ".join(get_available_providers())
+            warnings.warn(f"Specified provider '{name}' is not available. Available providers: '{known}'", stacklevel=4)
+        elif name in found:
+            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", stacklevel=4)
+        else:
+            found[name] = {str(k): str(v) for k, v in given.items()}
+    found.setdefault(CPU, {})
+    return list(found), found

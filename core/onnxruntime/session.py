@@ -1,0 +1,392 @@
+"""InferenceSession: a model generated in memory, run on the backend of its provider."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from ..errors import EmberletError
+from ..host.extras import missing
+from .errors import (
+    Fail,
+    InvalidArgument,
+    InvalidGraph,
+    InvalidProtobuf,
+    NoSuchFile,
+    RuntimeException,
+)
+from .metadata import DTYPES, ModelMetadata, NodeArg, metadata, node_arg
+from .options import RunOptions, SessionOptions
+from .providers import CPU, WEBGPU, backend_of, chosen
+
+if TYPE_CHECKING:
+    from .values import IOBinding, OrtValue
+
+FIX = "Please fix either the inputs/outputs or the model."
+
+
+class InferenceSession:
+    """A model ready to run.
+
+    path_or_bytes: an ONNX file or its bytes. providers: names, or (name, options) pairs, in the order of preference;
+    the CPU where none is given. Raises NoSuchFile, InvalidProtobuf, InvalidGraph, NotImplemented, ValueError and
+    TypeError.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: str | bytes | os.PathLike[str],
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[str | tuple[str, dict[Any, Any]]] | None = None,
+        provider_options: Sequence[dict[Any, Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if not isinstance(path_or_bytes, str | bytes | os.PathLike):
+            raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
+        self._options = SessionOptions() if sess_options is None else sess_options
+        self._proto, self._folder = _read(path_or_bytes)
+        self._meta = metadata(self._proto)
+        self._describe()
+        self.set_providers(providers, provider_options)
+
+    def _describe(self) -> None:
+        """The inputs and outputs, as the file declares them."""
+        graph, fixed, denoted = self._proto.graph, self._options._fixed, self._options._fixed_by_denotation
+        constants = {t.name for t in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
+        self._inputs = [node_arg(i, fixed, denoted) for i in graph.input if i.name not in constants]
+        self._overridable = [node_arg(i, fixed, denoted) for i in graph.input if i.name in constants]
+        if self._proto.ir_version < 4:
+            self._overridable = []  # every constant is listed among the inputs there
+        self._declared = [node_arg(o, fixed, denoted) for o in graph.output]
+
+    def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
+        """Use other providers from now on."""
+        self._providers, self._provider_options = chosen(providers, provider_options)
+        if self._providers[0] == WEBGPU:
+            from ..errors import BackendError
+
+            try:
+                self._load(WEBGPU)
+                return
+            except BackendError as error:
+                warnings.warn(f"{WEBGPU} is not available ({error}); {CPU} runs the model", stacklevel=3)
+                self._providers.remove(WEBGPU)
+                self._provider_options.pop(WEBGPU)
+        self._load(CPU)
+
+    def _load(self, provider: str) -> None:
+        from ..backend import get_backend
+        from ..codegen import weights
+        from ..codegen.emit.instance import instantiate
+        from ..codegen.generation import translate
+
+        self._backend = get_backend(backend_of(provider))
+        try:
+            model, written, _ = translate(self._proto, self._proto.graph.name or "model", folder=self._folder)
+            instance = instantiate(written, model.name, self._backend)
+            instance.load_record(weights.tensors(written.record, self._backend), layout="burn")
+        except EmberletError as error:
+            if not self._proto.HasField("graph"):
+                raise InvalidArgument("No graph was found in the protobuf.") from None
+            raise InvalidGraph(f"This is an invalid model. {error}") from None
+        self._model: Any = instance if self._backend.name == "python" else instance.compile(backend=self._backend)
+        names = {o: i for i, o in enumerate(model.outputs)}
+        self._place = {o.name: names[o.name] for o in self._declared}
+        self._outputs = [
+            o if o.shape or not found.present else o._replace(shape=_dims(found.type))
+            for o, found in zip(self._declared, model.graph.outputs, strict=True)
+        ]
+
+    # -- what it is ---------------------------------------------------------------------------------------------------
+
+    def get_inputs(self) -> list[NodeArg]:
+        """The inputs, in the model's order; constants are none."""
+        return self._inputs
+
+    def get_outputs(self) -> list[NodeArg]:
+        """The outputs, in the model's order."""
+        return self._outputs
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """The constants that the file lists among its inputs. They cannot be given here."""
+        return self._overridable
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the file says of itself."""
+        return self._meta
+
+    def get_providers(self) -> list[str]:
+        """The providers of this session, the one that runs first."""
+        return self._providers
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """The options of each provider, which have no effect."""
+        return self._provider_options
+
+    def get_session_options(self) -> SessionOptions:
+        """The options it was made with."""
+        return self._options
+
+    def enable_fallback(self) -> None:
+        """Accepted: a session whose GPU cannot be opened runs on the CPU."""
+
+    def disable_fallback(self) -> None:
+        """Accepted."""
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: dict[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Any]:
+        """The outputs of these names, all of them for None or an empty list, as arrays (lists of them, dicts).
+
+        Raises ValueError where an input is missing, InvalidArgument where one does not fit or a name is unknown,
+        RuntimeException where the model fails. In a tab, WebGPU needs a browser that can suspend Python; elsewhere
+        RuntimeException says so, and `run_awaited` or the CPU is the way.
+        """
+        names, values = self._checked(output_names, input_feed, run_options)
+        try:
+            found = self._quick(values)
+            return self._picked(names, self._model(*self._tensors(values)) if found is None else found)
+        except EmberletError as error:
+            raise RuntimeException(str(error)) from error
+        except RuntimeError as error:
+            if "await the _async twin" in str(error):
+                error = RuntimeError(
+                    "this browser cannot suspend Python while the GPU computes: use `await session.run_awaited(...)`, "
+                    f"`session.run_async(...)` or {CPU}"
+                )
+            raise RuntimeException(str(error)) from None
+
+    async def run_awaited(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: dict[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Any]:
+        """`run`, awaited: it does not block the event loop while a GPU computes. onnxruntime has no such method."""
+        names, values = self._checked(output_names, input_feed, run_options)
+        try:
+            call = getattr(self._model, "call_async", None)
+            tensors = self._tensors(values)
+            results = await call(*tensors) if call else self._model(*tensors)
+            return self._picked(names, results)
+        except EmberletError as error:
+            raise RuntimeException(str(error)) from error
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: dict[str, Any],
+        callback: Callable[[list[Any], Any, str], None],
+        user_data: Any,
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """Run in a thread, in a tab as a task; then callback(outputs, user_data, "").
+
+        Where it fails, callback([], user_data, what is wrong).
+        """
+        if sys.platform == "emscripten":
+
+            async def task() -> None:
+                try:
+                    results, said = await self.run_awaited(output_names, input_feed, run_options), ""
+                except Exception as error:
+                    results, said = [], str(error)
+                callback(results, user_data, said)
+
+            self._task = asyncio.ensure_future(task())
+            return
+
+        def work() -> None:
+            try:
+                results, said = self.run(output_names, input_feed, run_options), ""
+            except Exception as error:
+                results, said = [], str(error)
+            callback(results, user_data, said)
+
+        Thread(target=work, daemon=True).start()
+
+    def run_with_ort_values(
+        self, output_names: Sequence[str] | None, input_dict_ort_values: dict[str, OrtValue], run_options: Any = None
+    ) -> list[OrtValue]:
+        """`run` with OrtValues for the inputs and outputs."""
+        from .values import OrtValue
+
+        return [OrtValue(v) for v in self.run(output_names, dict(input_dict_ort_values), run_options)]
+
+    def io_binding(self) -> IOBinding:
+        """An IOBinding for this session."""
+        from .values import IOBinding
+
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        """Run on what is bound; outputs that are bound to memory are written there."""
+        from .values import OrtValue
+
+        names = list(iobinding._outputs)
+        iobinding._results = []
+        for name, found in zip(names, self.run(names, iobinding._inputs, run_options), strict=True):
+            bound = iobinding._outputs[name]
+            if bound is not None:
+                bound.update_inplace(found)
+            iobinding._results.append(OrtValue(found) if bound is None else bound)
+
+    def end_profiling(self) -> str:
+        """Refused: `emberlet profile` shows what each kernel takes."""
+        raise NotImplementedError("a session keeps no profile; `emberlet profile MODEL` shows what each kernel takes")
+
+    # -- checks -------------------------------------------------------------------------------------------------------
+
+    def _checked(
+        self, output_names: Sequence[str] | None, feed: dict[str, Any], options: RunOptions | None
+    ) -> tuple[list[str], list[Any]]:
+        """(the names of the outputs, the inputs as the model takes them)"""
+        if isinstance(output_names, str):
+            raise TypeError(f"output_names is the text {output_names!r}, expected a list of names")
+        given = list(feed.keys())
+        lacking = [i.name for i in self._inputs if i.name not in feed and not i.type.startswith("optional")]
+        if lacking:
+            raise ValueError(f"Required inputs ({lacking}) are missing from input feed ({given}).")
+        if options is not None and options.terminate:
+            raise Fail("Exiting due to terminate flag being set to true.")
+        known = {i.name for i in self._inputs}
+        replaceable = {i.name for i in self._overridable}
+        for name in given:
+            if name in replaceable:
+                raise NotImplementedError(f"the input {name} has a value in the model, which cannot be replaced here")
+            if name not in known:
+                raise InvalidArgument(f"Invalid input name: {name}")
+        names = list(output_names or self._place)
+        for name in names:
+            if name not in self._place:
+                raise InvalidArgument(f"Invalid output name:{name}")
+        sizes: dict[str, int] = {}
+        return names, [self._value(i, feed.get(i.name), sizes) for i in self._inputs]
+
+    def _value(self, arg: NodeArg, value: Any, sizes: dict[str, int]) -> Any:
+        """An input: an array (without NumPy, a Tensor), a list of them, a dict, None."""
+        value = getattr(value, "_value", value) if type(value).__name__ == "OrtValue" else value
+        kind = arg.type
+        if kind.startswith("optional("):
+            kind = kind[9:-1]
+            if value is None:
+                return None
+        if value is None:
+            raise Fail(f"Missing Input: {arg.name}")
+        if kind.startswith("seq(tensor("):
+            return [self._array(v, kind[11:-2]) for v in value]
+        if not kind.startswith("tensor("):
+            return value
+        array = self._array(value, kind[7:-1])
+        self._check_shape(arg, array.shape)
+        return array
+
+    def _array(self, value: Any, wanted: str) -> Any:
+        """An array, or lists, as an array of the dtype that onnxruntime calls `wanted`."""
+        if missing(["numpy"]):
+            from ..functional import asarray
+
+            return asarray(value, dtype=DTYPES.get(wanted, wanted), device=self._backend)
+        import numpy as np
+
+        from .values import dtype_named, type_of
+
+        if isinstance(value, list):
+            value = np.array(value, dtype_named(wanted))
+        if not isinstance(value, np.ndarray):
+            if not hasattr(value, "__array__") or isinstance(value, np.generic):
+                raise RuntimeError(f"Unable to handle object of type {type(value)}")
+            value = np.asarray(value)
+        found = type_of(value)
+        if found != wanted:
+            raise InvalidArgument(
+                f"Unexpected input data type. Actual: (tensor({found})) , expected: (tensor({wanted}))"
+            )
+        return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
+
+    def _check_shape(self, arg: NodeArg, shape: tuple[int, ...]) -> None:
+        declared = next(i for i in self._proto.graph.input if i.name == arg.name).type
+        if declared.HasField("optional_type") or not declared.tensor_type.HasField("shape"):
+            return
+        if len(shape) != len(arg.shape):
+            found = f"Got: {len(shape)} Expected: {len(arg.shape)}"
+            raise InvalidArgument(f"Invalid rank for input: {arg.name} {found} {FIX}")
+        wrong = [
+            f" index: {i} Got: {n} Expected: {d}"
+            for i, (n, d) in enumerate(zip(shape, arg.shape, strict=True))
+            if isinstance(d, int) and d >= 0 and n != d
+        ]
+        if wrong:
+            said = "\n".join(wrong)
+            raise InvalidArgument(
+                f"Got invalid dimensions for input: {arg.name} for the following indices\n{said}\n {FIX}"
+            )
+
+    def _quick(self, values: list[Any]) -> Any:
+        """The results of a compiled NumPy model for arrays of shapes that it knows, else None."""
+        known = getattr(self._model, "arrays", None)
+        found = known(values) if known and all(hasattr(v, "__array__") for v in values) else None
+        return None if found is None else tuple(found)
+
+    def _tensors(self, values: list[Any]) -> list[Any]:
+        """The inputs as the model takes them."""
+        if missing(["numpy"]):
+            return values
+        from ..host.arrays import to_tensor
+
+        return [to_tensor(v, self._backend) for v in values]
+
+    def _picked(self, names: Sequence[str], results: Any) -> list[Any]:
+        every = results if isinstance(results, tuple) else (results,)
+        return [_own(every[self._place[name]]) for name in names]
+
+
+def _read(source: str | bytes | os.PathLike[str]) -> tuple[Any, Path | None]:
+    """(the ModelProto, the folder in which its external data may lie)"""
+    from ..codegen.reader.parsing import parsed
+
+    if isinstance(source, bytes):
+        data, name, folder = source, "model", None
+    else:
+        path = Path(source)
+        if not path.is_file():
+            raise NoSuchFile(f"Load model from {path} failed:Load model {path} failed. File doesn't exist")
+        if path.suffix == ".ort":
+            raise NotImplementedError(f"{path}: the ORT format is not read; use the ONNX file that it was made from")
+        data, name, folder = path.read_bytes(), path.name, path.parent
+    try:
+        proto = parsed(data, name)
+    except EmberletError as error:
+        raise InvalidProtobuf(f"Failed to load model because protobuf parsing failed. {error}") from None
+    return proto, folder
+
+
+def _dims(t: Any) -> list[Any]:
+    """The shape that was inferred for an output whose file says none."""
+    shape = getattr(t, "shape", None)
+    return [] if shape is None else [None if d is None else d for d in shape]
+
+
+def _own(value: Any) -> Any:
+    """A result as an array whose memory is the caller's; without NumPy, as a Tensor on the host."""
+    if isinstance(value, list | tuple):
+        return [_own(v) for v in value]
+    if missing(["numpy"]):
+        return value.to("python") if hasattr(value, "backend") else value
+    import numpy as np
+
+    from ..host.arrays import to_array
+
+    array = value if isinstance(value, np.ndarray) else to_array(value)
+    return array.copy() if hasattr(array, "flags") and not array.flags.writeable else array
