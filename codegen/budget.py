@@ -26,9 +26,12 @@ from .ir.problem import Problem
 ELEMENTS = 1 << 22  # of one tensor: 32 MB at most
 WORK = 1 << 25  # of one evaluation, in elements made and read: some tenths of a second
 MODEL = 1 << 28  # of one model
-SECONDS = 2.0  # of one evaluation, checked between primitives
+SECONDS = 2.0  # of one evaluation, checked between primitives; what loops in Python between them is never evaluated
 EACH = 1 << 12  # what an evaluation costs whatever it computes: its code is written and compiled
 PRODUCTS = 16  # multiplications of a matrix product that take as long as an element of anything else
+
+CALL = 1 << 11  # what calling a primitive costs, whatever it computes
+LISTED = 16  # elements that take as long as one that becomes a Python object, and that a loop in Python looks at
 
 
 class Exceeded(Problem):
@@ -45,7 +48,7 @@ class Budget:
 
     def take(self, elements: int, work: int = 0) -> None:
         """Count a tensor that is about to be made, and what making it takes. Raises Exceeded."""
-        self.work -= elements + work
+        self.work -= CALL + elements + work
         if elements > self.elements or self.work < 0 or monotonic() > self.until:
             raise Exceeded(f"evaluating it early would take too long or too much memory ({elements} elements at once)")
 
@@ -167,9 +170,9 @@ def _taken(x: Tensor, indices: Tensor, axis: int) -> tuple[int, int]:
     return prod(x.shape[:axis]) * indices.size * prod(x.shape[axis + 1 :]), 0
 
 
-def _texts(values: Sequence[Any], dtype: Any, shape: Any) -> tuple[int, int]:
+def _list(values: Sequence[Any], dtype: Any, shape: Any) -> tuple[int, int]:
     """Elements; a character of a string counts as 64, for it ends in the generated source."""
-    return max(len(values), 64 * sum(map(len, values)) if dtype.kind == "string" else 0), 0
+    return max(len(values), 64 * sum(map(len, values)) if dtype.kind == "string" else 0), LISTED * len(values)
 
 
 def _slice(x: Tensor, starts: Any, sizes: Sequence[int], steps: Any) -> tuple[int, int]:
@@ -182,8 +185,8 @@ def _pad(x: Tensor, padding: Sequence[Sequence[int]], value: Any) -> tuple[int, 
 
 COSTS: dict[str, Callable[..., tuple[int, int]]] = {
     "from_bytes": lambda data, dtype, shape: (prod(shape), 0),
-    "from_list": _texts,
-    "to_list": _same,
+    "from_list": _list,
+    "to_list": lambda x: (x.size, LISTED * x.size),
     "full": lambda shape, value, dtype: (prod(shape), 0),
     "arange": lambda start, step, count, dtype: (count, 0),
     "random_bits": lambda shape, key, counter: (prod(shape), 0),

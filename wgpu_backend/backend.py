@@ -17,7 +17,9 @@ LONGEST = 256 * MAX_ITERATIONS  # elements one workgroup can go through
 class WgpuBackend(Recording):
     """Tensors on GPU number `index`. strict: an operation that would be computed on the host raises instead.
 
-    planning: the backend records for plans that are saved, and never opens a device.
+    planning: the backend records for plans that are saved, and never opens a device. check_indices: indices that the
+    GPU computed are looked at too, which waits for it, and an index outside its axis raises IndexingError; a model that
+    computes indices is then not compiled into one plan. Without it such indices are clamped.
     fallbacks: how often each operation was computed on the host. The device is opened when it is first needed, so
     recording and planning need none.
     """
@@ -25,7 +27,6 @@ class WgpuBackend(Recording):
     name = "wgpu"
     OVERRIDES = ("dot_product_attention",)
     float64_is_float32 = True
-    checks_indices = False  # looking at indices that the GPU computed would wait for it; see `_check_indices`
 
     # -- creation -------------------------------------------------------------------------------------------------
 

@@ -49,7 +49,8 @@ class Node(ABC, Generic[C]):
     type matters), `pure` (False where two runs may differ:
     such a node is neither folded nor merged with an equal one), `absorbed` (True where the reader keeps the outputs,
     which are constants, and drops the node), `named` (True where the output's name is a word of the model's own: a
-    variable gets it), `repeated` (True where the expression is so cheap that every use has it anew).
+    variable gets it), `repeated` (True where the expression is so cheap that every use has it anew), `loops` (True
+    where its function loops in Python over what a file may choose, so that no budget of primitives bounds its time).
     """
 
     name: str
@@ -66,6 +67,7 @@ class Node(ABC, Generic[C]):
     absorbed: ClassVar[bool] = False
     named: ClassVar[bool] = False
     repeated: ClassVar[bool] = False
+    loops: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -104,7 +106,7 @@ class Node(ABC, Generic[C]):
     @property
     def unbounded(self) -> bool:
         """Whether no budget can stop it once it runs, so that it must not be computed early."""
-        return False
+        return self.loops
 
     # -- what operators ask about their inputs ------------------------------------------------------------------------
 

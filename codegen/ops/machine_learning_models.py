@@ -209,7 +209,7 @@ class SVMClassifier(Node[SvmClassifierConfig]):
     one decision's opposite and it.
     """
 
-    domain = DOMAIN
+    domain, loops = DOMAIN, True
 
     @classmethod
     def read(cls, a: Attributes) -> SvmClassifierConfig:

@@ -139,7 +139,7 @@ class TreeEnsembleConfig:
 class TreeEnsemble(Node[TreeEnsembleConfig]):
     """An ensemble of decision trees; its tables become constants of the model."""
 
-    domain, since = DOMAIN, (5,)
+    domain, since, loops = DOMAIN, (5,), True
 
     @classmethod
     def read(cls, a: Attributes) -> TreeEnsembleConfig:
@@ -270,7 +270,7 @@ class TreeEnsembleRegressorConfig:
 class TreeEnsembleRegressor(Node[TreeEnsembleRegressorConfig]):
     """The older form of TreeEnsemble. Of a single target only probit is a transform, as in onnxruntime."""
 
-    domain, since = DOMAIN, (1, 3)
+    domain, since, loops = DOMAIN, (1, 3), True
 
     @classmethod
     def read(cls, a: Attributes) -> TreeEnsembleRegressorConfig:
@@ -313,7 +313,7 @@ class TreeEnsembleClassifier(Node[TreeEnsembleClassifierConfig]):
     ONNX's reference; onnxruntime says 0 or 1 whatever the labels are.
     """
 
-    domain, since = DOMAIN, (1, 3)
+    domain, since, loops = DOMAIN, (1, 3), True
 
     @classmethod
     def read(cls, a: Attributes) -> TreeEnsembleClassifierConfig:

@@ -199,11 +199,7 @@ class TokenizerConfig:
 class Tokenizer(Contrib[TokenizerConfig]):
     """Strings as rows of tokens: what skl2onnx writes for CountVectorizer and TfidfVectorizer."""
 
-    arity = (1, 1)
-
-    @property
-    def unbounded(self) -> bool:
-        return True
+    arity, loops = (1, 1), True
 
     @classmethod
     def read(cls, a: Attributes) -> TokenizerConfig:

@@ -19,6 +19,8 @@ COORDINATES = (
     "tf_half_pixel_for_nn",
 )  # fmt: skip
 
+LISTED_WEIGHTS = 1 << 18  # of one axis, that are computed early: some tenths of a second
+
 
 @dataclass(frozen=True)
 class ResizeConfig:
@@ -41,6 +43,19 @@ class Resize(Node[ResizeConfig]):
 
     since: ClassVar[tuple[int, ...]] = (10, 11, 13, 18, 19)
     static: ClassVar[tuple[int, ...]] = (1, 2, 3)
+
+    @property
+    def unbounded(self) -> bool:
+        """The weights of an axis are lists: of a few for each output, with antialiasing of a matrix."""
+        old, t = self.shape(0), self.outputs[0].type
+        new = t.shape if isinstance(t, TensorType) else None
+        if old is None or new is None:
+            return True
+        sizes = [(n, m) for n, m in zip(old, new, strict=True) if n != m]
+        if not all(isinstance(d, int) for pair in sizes for d in pair):
+            return True
+        most = max([int(n or 0) * int(m or 0) if self.config.antialias else int(m or 0) for n, m in sizes], default=0)
+        return most > LISTED_WEIGHTS
 
     @classmethod
     def read(cls, a: Attributes) -> ResizeConfig:

@@ -91,7 +91,7 @@ class RoiAlignConfig:
 class RoiAlign(Node[RoiAlignConfig]):
     """Regions of the input, resampled to one size. Before opset 16 coordinates were not shifted by half a pixel."""
 
-    since = (10, 16, 22)
+    since, loops = (10, 16, 22), True
 
     @classmethod
     def read(cls, a: Attributes) -> RoiAlignConfig:
@@ -133,7 +133,7 @@ class MaxRoiPoolConfig:
 class MaxRoiPool(Node[MaxRoiPoolConfig]):
     """The largest element of each bin of each region."""
 
-    since = (1, 22)
+    since, loops = (1, 22), True
 
     @classmethod
     def read(cls, a: Attributes) -> MaxRoiPoolConfig:
@@ -199,7 +199,7 @@ class NonMaxSuppressionConfig:
 class NonMaxSuppression(Node[NonMaxSuppressionConfig]):
     """The boxes that no better box overlaps: int64 (kept, 3) of batch, class and box index."""
 
-    since, static = (10, 11), (2, 3, 4)
+    since, static, loops = (10, 11), (2, 3, 4), True
 
     @classmethod
     def read(cls, a: Attributes) -> NonMaxSuppressionConfig:

@@ -27,7 +27,7 @@ class DFTConfig:
 class DFT(Node[DFTConfig]):
     """Discrete Fourier transform; complex numbers are a last axis of 2. From opset 20 on the axis is an input."""
 
-    since, static = (17, 20), (1, 2)
+    since, static, loops = (17, 20), (1, 2), True
 
     @classmethod
     def read(cls, a: Attributes) -> DFTConfig:
@@ -90,7 +90,7 @@ class STFT(Node[STFTConfig]):
     Without window and frame_length a frame is the whole signal, as in ONNX's reference.
     """
 
-    since, static = (17,), (1, 3)
+    since, static, loops = (17,), (1, 3), True
 
     @classmethod
     def read(cls, a: Attributes) -> STFTConfig:

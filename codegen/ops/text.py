@@ -92,8 +92,13 @@ class StringNormalizer(Node[StringNormalizerConfig]):
         )
 
 
+MAX_PATTERN = 1 << 16
+
+
 def check_pattern(pattern: str) -> None:
-    """Raise Problem where a pattern is no regular expression."""
+    """Raise Problem where a pattern is no regular expression, or so long that compiling it takes seconds."""
+    if len(pattern) > MAX_PATTERN:
+        raise Problem(f"the pattern has {len(pattern)} characters; at most {MAX_PATTERN} are supported")
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
@@ -108,11 +113,7 @@ class RegexFullMatchConfig:
 class RegexFullMatch(Node[RegexFullMatchConfig]):
     """Whether each whole string matches a regular expression, which may take Python's `re` any time."""
 
-    since = (20,)
-
-    @property
-    def unbounded(self) -> bool:
-        return True
+    since, loops = (20,), True
 
     @classmethod
     def read(cls, a: Attributes) -> RegexFullMatchConfig:
@@ -142,7 +143,7 @@ class TfIdfConfig:
 class TfIdfVectorizer(Node[TfIdfConfig]):
     """How often each n-gram of a vocabulary occurs, weighted."""
 
-    since = (9,)
+    since, loops = (9,), True
 
     @classmethod
     def read(cls, a: Attributes) -> TfIdfConfig:

@@ -46,7 +46,7 @@ def folded(node: Node[Any]) -> list[Value] | None:
         return [free]
     read = [a.value for a in node.inputs if a.value is not None]
     types = [o.type for o in node.outputs if o.present]
-    if any(v.dtype.kind == "string" for v in read):
+    if any(t.dtype.kind == "string" for t in [*read, *types] if isinstance(t, Value | TensorType)):
         return None
     shapes = [t.static_shape if isinstance(t, TensorType) else None for t in types]
     sizes = [None if s is None else Value(t.dtype, s, Fill(0)).nbytes for t, s in zip(types, shapes, strict=True)]  # type: ignore[union-attr]

@@ -68,6 +68,30 @@ def pixel() -> NDArray[Any]:
     return np.ones((1, 1, 2, 2), np.float32)
 
 
+def filled(node: onnx.NodeProto, shape: list[int], more=None, output=FLOAT):  # type: ignore[no-untyped-def]
+    """A node whose input "a" is a fill: much to compute, in few bytes."""
+    nodes = [N("ConstantOfShape", ["a_shape"], ["a"]), node]
+    made = model(nodes, {"a_shape": np.int64(shape), **(more or {})}, output=output)
+    made.opset_import.add(domain="ai.onnx.ml", version=5)
+    return made
+
+
+def recurrent(layers: int) -> onnx.ModelProto:
+    names = [f"h{i}" for i in range(layers)]
+    weight = np.ones((1, 4, 1), np.float32)
+    nodes = [N("LSTM", ["a", "w", "w"], ["", name], hidden_size=1) for name in names]
+    made = filled(nodes[0], [100_000, 1, 1], {"w": weight})
+    made.graph.node.extend([*nodes[1:], N("Sum", names, ["y"])])
+    return made
+
+
+TREE = {
+    "nodes_splits": helper.make_tensor("s", FLOAT, [1], [0.5]), "nodes_featureids": [0], "nodes_truenodeids": [0],
+    "nodes_modes": helper.make_tensor("m", TensorProto.UINT8, [1], [0]), "nodes_falsenodeids": [1],
+    "nodes_trueleafs": [1], "nodes_falseleafs": [1], "leaf_targetids": [0, 0], "n_targets": 1,
+    "leaf_weights": helper.make_tensor("w", FLOAT, [2], [1.0, 2.0]), "tree_roots": [0] * 2000,
+}  # fmt: skip
+BOXES = np.float32([[[i, i, i + 1e-3, i + 1e-3] for i in range(4000)]])
 ONES = [f"s{i}" for i in range(32)]
 CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "a regular expression": lambda: model(
@@ -136,6 +160,34 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "a power of a size": lambda: model(
         [N("Shape", ["x"], ["s"]), N("Pow", ["s", "e"], ["t"]), N("Expand", ["x", "t"], ["y"])],
         {"e": np.int64([1 << 40])}, [("x", [3])],
+    ),
+    "n-grams of many lengths": lambda: model(
+        [
+            N(
+                "TfIdfVectorizer", ["s"], ["y"], mode="TF", min_gram_length=1, max_gram_length=2000, pool_int64s=[1, 2],
+                max_skip_count=2000, ngram_counts=[0] + [2] * 1999, ngram_indexes=[0, 1],
+            )
+        ],
+        {"s": np.arange(4000)},
+    ),
+    "a transform of prime length": lambda: filled(N("DFT", ["a"], ["y"]), [1, 8191, 1]),
+    "boxes apart": lambda: model(
+        [N("NonMaxSuppression", ["b", "s", "n"], ["y"])],
+        {"b": BOXES, "s": np.ones((1, 8, 4000), np.float32), "n": np.int64([1 << 40])}, output=INT64,
+    ),
+    "trees": lambda: filled(N("TreeEnsemble", ["a"], ["y"], domain="ai.onnx.ml", **TREE), [16_000, 1]),
+    "regions": lambda: filled(
+        N("MaxRoiPool", ["a", "r"], ["y"], pooled_shape=[7, 7]), [1, 1, 100, 100],
+        {"r": np.float32([[0, 0, 0, 99, 99]] * 300)},
+    ),
+    "layers of many steps": lambda: recurrent(4),
+    "antialiasing of a long row": lambda: filled(
+        N("Resize", ["a", "", "", "s"], ["y"], mode="cubic", antialias=1), [1, 1, 2, 1 << 18],
+        {"s": np.int64([1, 1, 2, 1000])},
+    ),
+    "numbers as text": lambda: filled(N("Cast", ["a"], ["y"], to=STRING), [1 << 21], output=STRING),
+    "a pattern of many words": lambda: model(
+        [N("RegexFullMatch", ["s"], ["y"], pattern="|".join(map(str, range(60_000))))], output=BOOL, texts={"s": ["a"]}
     ),
     "functions of functions": lambda: functions(2, 40),
 }  # fmt: skip

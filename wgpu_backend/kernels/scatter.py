@@ -51,18 +51,21 @@ def _by_line(item, stored, name, extent, steps, lines):
 
     copied, copy_to = lowering.value(x, along(ix.counter("r", extent))), along(ix.counter("r", extent))
     step = along(ix.counter("r", steps))
-    target = ix.flatten(along(lookup(lowering, picks, step, extent)), node.shape)
+    pick = lookup(lowering, picks, step, extent)
+    target = ix.flatten(along(pick), node.shape)
     new = lowering.value(updates, step)
     old = build.make("reduced", storage.register(node.dtype))
     result = _combined(lowering, op, old, new, node.dtype)
     copy = wgsl.Renderer(lowering.slots)
     copy.store(ix.flatten(copy_to, node.shape), copied)
     apply = wgsl.Renderer(lowering.slots, "(old != 0u)" if node.dtype.is_bool else "old")
+    apply.open("if ({} < {}u) {{".format(apply.index(pick), extent))  # else it would be in another invocation's line
     at = apply.index(target)
     apply.line("let at = {};".format(at))
     old = element(lowering.slots, RESULT, "at")
     apply.line("let old = {};".format("f32({})".format(old) if node.word == "f16" else old))
     apply.line(assignment(lowering.slots, "at", apply.element_of(result)))
+    apply.close()
     values = {"extent": extent, "steps": steps, "fold": copy.text(), "body": apply.text(), "workgroup": WORKGROUP}
     groups = (lines + WORKGROUP - 1) // WORKGROUP
     values["flat"] = flat(groups, "lane", WORKGROUP)

@@ -51,8 +51,9 @@ def _warn(text):
 class Recording(Backend):
     """Tensors whose data are Nodes; see WgpuBackend."""
 
-    def __init__(self, index=0, device=None, strict=False, planning=False):
+    def __init__(self, index=0, device=None, strict=False, planning=False, check_indices=False):
         Backend.__init__(self, index)
+        self.checks_indices = check_indices
         self._device = device
         self._opened = False
         self._host = None

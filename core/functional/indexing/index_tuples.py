@@ -10,19 +10,34 @@ from ..overriding import composite, one_backend
 from ..promotion import integers
 
 
-def _flat_index(indices, lengths):
+def _flat_index(indices, lengths, left_out=False):
     """(…, depth) -> (…,): the index into the `depth` axes of `lengths`, merged into one. Negative ones count from
-    the end."""
+    the end. Raises IndexingError where one is outside its axis; what a GPU computed is the nearest index instead, or
+    with left_out one behind all others."""
+    from .selection import check_bounds
+
     backend = indices.backend
     total = None
+    outside = None
     shape = indices.shape[:-1]
     for i in range(len(lengths)):
         starts, sizes = (0,) * len(shape) + (i,), shape + (1,)
         at = reshape(backend.slice(indices, starts, sizes, (1,) * indices.ndim), shape)
-        n = backend.full((), lengths[i], at.dtype)
-        at = backend.where(backend.binary("lt", at, backend.full((), 0, at.dtype)), backend.binary("add", at, n), at)
+        seen = check_bounds(at, lengths[i], i)
+        zero, n = backend.full((), 0, at.dtype), backend.full((), lengths[i], at.dtype)
+        at = backend.where(backend.binary("lt", at, zero), backend.binary("add", at, n), at)
+        if not seen:
+            last = backend.full((), max(0, lengths[i] - 1), at.dtype)
+            inside = backend.binary("minimum", backend.binary("maximum", at, zero), last)
+            beyond = backend.binary("ne", at, inside)
+            outside = beyond if outside is None else backend.binary("logical_or", outside, beyond)
+            at = inside
         total = at if total is None else backend.binary("add", backend.binary("mul", total, n), at)
-    return backend.full(shape, 0, dtypes.int64) if total is None else total
+    if total is None:
+        return backend.full(shape, 0, dtypes.int64)
+    if left_out and outside is not None:
+        total = backend.where(outside, backend.full((), size(lengths), total.dtype), total)
+    return total
 
 
 def _checked(what, x, indices, batch_dims=0):
@@ -76,7 +91,7 @@ def scatter_nd(x, indices, updates, reduction="none"):
             "scatter_nd: updates {} do not fit indices {} into {}".format(updates.shape, indices.shape, x.shape)
         )
     rows, width, count = size(x.shape[:depth]), size(rest), size(indices.shape[:-1])
-    at = reshape(_flat_index(indices, x.shape[:depth]), (count, 1))
+    at = reshape(_flat_index(indices, x.shape[:depth], left_out=True), (count, 1))
     out = backend.scatter(
         reshape(x, (rows, width)), broadcast_to(at, (count, width)), reshape(updates, (count, width)), 0, reduction
     )

@@ -186,11 +186,14 @@ def _linear(x, axes, arrays, shape):
     total = None
     for axis, index in zip(axes, arrays):
         n = x.shape[axis]
-        _check_bounds(index, n, axis)
+        seen = check_bounds(index, n, axis)
         if len(axes) == 1:
             return broadcast_to(index, shape)
         turned = backend.where(backend.binary("lt", index, backend.full((), 0, index.dtype)),
                          backend.binary("add", index, backend.full((), n, index.dtype)), index)  # fmt: skip
+        if not seen:  # the nearest, or it would be an element of another row
+            turned = backend.binary("maximum", turned, backend.full((), 0, index.dtype))
+            turned = backend.binary("minimum", turned, backend.full((), max(0, n - 1), index.dtype))
         total = (
             turned
             if total is None
@@ -199,7 +202,8 @@ def _linear(x, axes, arrays, shape):
     return broadcast_to(total, shape)
 
 
-def _check_bounds(index, n, axis):
+def check_bounds(index, n, axis):
+    """Whether indices could be looked at without waiting. Raises IndexingError where one is outside an axis of n."""
     from .visibility import visible
 
     index = visible(index)
@@ -208,6 +212,7 @@ def _check_bounds(index, n, axis):
         high = index.backend.reduce("max", index, tuple(range(index.ndim)), False).item()
         if low < -n or high >= n:
             raise IndexingError("index {} is outside axis {} of length {}".format(low if low < -n else high, axis, n))
+    return index is not None
 
 
 #: method; array API __getitem__
@@ -322,7 +327,7 @@ def take(x, indices, axis=None):
         axis = 0
     axis = axis_of(axis, x.ndim)
     indices = _integers(indices, x)
-    _check_bounds(indices, x.shape[axis], axis)
+    check_bounds(indices, x.shape[axis], axis)
     return x.backend.take(x, indices, axis)
 
 
@@ -356,7 +361,7 @@ def take_along_axis(x, indices, axis=-1):
     )
     x = broadcast_to(x, lead[:axis] + x.shape[axis : axis + 1] + lead[axis + 1 :])
     indices = broadcast_to(indices, lead[:axis] + indices.shape[axis : axis + 1] + lead[axis + 1 :])
-    _check_bounds(indices, x.shape[axis], axis)
+    check_bounds(indices, x.shape[axis], axis)
     return x.backend.gather(x, indices, axis)
 
 
@@ -383,7 +388,7 @@ def _check_elements(x, indices, axis):
     for i in range(x.ndim):
         if i != axis and indices.shape[i] > x.shape[i]:
             raise ShapeError("indices of shape {} reach beyond axis {} of {}".format(indices.shape, i, x.shape))
-    _check_bounds(indices, x.shape[axis], axis)
+    check_bounds(indices, x.shape[axis], axis)
 
 
 #: method; ONNX ScatterElements; Burn scatter
