@@ -19,6 +19,11 @@ from emberlet.errors import BackendError
 
 from .run.kept import Pipelines
 
+try:
+    from . import native
+except (ImportError, AttributeError):  # MicroPython
+    native = None
+
 STORAGE = 0x0080
 COPY_SRC = 0x0004
 COPY_DST = 0x0008
@@ -28,7 +33,6 @@ READABLE = MAP_READ | COPY_DST  # of a buffer whose bytes come back to the host
 COPIED = COPY_SRC | COPY_DST
 
 _POOL_BYTES = 256 << 20
-_DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
 _PIPELINE_TEXT = 512 << 10  # bytes of WGSL; compiled it takes some 250 times as much on lavapipe, measured
 _FINALIZERS = sys.implementation.name != "micropython"  # which never calls __del__
 
@@ -122,9 +126,9 @@ class Device:
         self._lock = lock()
         self._calls = 0
         self._ending = False
-        self._forked = None
-        if _every is not None:
-            _every.add(self)
+        self.forked = None  # what this process has of the device of the one it was forked from
+        if native:
+            native.every.add(self)
 
     # -- its end --------------------------------------------------------------------------------------------------
 
@@ -134,8 +138,8 @@ class Device:
         wgpu ends the process where something is submitted to a device that is gone: whoever submits enters, and
         `destroy` waits for those who did.
         """
-        if self._forked:
-            raise BackendError(_FORKED)
+        if self.forked:
+            raise BackendError(native.FORKED)
         with self._lock:
             if self.lost:
                 raise BackendError(
@@ -166,17 +170,6 @@ class Device:
             self.free_bytes = 0
             self.pipelines.clear()
             self.raw.destroy()
-
-    def forked(self):
-        """This process was forked from the one that opened the device: it can be neither used nor given back here."""
-        self._forked = (
-            self.raw,
-            self.queue,
-            self.free,
-        )
-        self.raw = self.queue = _OfAnotherProcess()
-        self.free = {}
-        self.free_bytes = 0
 
     def measured_tiles(self):
         """What tuning.py found for this device before; nothing on a port without it."""
@@ -228,7 +221,7 @@ class Device:
 
     def recycle(self, gpu, nbytes, sound=True):
         """Returns a buffer to the pool."""
-        if self._forked:
+        if self.forked:
             return  # it stays in `lent`: giving it back would call a driver that is not there
         self.live_bytes -= nbytes
         self.lent.pop(gpu, None)
@@ -407,19 +400,6 @@ class Device:
         return self.raw.create_bind_group(layout=layout, entries=entries)
 
 
-class _OfAnotherProcess:
-    """Stands for what a process has no right to: the GPU library of the one it was forked from."""
-
-    def __getattr__(self, name):
-        raise BackendError(_FORKED)
-
-
-_FORKED = (
-    "the GPU was opened before this process was forked, and a fork cannot use it. Start processes by 'spawn' "
-    "(multiprocessing.set_start_method), or use the GPU only after the fork"
-)
-
-
 def _numbered(source):
     lines = source.split("\n")
     return "\n".join(["{:4d}  {}".format(i + 1, lines[i]) for i in range(len(lines))])
@@ -440,39 +420,12 @@ def lock():
     except ImportError:
         return _NoLock()
     made = RLock()
-    if _locks is not None:
-        _locks.add(made)
+    native.locks.add(made)
     return made
 
 
-try:
-    from weakref import WeakSet
-
-    _every = WeakSet()  # Devices, and locks, which a fork may find taken by a thread that it does not have
-    _locks = WeakSet()
-except ImportError:  # MicroPython
-    _every = None
-    _locks = None
-
 _devices = {}
 _opening = lock()
-_forked = False
-
-
-def _after_fork():
-    global _forked
-    for taken in list(_locks):
-        taken._at_fork_reinit()
-    for device in list(_every):
-        _forked = True
-        device.forked()
-
-
-if _every is not None:
-    import os
-
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_after_fork)
 
 
 def open_device(index=0):
@@ -493,13 +446,13 @@ async def open_device_async(index=0):
         if index:
             raise BackendError("there is no GPU adapter {}; a browser shows one".format(index))
         adapter = await gpu.request_adapter_async("high-performance")
-        found = _keep_device(index, Device(await adapter.request_device_async(_features(adapter))))
+        found = _keep_device(index, Device(await adapter.request_device_async(features(adapter))))
     return found
 
 
 def _opened(index):
-    if _forked:
-        raise BackendError(_FORKED)
+    if native and native.forked:
+        raise BackendError(native.FORKED)
     found = _devices.get(index)
     return None if found is None or found.lost else found
 
@@ -534,42 +487,11 @@ def _open(index):
             "no GPU is open, and MicroPython cannot wait for one here: "
             "`await emberlet.wgpu_backend.device.open_device_async()` first"
         )
-    try:
-        if sys.platform == "emscripten":
-            from . import browser  # noqa: F401  (gives wgpu-py's stub a body)
-        quiet()
-        import wgpu
-    except ImportError as error:
-        from emberlet.host.extras import sentence
+    from .native import open_raw
 
-        raise BackendError("{} ({})".format(sentence("backend 'wgpu'", ["wgpu"]), error))
-    found = adapters(wgpu)
-    if index >= len(found):
-        raise BackendError("there is no GPU adapter {}; the machine has {}".format(index, len(found)))
-    adapter = found[index]
-    return adapter.request_device_sync(required_features=_features(adapter), required_limits=_limits(adapter))
+    return open_raw(index)
 
 
-def quiet():
-    """Without a desktop, keep Mesa's layer that chooses among devices by it from complaining on every start."""
-    from os import environ
-
-    if sys.platform == "linux" and not [v for v in _DESKTOP if v in environ]:
-        environ.setdefault("NODEVICE_SELECT", "1")
-
-
-def adapters(wgpu):
-    """wgpu-py's adapters by their index: software and OpenGL ones come last, so that 0 is the best GPU there is."""
-    rank = {"DiscreteGPU": 0, "IntegratedGPU": 1, "VirtualGPU": 2}
-    found = list(wgpu.gpu.enumerate_adapters_sync())
-    found.sort(key=lambda a: (rank.get(a.info["adapter_type"], 3), 1 if a.info["backend_type"] == "OpenGL" else 0))
-    return found
-
-
-def _features(adapter):
+def features(adapter):
+    """What a device is asked for, of what its adapter has."""
     return [f for f in ("shader-f16", "subgroups", "timestamp-query") if f in adapter.features]
-
-
-def _limits(adapter):
-    wanted = ("max-storage-buffer-binding-size", "max-buffer-size", "max-storage-buffers-per-shader-stage")
-    return {name: adapter.limits[name] for name in wanted}

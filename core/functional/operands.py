@@ -41,6 +41,8 @@ def same_backend(*tensors):
 
 def like(x, other):
     """x (tensor, scalar or array-like) as a tensor of other's dtype and backend."""
+    if isinstance(x, Tensor) and x.dtype is other.dtype and x.backend is other.backend:
+        return x
     if is_scalar(x):
         if other.dtype.is_integer:
             from .promotion import check_range

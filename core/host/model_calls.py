@@ -6,7 +6,12 @@ from typing import Any
 
 from ..module import Module, leaves
 from ..param import Param
+from ..tensor import Tensor
 from .model_inputs import bind, fits
+
+_FITTING: dict[int, tuple[Any, set[Any]]] = {}  # id of INPUTS: itself, and the (dtype, shape)s of inputs that fit
+_FIRST: dict[type, list[str]] = {}  # class of a model: the attributes that lead to its first parameter
+MOST = 256  # entries of either, and of what fits one INPUTS
 
 
 def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -15,23 +20,74 @@ def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
     entries = getattr(self, "INPUTS", None)
     if entries is None:
         return self.forward(*args, **kwargs)
-    if not kwargs and fits(entries, args) and all_at_home(self, args):
+    if not kwargs and known_to_fit(entries, args) and all_at_home(self, args):
         return self.forward(*args)
     return self.forward(*bind(self, args, kwargs))
+
+
+def known_to_fit(entries: Any, args: tuple[Any, ...]) -> bool:
+    """`fits`, which is asked once for each combination of dtypes and shapes."""
+    signature: list[Any] = []
+    for x in args:
+        if type(x) is not Tensor:
+            return False
+        signature += (x.dtype.name, x.shape)
+    key = tuple(signature)
+    kept = _FITTING.get(id(entries))
+    if kept is not None and kept[0] is entries and key in kept[1]:
+        return True
+    if not fits(entries, args):
+        return False
+    if type(entries) is tuple:  # nobody changes it
+        if kept is None or kept[0] is not entries:
+            if len(_FITTING) >= MOST:
+                _FITTING.clear()
+            kept = _FITTING[id(entries)] = (entries, set())
+        if len(kept[1]) < MOST:
+            kept[1].add(key)
+    return True
 
 
 def all_at_home(model: Any, args: tuple[Any, ...]) -> bool:
     """Whether the Tensors lie on the backend of the model's first parameter; of a model without any, on one backend."""
     if not args:
         return True
-    param = first_param(model)
+    param = model
+    for name in _FIRST.get(type(model)) or ("",):
+        param = getattr(param, "__dict__", _NOTHING).get(name)
+    if type(param) is not Param:
+        param = first_param(model)
     home = args[0].backend if param is None else param.backend
-    return all(x.backend is home for x in args)
+    for x in args:
+        if x.backend is not home:
+            return False
+    return True
+
+
+_NOTHING: dict[str, Any] = {}
 
 
 def first_param(module: Any) -> Any:
     """What named_params of a module gives first, without its generators; None where there is no parameter."""
-    return _first_of(module.__dict__.values(), 0)
+    found = _first_of(module.__dict__.values(), 0)
+    if found is not None:
+        _remember(module, found)
+    return found
+
+
+def _remember(model: Any, param: Any) -> None:
+    """Keep the way to a parameter of the model or of a module in it: the next call of a model of its class tries it."""
+    for name, child in model.__dict__.items():
+        if child is param:
+            way = [name]
+        elif isinstance(child, Module) and (inner := [n for n, p in child.__dict__.items() if p is param]):
+            way = [name, inner[0]]
+        else:
+            continue
+        if len(_FIRST) >= MOST:
+            _FIRST.clear()
+        _FIRST[type(model)] = way
+        return
 
 
 def _first_of(children: Any, depth: int) -> Any:

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from tools.layout import package_folders
-from tools.mutation import runner
+from tools.mutation import report, runner
 from tools.mutation.bugs import bugs_of, compiles
-from tools.mutation.choosing import Choice, batches
+from tools.mutation.choosing import Choice, batches, room_of
+from tools.mutation.copies import Copy
+from tools.mutation.learned import Learned
+from tools.mutation.rooms import Room
 from tools.paths import ROOT
 from tools.steps import StepError
 
@@ -102,7 +105,7 @@ def test_a_test_file_that_fails_anyway_catches_nothing(project: Path, capsys: py
     bugs = runner.draw(runner.candidates(project, [file.parent], [f"{file}:11"]), 1, 0)
     verdicts = runner.run(bugs, project, {"scratch": file.parent}, 1, 60)
     assert [verdict.caught_by for verdict in verdicts] == [""]
-    assert "tests/test_broken.py fails without a bug" in capsys.readouterr().out
+    assert "tests/test_broken.py::test_clamp_high_x fails without a bug" in capsys.readouterr().out
 
 
 def test_a_seed_draws_the_same_bugs_of_every_kind() -> None:
@@ -121,6 +124,88 @@ def test_a_path_that_is_not_there_is_named() -> None:
 def test_the_tests_that_name_what_is_around_a_bug_come_first(tmp_path: Path) -> None:
     file = ROOT / "core" / "burnpack" / "cbor.py"
     bug = bugs_of(file, file.read_bytes())[0]
-    first = Choice(ROOT, tmp_path / "seconds.json").tests_for(bug)[:8]
+    tests = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")]
+    choice = Choice(ROOT, Learned(ROOT, tmp_path, ["core"]))
+    first = choice.tests_for(bug, [f"{test}::test_{n}" for test in tests for n in range(2)])[:8]
     assert any("burnpack" in test for test in first)
-    assert batches(list("abcdefgh")) == [list("abc"), list("defgh")]
+    assert len({test.partition("::")[0] for test in first}) >= 3
+
+
+def test_batches_grow_and_stay_within_a_folder_of_tests() -> None:
+    tests = [f"tests/{'ab'[n % 2]}/test_x.py::test_{n}" for n in range(100)]
+    found = list(batches(tests))
+    assert sorted(test for batch in found for test in batch) == sorted(tests)
+    assert all(len({room_of(test) for test in batch}) == 1 for batch in found)
+    assert [len(batch) for batch in found] == [12, 12, 38, 38]
+
+
+def test_what_a_test_executes_is_measured_and_found_where_lines_have_moved(project: Path) -> None:
+    packages = {"scratch": project / "package"}
+    copy = Copy(project, project / ".cache" / "copy", packages)
+    room = Room(copy.folder, ["tests"])
+    try:
+        learned = Learned(project, project / ".cache" / "learned", ["package"])
+        learned.learn(room, copy.folder)
+    finally:
+        room.close()
+    test = "tests/test_clamp.py::test_clamp"
+    assert [(c.test, c.on_line) for c in learned.covering("package/clamp.py", 6)] == [(test, True)]
+    assert learned.covering("package/clamp.py", 11) == []
+    (project / "package" / "clamp.py").write_text("# moved\n" * 3 + SOURCE, encoding="utf-8")
+    again = Learned(project, project / ".cache" / "learned", ["package"])
+    assert [(c.test, c.on_line) for c in again.covering("package/clamp.py", 9)] == [(test, True)]
+
+
+IMPORTED = '''"""What runs on import."""
+
+TABLE = {n: n + 1 for n in range(3)}
+
+
+def wrapped(function):
+    def inner(x):
+        return function(x) + 1
+
+    return inner
+
+
+@wrapped
+def two_more(x):
+    return x + 1
+'''
+OF_IMPORTED = """from scratch.imported import TABLE, two_more
+
+
+def test_table():
+    assert TABLE == {0: 1, 1: 2, 2: 3}
+
+
+def test_decorated():
+    assert two_more(2) == 4
+"""
+
+
+@pytest.mark.parametrize("line", [3, 8, 15])
+def test_bugs_in_tables_closures_and_decorated_functions_are_caught(project: Path, line: int) -> None:
+    file = project / "package" / "imported.py"
+    file.write_text(IMPORTED, encoding="utf-8")
+    (project / "tests" / "test_imported.py").write_text(OF_IMPORTED, encoding="utf-8")
+    bugs = [bug for bug in bugs_of(file, file.read_bytes()) if bug.line == line and bug.kind == "arithmetic"]
+    verdicts = runner.run(bugs, project, {"scratch": project / "package"}, 1, 60)
+    assert [bool(verdict.caught_by) for verdict in verdicts] == [True]
+
+
+def test_a_run_is_a_row_of_the_page_and_a_judged_survivor_says_why(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = project / "package" / "clamp.py"
+    judged = project / "equivalent.json"
+    judged.write_text('[["package/clamp.py", "if x > high:", "if x >= high:", "the same for x = high"]]', "utf-8")
+    monkeypatch.setattr(report, "JUDGED", judged)
+    (project / "benches" / "results").mkdir(parents=True)
+    arguments = [f"{file}:5", f"{file}:11", "--count=9", "--seed=3", "--write"]
+    for _ in range(2):  # a second run with the same seed takes the place of the first
+        runner.main(arguments, project, {"scratch": project / "package"})
+    assert "makes no difference: package/clamp.py:5" in capsys.readouterr().out
+    rows = (project / report.PAGE).read_text(encoding="utf-8").splitlines()[-2:]
+    assert rows[0].startswith("|---")
+    assert "1: package/clamp.py `if x > high:` → `if x >= high:` | 1: package/clamp.py `return a - b`" in rows[1]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from .bugs import Bug
+from .learned import Learned
 
 # Test folders by folder of the distribution, the longest that fits; without an entry every test concerns a file.
 TESTS = {
@@ -20,38 +20,62 @@ TESTS = {
     "wgpu_backend/browser": ("tests/browser",),
 }
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-UNKNOWN_SECONDS = 5.0
+UNKNOWN_SECONDS = 0.5  # of a test that was not measured
 
 
 class Choice:
-    """The test files of a tree, with the words in each and the seconds each took."""
+    """The test files of a tree, what each is known to execute, and the words in each."""
 
-    def __init__(self, root: Path, seconds_file: Path) -> None:
-        self.root, self.seconds_file = root, seconds_file
-        self.seconds: dict[str, float] = {}
-        if seconds_file.exists():
-            self.seconds = json.loads(seconds_file.read_text(encoding="utf-8"))
+    def __init__(self, root: Path, learned: Learned) -> None:
+        self.root, self.learned = root, learned
 
-    def tests_for(self, bug: Bug) -> list[str]:
-        """Test files, best first. A file that names what is around the bug is likely to run it."""
-        path = bug.file.relative_to(self.root)
-        folders = [TESTS[folder.as_posix()] for folder in path.parents if folder.as_posix() in TESTS]
-        below = tuple(f"{folder}/" for folder in (folders or [("tests",)])[0])
-        names, own = self._names_around(bug), parts_of(path.with_suffix("").parts[1:])
+    def folders(self, bug: Bug) -> tuple[str, ...]:
+        """The test folders that concern a bug."""
+        found = [TESTS[folder.as_posix()] for folder in self._path(bug).parents if folder.as_posix() in TESTS]
+        return tuple(folder for folder in (found or [("tests",)])[0] if (self.root / folder).is_dir())
 
-        def cost(file: str) -> float:
-            score = sum(1 / self._spread[name] for name in names & self._words[file])
-            score += 0.05 if file.startswith(below[0]) else 0.0
-            score += len(own & parts_of(Path(file).with_suffix("").parts[1:]))  # tests/…/test_pooling.py for pooling.py
-            return max(self.seconds.get(file, UNKNOWN_SECONDS), 0.5) / (0.02 + score)
+    def tests_for(self, bug: Bug, items: Iterable[str]) -> list[str]:
+        """Those of `items` that may catch the bug, best first.
 
-        return sorted((file for file in self._words if file.startswith(below)), key=cost)
+        First what is known to execute the bug's line, then its function; then other parametrizations of those tests,
+        then the tests of files that have the words around the bug in them. Within each of the four, the first
+        parametrization of every test function comes before the second of any.
+        """
+        known = {covering.test: covering for covering in self.learned.covering(self._path(bug).as_posix(), bug.line)}
+        functions = {test.partition("[")[0] for test in known}
+        score = self._scores(bug)
+        rank: Counter[tuple[int, str]] = Counter()
 
-    def learn(self, seconds: dict[str, float]) -> None:
-        """Remember how long whole files took."""
-        self.seconds.update(seconds)
-        self.seconds_file.parent.mkdir(parents=True, exist_ok=True)
-        self.seconds_file.write_text(json.dumps(self.seconds, indent=1, sort_keys=True), encoding="utf-8")
+        def group(item: str) -> int:
+            if item in known:
+                return 0 if known[item].on_line else 1
+            return 2 if item.partition("[")[0] in functions else 3
+
+        def cost(item: str) -> float:
+            covering = known.get(item)
+            seconds = covering.seconds if covering else UNKNOWN_SECONDS
+            return (seconds + 0.05) / (0.02 + score[item.partition("::")[0]] + (covering.rarity if covering else 0.0))
+
+        ordered = []
+        for item in sorted(items, key=cost):
+            place = group(item), item.partition("[")[0]
+            if place[0] == 3 and not score[item.partition("::")[0]]:
+                continue
+            ordered.append((place[0], rank[place], item))
+            rank[place] += 1
+        return [item for *_, item in sorted(ordered, key=lambda entry: entry[:2])]
+
+    def _scores(self, bug: Bug) -> dict[str, float]:
+        """How much each test file has to do with a bug, by its words: 0 for nothing."""
+        names, own = self._names_around(bug), parts_of(self._path(bug).with_suffix("").parts[1:])
+        scores = defaultdict(float)
+        for file, words in self._words.items():
+            score = sum(1 / self._spread[name] for name in names & words)
+            scores[file] = score + len(own & parts_of(Path(file).with_suffix("").parts[1:]))
+        return scores
+
+    def _path(self, bug: Bug) -> Path:
+        return bug.file.relative_to(self.root)
 
     @cached_property
     def _words(self) -> dict[str, set[str]]:
@@ -85,10 +109,18 @@ def parts_of(names: Iterable[str]) -> set[str]:
     return found - {""}
 
 
-def batches(files: Sequence[str]) -> list[list[str]]:
-    """A few first, then more and more: most bugs are caught by the first, and each batch costs a start of pytest."""
-    found, size, at = [], 3, 0
-    while at < len(files):
-        found.append(list(files[at : at + size]))
-        at, size = at + size, size * 3
-    return found
+def batches(tests: Sequence[str]) -> Iterator[list[str]]:
+    """A few first, then more and more, each batch from one test folder after the other: most bugs are caught by the
+    first, and a batch costs a fork and the fixtures of its tests."""
+    at, size = 0, 24
+    while at < len(tests):
+        by_room: dict[str, list[str]] = {}
+        for test in tests[at : at + size]:
+            by_room.setdefault(room_of(test), []).append(test)
+        yield from by_room.values()
+        at, size = at + size, size * 4
+
+
+def room_of(test: str) -> str:
+    """The folder of a test: tests/core for tests/core/test_x.py::test_y."""
+    return "/".join(test.partition("::")[0].split("/")[:2])

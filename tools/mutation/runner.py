@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,12 +13,16 @@ from queue import SimpleQueue
 from threading import Lock
 
 from ..steps import StepError, say
+from . import report
 from .bugs import Bug, bugs_of, compiles
-from .choosing import Choice, batches
+from .choosing import Choice, batches, room_of
 from .copies import Copy
+from .learned import Learned
+from .rooms import Outcome, Room
 
 ENOUGH = 0.95  # of the bugs are to be caught
 GENERATED = "_bytecode.py"  # what another file gives: `dev.py check` compares them
+FRESH = 40  # tests, of those most likely to catch a bug, that are run in a new process before it is said to survive
 
 
 @dataclass
@@ -26,8 +31,8 @@ class Verdict:
 
     bug: Bug
     caught_by: str
-    files: int  # test files that ran to their end
-    of: int  # test files that concern it
+    ran: int  # tests that passed
+    of: int  # tests that may concern it
     seconds: float
 
 
@@ -38,26 +43,38 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
         0 where at least 95 of 100 are caught, else 1.
 
     Raises:
-        StepError: A path names no file that can be given a bug.
+        StepError: A path names no file that can be given a bug, or the system cannot fork.
     """
     parser = argparse.ArgumentParser("dev.py mutate", description="Seed one-line bugs and name those no test catches.")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="a folder, a file, or FILE:LINE; else everything")
     parser.add_argument("--count", type=int, default=20, help="how many bugs (20)")
     parser.add_argument("--seed", type=int, help="draws the same bugs again in the same tree")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the tree that work side by side (1)")
-    parser.add_argument("--seconds", type=float, default=120, help="of tests for each bug (120)")
+    parser.add_argument("--seconds", type=float, default=60, help="of tests for each bug (60)")
+    parser.add_argument("--measure", type=float, default=10, help="minutes to find out what tests execute (10)")
+    parser.add_argument("--minutes", type=float, default=600, help="stop with fewer bugs after so long")
+    parser.add_argument("--write", action="store_true", help="add the result to benches/results/mutation.md")
     asked = parser.parse_args(args)
+    if not hasattr(os, "fork"):
+        raise StepError("dev.py mutate forks its test processes, which this system cannot do: use Linux or macOS")
     seed = asked.seed if asked.seed is not None else random.randrange(10**6)
     bugs = draw(candidates(root, list(packages.values()), asked.paths), asked.count, seed)
     say(f"{len(bugs)} bugs, seed {seed}")
-    verdicts = run(bugs, root, packages, asked.jobs, asked.seconds)
-    survivors = [verdict.bug for verdict in verdicts if not verdict.caught_by]
-    for bug in survivors:
-        say(f"\nsurvived: {_place(bug, root)}, {bug.kind} in {bug.scope or 'the module'}")
+    start = time.monotonic()
+    verdicts = run(bugs, root, packages, asked.jobs, asked.seconds, asked.measure * 60, start + asked.minutes * 60)
+    result = report.Result(seed, verdicts, time.monotonic() - start, asked.paths)
+    for verdict in result.survivors:
+        bug = verdict.bug
+        why = report.equivalent(bug, root)
+        said = "makes no difference" if why else "survived"
+        say(f"\n{said}: {place(bug, root)}, {bug.kind} in {bug.scope or 'the module'}")
         say(bug.diff(bug.file.read_bytes()))
-    caught = len(verdicts) - len(survivors)
-    say(f"\n{caught} of {len(verdicts)} caught; seed {seed}")
-    return int(caught < ENOUGH * len(verdicts))
+        if why:
+            say(why)
+    say(f"\n{result.caught} of {len(verdicts)} caught; seed {seed}")
+    if asked.write:
+        report.write(result, root)
+    return int(result.caught < ENOUGH * len(verdicts))
 
 
 def candidates(root: Path, folders: list[Path], paths: list[str]) -> list[Bug]:
@@ -99,17 +116,32 @@ def draw(bugs: list[Bug], count: int, seed: int) -> list[Bug]:
     return drawn
 
 
-def run(bugs: list[Bug], root: Path, packages: dict[str, Path], jobs: int, seconds: float) -> list[Verdict]:
-    """Try each bug; a line for each as it is done."""
+def run(
+    bugs: list[Bug],
+    root: Path,
+    packages: dict[str, Path],
+    jobs: int,
+    seconds: float,
+    measure: float = 600,
+    deadline: float = float("inf"),
+) -> list[Verdict]:
+    """Try each bug that can be begun before `deadline` (of time.monotonic); a line for each as it is done.
+
+    seconds: of tests for each; measure: seconds to find out what tests execute.
+    """
     cache = root / ".cache" / "mutate"
-    trials = Trials(Choice(root, cache / "seconds.json"), seconds)
+    below = [folder.relative_to(root).as_posix() for folder in packages.values()]
+    trials = Trials(Choice(root, Learned(root, cache / "learned", below, measure)), seconds)
+    copies = [Copy(root, cache / f"copy-{number}", packages) for number in range(min(jobs, len(bugs)))]
     free: SimpleQueue[Copy] = SimpleQueue()
-    for number in range(min(jobs, len(bugs))):
-        free.put(Copy(root, cache / f"copy-{number}", packages))
+    for copy in copies:
+        free.put(copy)
     done = 0
 
-    def one(bug: Bug) -> Verdict:
+    def one(bug: Bug) -> Verdict | None:
         nonlocal done
+        if time.monotonic() > deadline:
+            return None
         copy = free.get()
         try:
             verdict = trials.verdict(bug, copy)
@@ -117,56 +149,106 @@ def run(bugs: list[Bug], root: Path, packages: dict[str, Path], jobs: int, secon
             free.put(copy)
         with trials.lock:
             done += 1
-            said = (
-                f"caught by {verdict.caught_by}"
-                if verdict.caught_by
-                else f"SURVIVED {verdict.files} of {verdict.of} test files"
-            )
-            say(f"[{done}/{len(bugs)}] {_place(bug, root)} {bug.kind}: {said}, {verdict.seconds:.0f} s")
+            said = f"caught by {verdict.caught_by}" if verdict.caught_by else f"SURVIVED {verdict.ran} tests"
+            say(f"[{done}/{len(bugs)}] {place(bug, root)} {bug.kind}: {said}, {verdict.seconds:.0f} s")
         return verdict
 
-    with ThreadPoolExecutor(max(jobs, 1)) as pool:
-        return list(pool.map(one, bugs))
+    try:
+        with ThreadPoolExecutor(max(jobs, 1)) as pool:
+            return [verdict for verdict in pool.map(one, bugs) if verdict]
+    finally:
+        trials.close()
 
 
 class Trials:
-    """Runs tests on bugs, and leaves out test files that fail without one."""
+    """Runs tests on bugs, and leaves out tests that fail without one."""
 
     def __init__(self, choice: Choice, seconds: float) -> None:
         self.choice, self.limit = choice, seconds
-        self.lock = Lock()
-        self.sound: dict[str, bool] = {}  # test files, once they caught something: whether they pass without a bug
+        self.lock, self.learning = Lock(), Lock()
+        self.rooms: dict[tuple[Path, str], Room] = {}
+        self.sound: dict[str, bool] = {}  # tests that caught something: whether they pass without a bug
 
     def verdict(self, bug: Bug, copy: Copy) -> Verdict:
+        rooms = {folder: self.room(copy, folder) for folder in self.choice.folders(bug)}
         start, ran = time.monotonic(), 0
-        concerned = self.choice.tests_for(bug)
-        for batch in batches(concerned):
-            tests = [test for test in batch if self.sound.get(test, True)]
-            while tests and (left := self.limit - (time.monotonic() - start)) > 0:
-                copy.seed(bug)
-                try:
-                    outcome = copy.run(tests, left)
-                finally:
-                    copy.mend(bug)
-                with self.lock:
-                    self.choice.learn(outcome.seconds)
-                if not outcome.failed:
-                    ran += len(outcome.seconds)
-                    break
-                culprit = outcome.failed.partition("::")[0].partition(" ")[0]
-                suspects = [culprit] if culprit in tests else tests  # pytest itself may have ended badly
-                if all(self._passes_without(test, copy) for test in suspects):
-                    return Verdict(bug, outcome.failed, ran, len(concerned), time.monotonic() - start)
-                tests = [test for test in tests if self.sound.get(test, True)]
-        return Verdict(bug, "", ran, len(concerned), time.monotonic() - start)
+        items = [item for room in rooms.values() for item in room.items if self.sound.get(item, True)]
+        by_folder = {item: room for room in rooms.values() for item in room.items}
+        tests = self.choice.tests_for(bug, items)
 
-    def _passes_without(self, test: str, copy: Copy) -> bool:
+        def left() -> float:
+            return self.limit - (time.monotonic() - start)
+
+        def said(caught_by: str) -> Verdict:
+            return Verdict(bug, caught_by, ran, len(tests), time.monotonic() - start)
+
+        at_import = False
+        for batch in batches(tests):
+            while batch and left() > 0 and not at_import:
+                outcome = self.seeded(bug, copy, by_folder[batch[0]], batch, left())
+                at_import = outcome.changed_at_import
+                ran += len(outcome.ran)
+                if outcome.failed and self.passes_without(outcome.failed, by_folder):
+                    return said(outcome.failed)
+                if not outcome.failed or " (" in outcome.failed:
+                    break
+                batch = batch[batch.index(outcome.failed) + 1 :]
+        seconds = max(left(), self.limit / 2) if at_import else 30
+        caught_by, more = self.in_a_new_process(bug, copy, tests, seconds, by_folder)
+        ran += more
+        return said(caught_by)
+
+    def in_a_new_process(
+        self, bug: Bug, copy: Copy, tests: list[str], seconds: float, known: dict[str, Room]
+    ) -> tuple[str, int]:
+        """(what caught the bug, tests that passed) where modules are imported with the bug; known: each test's room."""
+        first = [test for test in tests if self.sound.get(test, True)][:FRESH]
+        ran = 0
+        for folder in dict.fromkeys(room_of(test) for test in first):
+            here = [test for test in first if room_of(test) == folder]
+            copy.seed(bug)
+            try:
+                room = Room(copy.folder, list(dict.fromkeys(test.partition("::")[0] for test in here)))
+                try:
+                    if missing := [test for test in here if test not in room.number]:
+                        return f"{missing[0].partition('::')[0]} (it cannot be collected)", ran
+                    outcome = room.run(here, seconds)
+                finally:
+                    room.close()
+            finally:
+                copy.mend(bug)
+            ran += len(outcome.ran)
+            if outcome.failed and self.passes_without(outcome.failed, known):
+                return outcome.failed, ran
+        return "", ran
+
+    def seeded(self, bug: Bug, copy: Copy, room: Room, tests: list[str], seconds: float) -> Outcome:
+        copy.seed(bug)
+        try:
+            return room.run(tests, seconds, copy.folder / bug.file.relative_to(copy.root), copy.sound)
+        finally:
+            copy.mend(bug)
+
+    def room(self, copy: Copy, folder: str) -> Room:
+        """The warm process for a folder of tests; what its tests execute is measured where that is not known."""
+        if (copy.folder, folder) not in self.rooms:
+            room = self.rooms[copy.folder, folder] = Room(copy.folder, [folder])
+            with self.learning:
+                self.choice.learned.learn(room, copy.folder)
+        return self.rooms[copy.folder, folder]
+
+    def passes_without(self, failed: str, rooms: dict[str, Room]) -> bool:
+        test = failed.partition(" (")[0]
         if test not in self.sound:
-            self.sound[test] = not copy.run([test], 600).failed
+            self.sound[test] = not rooms[test].run([test], 600).failed
             if not self.sound[test]:
                 say(f"{test} fails without a bug in the copy: left out")
         return self.sound[test]
 
+    def close(self) -> None:
+        for room in self.rooms.values():
+            room.close()
 
-def _place(bug: Bug, root: Path) -> str:
+
+def place(bug: Bug, root: Path) -> str:
     return f"{bug.file.relative_to(root).as_posix()}:{bug.line}"

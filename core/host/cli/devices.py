@@ -84,7 +84,7 @@ def _adapters() -> list[dict[str, Any]]:
 
 def _wgpu_adapters() -> list[dict[str, Any]]:
     try:
-        from emberlet.wgpu_backend.device import adapters, quiet
+        from emberlet.wgpu_backend.native import adapters, quiet
 
         quiet()
         import wgpu

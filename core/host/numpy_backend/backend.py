@@ -12,7 +12,7 @@ from ...backend.protocol import Protocol
 from ...dtypes import DType
 from ...errors import DTypeError
 from ...tensor import Tensor
-from . import assignment, attention, composites, elementwise, integers, recurrent, storage, windows
+from . import assignment, attention, composites, convolution, elementwise, integers, recurrent, storage, windows
 from .storage import WIDE, Array, numpy_dtype
 
 _SCANS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -171,13 +171,11 @@ class NumpyBackend(Protocol):
         dilation: tuple[int, ...],
         groups: int,
     ) -> Tensor:
-        from .convolution import conv
-
         image, taps, shift = x.data, weight.data, None if bias is None else bias.data
         if x.dtype.name in WIDE:
             image, taps = image.astype(np.float32), taps.astype(np.float32)
             shift = None if shift is None else shift.astype(np.float32)
-        out = conv(image, taps, shift, stride, padding, dilation, groups)
+        out = convolution.conv(image, taps, shift, stride, padding, dilation, groups)
         return self._tensor(elementwise.narrowed(out, x.dtype), x.dtype)
 
     def pool(

@@ -1,0 +1,162 @@
+"""Which lines each test executes, measured once with coverage and kept under .cache/mutate."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import pickle
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..steps import say
+from .rooms import Room
+
+SAMPLE = 3  # of the parametrizations of one test function
+SECONDS = 40  # of one test file
+NEAR = 3  # lines after a bug's that tell which tests are closest to it
+
+
+@dataclass
+class Measured:
+    """A test file's tests: their seconds, and for each file of the distribution the lines they execute."""
+
+    digest: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    lines: dict[str, dict[str, bytes]] = field(default_factory=dict)  # file -> test -> numbits
+    sources: dict[str, str] = field(default_factory=dict)  # file -> digest of the text that the lines are of
+
+
+@dataclass
+class Covering:
+    """A test that executes a line (`on_line`) or only the function around it.
+
+    rarity: the sum, over the line and the few after it that the test executes, of 1 / how many tests do: what few tests
+    execute, such as a refusal, is best tested by those.
+    """
+
+    test: str
+    seconds: float
+    on_line: bool
+    rarity: float
+
+
+class Learned:
+    """What is known of a tree's tests."""
+
+    def __init__(self, root: Path, folder: Path, below: Sequence[str], seconds: float = 600) -> None:
+        """seconds: what measuring may take; what is left is measured by the next run."""
+        self.root, self.folder, self.left = root, folder, seconds
+        self.below = tuple(f"{name}/" for name in below)  # the distribution's folders
+        self.files: dict[str, Measured] = {}
+        for test in sorted((root / "tests").rglob("test_*.py")):
+            name = test.relative_to(root).as_posix()
+            if (kept := self._file(name)).exists():
+                measured = pickle.loads(kept.read_bytes())
+                if measured.digest == _digest(test.read_bytes()):
+                    self.files[name] = measured
+
+    def learn(self, room: Room, copy: Path) -> None:
+        """Run a sample of every test file of the room that is not known yet, or has changed."""
+        if find_spec("coverage") is None:
+            return
+        by_file: dict[str, list[str]] = defaultdict(list)
+        for item in room.items:
+            by_file[item.partition("::")[0]].append(item)
+        for name, items in by_file.items():
+            if name in self.files or self.left <= 0:
+                continue
+            start = time.monotonic()
+            measured = Measured(_digest((self.root / name).read_bytes()))
+            for test, seconds, lines in room.learn(sample(items), copy, SECONDS):
+                measured.seconds[test] = seconds
+                for file, bits in lines.items():
+                    if file.startswith(self.below):
+                        measured.lines.setdefault(file, {})[test] = bits
+            for file in measured.lines:
+                measured.sources[file] = self._keep((copy / file).read_bytes())
+            self.files[name] = measured
+            kept = self._file(name)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_bytes(pickle.dumps(measured))
+            self.left -= time.monotonic() - start
+            say(f"measured {name}: {len(measured.seconds)} of {len(items)} tests")
+
+    def covering(self, file: str, line: int) -> list[Covering]:
+        """The tests that execute the line, or the function around it."""
+        text = (self.root / file).read_text(encoding="utf-8")
+        function = _function(text, line)
+        near = [number for number in function if line <= number <= line + NEAR] or [line]
+        moved: dict[str, dict[int, int]] = {}
+        found: list[tuple[str, float, list[int]]] = []
+        for measured in self.files.values():
+            if file not in measured.lines:
+                continue
+            digest = measured.sources[file]
+            if digest not in moved:
+                moved[digest] = _moved(text, (self.folder / "sources" / digest).read_text(encoding="utf-8"))
+            now = moved[digest]
+            body = [old for new in function if (old := now.get(new))]
+            for test, bits in measured.lines[file].items():
+                if any(_has(bits, old) for old in body):
+                    executed = [number for number in near if (old := now.get(number)) and _has(bits, old)]
+                    found.append((test, measured.seconds[test], executed))
+        times = Counter(number for _, _, executed in found for number in executed)
+        return [
+            Covering(test, seconds, line in executed, sum(1 / times[number] for number in executed))
+            for test, seconds, executed in found
+        ]
+
+    def _file(self, test: str) -> Path:
+        return self.folder / (test.replace("/", ".") + ".pickle")
+
+    def _keep(self, source: bytes) -> str:
+        digest = _digest(source)
+        kept = self.folder / "sources" / digest
+        if not kept.exists():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_bytes(source)
+        return digest
+
+
+def sample(items: Iterable[str]) -> list[str]:
+    """A few of each test function's parametrizations, from its first to its last."""
+    of_function: dict[str, list[str]] = defaultdict(list)
+    for item in items:
+        of_function[item.partition("[")[0]].append(item)
+    chosen: list[str] = []
+    for names in of_function.values():
+        step = max(1, -(-len(names) // SAMPLE))
+        chosen += names[::step]
+    return chosen
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _has(bits: bytes, line: int) -> bool:
+    return line // 8 < len(bits) and bool(bits[line // 8] & 1 << line % 8)
+
+
+def _moved(new: str, old: str) -> dict[int, int]:
+    """Line of the new text -> line of the old one, for the lines that both have."""
+    if new == old:
+        return {line: line for line in range(1, new.count("\n") + 2)}
+    matcher = difflib.SequenceMatcher(None, new.split("\n"), old.split("\n"), autojunk=False)
+    return {a + i + 1: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}
+
+
+def _function(text: str, line: int) -> list[int]:
+    """The lines of the body of the innermost function around a line; of the statement where there is none."""
+    best: list[int] = [line]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
+            span = list(range(node.body[0].lineno, (node.end_lineno or 0) + 1))
+            if len(best) == 1 or len(span) < len(best):
+                best = span
+    return best

@@ -1,0 +1,84 @@
+"""The table of mutation runs, benches/results/mutation.md, and the bugs that are judged to make no difference."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .bugs import Bug
+
+if TYPE_CHECKING:
+    from .runner import Verdict
+
+PAGE = Path("benches", "results", "mutation.md")
+JUDGED = Path(__file__).with_name("equivalent.json")  # [[file, line before, line after, why], ...]
+HEAD = """# Mutation testing
+
+Written by `python3 dev.py mutate --count 100 --seed SEED --write`;
+[how it works](../../docs/development.md#do-the-tests-bite).
+"Equivalent": survivors that compute the same, or differ in speed or memory only; the reasons are in
+`tools/mutation/equivalent.json`.
+
+| seed | bugs | caught | equivalent | other survivors | minutes | on |
+|---|---|---|---|---|---|---|
+"""
+
+
+@dataclass
+class Result:
+    """One run."""
+
+    seed: int
+    verdicts: list[Verdict]
+    seconds: float
+    paths: list[str]
+
+    @cached_property
+    def survivors(self) -> list[Verdict]:
+        return [verdict for verdict in self.verdicts if not verdict.caught_by]
+
+    @property
+    def caught(self) -> int:
+        return len(self.verdicts) - len(self.survivors)
+
+
+def equivalent(bug: Bug, root: Path) -> str:
+    """Why the bug is judged to make no difference; nothing where it was not judged."""
+    before, after = (line[2:] for line in bug.diff(bug.file.read_bytes()).split("\n"))
+    for file, old, new, why in json.loads(JUDGED.read_text(encoding="utf-8")):
+        if (file, old, new) == (bug.file.relative_to(root).as_posix(), before, after):
+            return str(why)
+    return ""
+
+
+def write(result: Result, root: Path) -> None:
+    """Add the run to the page, in the place of an earlier one with its seed."""
+    same = [verdict.bug for verdict in result.survivors if equivalent(verdict.bug, root)]
+    others = [verdict.bug for verdict in result.survivors if verdict.bug not in same]
+    row = [
+        str(result.seed) + (f" in {' '.join(result.paths)}" if result.paths else ""),
+        len(result.verdicts),
+        result.caught,
+        _names(same, root),
+        _names(others, root),
+        f"{result.seconds / 60:.0f}",
+        f"CPython {platform.python_version()}, {platform.system()} {platform.machine()}",
+    ]
+    page = root / PAGE
+    text = page.read_text(encoding="utf-8") if page.exists() else HEAD
+    rows = [line for line in text[len(HEAD) :].splitlines() if line.startswith("|")] if text.startswith(HEAD) else []
+    rows = [line for line in rows if not line.startswith(f"| {row[0]} |")]
+    rows.append("| " + " | ".join(str(cell) for cell in row) + " |")
+    page.write_text(HEAD + "\n".join(rows) + "\n", encoding="utf-8")
+
+
+def _names(bugs: list[Bug], root: Path) -> str:
+    named = []
+    for bug in bugs:
+        before, after = (line[2:].replace("|", "\\|") for line in bug.diff(bug.file.read_bytes()).split("\n"))
+        named.append(f"{bug.file.relative_to(root).as_posix()} `{before}` → `{after}`")
+    return f"{len(bugs)}" + (": " + "; ".join(named) if named else "")
