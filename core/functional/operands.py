@@ -41,24 +41,24 @@ def same_backend(*tensors):
 
 def like(x, other):
     """x (tensor, scalar or array-like) as a tensor of other's dtype and backend."""
-    if isinstance(x, Tensor) and x.dtype is other.dtype and x.backend is other.backend:
-        return x
+    dtype = other.dtype
+    backend = other.backend
+    if isinstance(x, Tensor) and x.backend is backend:
+        return astype(x, dtype)
     if is_scalar(x):
-        if other.dtype.is_integer:
+        if dtype.is_integer:
             from .promotion import check_range
 
-            check_range(x, other.dtype)
-        return other.backend.full((), x, other.dtype)
-    x = tensor(x, other.backend)
+            check_range(x, dtype)
+        return backend.full((), x, dtype)
+    x = tensor(x, backend)
     same_backend(x, other)
-    return astype(x, other.dtype)
+    return astype(x, dtype)
 
 
 def astype(x, dtype):
     """x in dtype; x itself where it is so already."""
-    if x.dtype is dtype:
-        return x
-    return x.backend.cast(x, dtype)
+    return x if x.dtype is dtype else x.backend.cast(x, dtype)
 
 
 def alias(x):
