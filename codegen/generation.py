@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from .budget import model_budget
 from .emit.instance import instantiate
 from .emit.module import ModuleWriter, Written
 from .emit.names import file_stem
+from .hierarchy import writer as hierarchy
 from .ir.graph import Model
 from .ir.problem import origin_of, refusing, report
 from .overwriting import check_overwrite, signed
@@ -47,6 +49,7 @@ def translate(
     weights_name: str | None = None,
     top_comment: str = "",
     folder: Path | None = None,
+    flat: bool = False,
 ) -> tuple[Model, Written, tuple[str, ...]]:
     """(typed IR after the passes, the class's source and weights, what the passes did). Raises ModelError.
 
@@ -56,7 +59,8 @@ def translate(
         model = read_model(source, name, folder)
         graph, notes = run_passes(model.graph, passes)
         model = replace(model, graph=graph)
-        written = ModuleWriter(model).write(weights_name, top_comment)
+        write = ModuleWriter(model).write if flat else partial(hierarchy.write, model)
+        written = write(weights_name, top_comment)
         if written.problems:
             raise ModelError(report(origin_of(source), written.problems))
         return model, written, notes
@@ -71,17 +75,19 @@ def generate(
     passes: Iterable[str] | None = None,
     top_comment: str = "",
     force: bool = False,
+    flat: bool = False,
 ) -> Generated:
     """Write `name.py`, and beside it `name.bpk` unless the weights are embedded, into `out_dir` (made if missing).
 
     source: the path of an ONNX file, its bytes, or a ModelProto. name: of the class and the files; the file's own
     unless given. half: store floats as float16 (they are computed with at full width). passes: the names of those to
-    run, all unless given. force: write over a module that was edited, or that another model became. Raises ModelError,
+    run, all unless given. force: write over a module that was edited, or that another model became. flat: one class for
+    the whole model, in the place of one for each distinct module of the model it was exported from. Raises ModelError,
     which lists every problem found, OverwriteError where such a module is in the way, and OSError; then the folder is
     as it was.
     """
     stem = file_stem(name or _stem(source))
-    model, written, notes = translate(source, name, passes, None if embed else stem + ".bpk", top_comment)
+    model, written, notes = translate(source, name, passes, None if embed else stem + ".bpk", top_comment, flat)
     metadata = {"generator": "emberlet", "model": model.name}
     if model.producer:
         metadata["producer"] = model.producer
@@ -133,13 +139,15 @@ def load(
     backend: Backend | str | None = None,
     name: str | None = None,
     passes: Iterable[str] | None = None,
+    flat: bool = False,
 ) -> GeneratedModel:
-    """The model as an instance of its generated class, with its weights, and without writing any file.
+    """The model as an instance of its generated class, with its weights, and without writing any file. flat: as in
+    `generate`.
 
     Raises ModelError, which lists every problem found.
     """
     with refusing(source), model_budget():
-        model, written, _ = translate(source, name, passes)
+        model, written, _ = translate(source, name, passes, flat=flat)
         instance = instantiate(written, model.name, backend)
         instance.load_record(weights.tensors(written.record, backend), layout="burn")
         return instance

@@ -63,10 +63,14 @@ class Block:
 
     def _variables(self, value: str) -> set[str]:
         """The local variable of a value, where it has one that this block may reuse."""
+        if self.module.separate:
+            return set()
         held = self.bound.get(value)
         return {held.id} if isinstance(held, Name) and held.id in self.kept else set()
 
     def _release(self, node: Node[Any], names: list[str], i: int) -> None:
+        if self.module.separate:
+            return
         outputs = {v for o in node.outputs for v in self._variables(o.name)}
         gone = []
         for name in names:
@@ -161,6 +165,12 @@ class Block:
             names = tuple(t.id if isinstance(t, Name) else "_" for t in targets)
             self.statements.append(Assign(names, values[0]))
 
+    def settle(self, node: Node[Any], held: tuple[Expr, ...]) -> None:
+        """The outputs of a node are held by these expressions; nothing needs to be assigned."""
+        for o, value in zip(node.outputs, held, strict=True):
+            self.bound[o.name] = value
+        self._chosen[node.name] = held
+
     def early_targets(self, node: Node[Any]) -> tuple[Expr, ...]:
         """The outputs' variables before the node's code is complete: they share none with its inputs."""
         self._dying = set()
@@ -187,6 +197,8 @@ class Block:
         return tuple(chosen)
 
     def _choose(self, output: Argument, node: Node[Any]) -> str:
+        if self.module.separate:
+            return self.module.variable(output, node)
         free = lambda v: v not in self.busy or v in self._dying  # noqa: E731
         if node.named or informative(output.name, node.op()):
             name = identifier(output.name, limit=MAX_LOCAL)

@@ -75,6 +75,11 @@ class List:
 
 
 @dataclass(frozen=True, slots=True)
+class Dict:
+    items: tuple[tuple[Expr, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Unary:
     """op is "-", "~" or "not"."""
 
@@ -121,6 +126,7 @@ Expr = (
     | Call
     | Tuple
     | List
+    | Dict
     | Unary
     | Binary
     | Conditional
@@ -214,6 +220,8 @@ def flat(e: Expr) -> str:
             return "(" + ", ".join(flat(i) for i in items) + (",)" if len(items) == 1 else ")")
         case List(items):
             return "[" + ", ".join(flat(i) for i in items) + "]"
+        case Dict(items):
+            return "{" + ", ".join(f"{flat(k)}: {flat(v)}" for k, v in items) + "}"
         case Unary("not", operand):
             return "not " + _inside(operand, PRECEDENCE["not"])
         case Unary(op, operand):
@@ -269,6 +277,13 @@ def spread(e: Expr, indent: int, before: int = 0, after: int = 0) -> str:
             opening, closing = "()" if isinstance(e, Tuple) else "[]"
             lines = [inner + spread(i, indent + 4, after=1) + ",\n" for i in items]
             return f"{opening}\n{''.join(lines)}{outer}{closing}"
+        case Dict(pairs) if pairs:
+            keyed = [(flat(k), v) for k, v in pairs]
+            lines = [f"{inner}{k}: {spread(v, indent + 4, len(k) + 2, 1)},\n" for k, v in keyed]
+            return f"{{\n{''.join(lines)}{outer}}}"
+        case Comprehension(item, target, iterable):
+            tail = f"for {target} in {_inside(iterable, 1)}"
+            return f"[\n{inner}{spread(item, indent + 4)}\n{inner}{tail}\n{outer}]"
         case _:
             return text
 
@@ -295,6 +310,8 @@ def names_in(e: Expr) -> set[str]:
             return names_in(function).union(*(names_in(a) for a in args), *(names_in(v) for _, v in kwargs))
         case Tuple(items) | List(items):
             return set().union(*(names_in(i) for i in items))
+        case Dict(pairs):
+            return set().union(*(names_in(k) | names_in(v) for k, v in pairs))
         case Unary(_, operand):
             return names_in(operand)
         case Binary(_, left, right):

@@ -16,6 +16,7 @@ from .expression import (
     Call,
     Comprehension,
     Conditional,
+    Dict,
     Expr,
     Index,
     List,
@@ -167,6 +168,8 @@ class _Layout:
                 yield Tuple(tuple(self.fit(i, indent + 4, 0, 1) for i in items))
             case List(items):
                 yield List(tuple(self.fit(i, indent + 4, 0, 1) for i in items))
+            case Dict(pairs):
+                yield Dict(tuple((k, self.fit(v, indent + 4, 8, 1)) for k, v in pairs))
             case Comprehension(item, target, iterable):
                 if not _short(iterable):
                     yield Comprehension(item, target, self.named(iterable, "items", indent))

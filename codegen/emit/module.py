@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from emberlet.dtypes import DType
 from emberlet.model import Model as BaseModel
 
+from ..ir.argument import Argument
 from ..ir.graph import Graph, Model, Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, describe
@@ -46,7 +47,9 @@ class Written:
 
 
 class ModuleWriter:
-    """Collects the fields of the class while its graph is emitted."""
+    """Collects the fields of the class while its graph is emitted. `separate`: each value has a variable of its own."""
+
+    separate = False
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -75,7 +78,7 @@ class ModuleWriter:
         results = block.outputs()
         body = hand_on(fold_return([*block.statements, Return(results)]))
         body = [*self._prelude(inputs, body), *body]
-        lines = [*_header(self.model, top_comment), "", "import emberlet"]
+        lines = [*header(self.model, top_comment), "", "import emberlet"]
         lines += [
             "from emberlet import functional as F",
             "from emberlet import nn",
@@ -83,7 +86,7 @@ class ModuleWriter:
             "",
             "",
         ]
-        lines += [f"class {name}(Model):", *_docstring(self._summary(), 4), ""]
+        lines += [f"class {name}(Model):", *docstring(self._summary(), 4), ""]
         if weights is not None:
             lines += [f"    WEIGHTS = {string_literal(weights)}"]
         lines += [*self._signature_data(), ""]
@@ -92,12 +95,12 @@ class ModuleWriter:
                 0, Assign(("self.backend",), Call(Attribute(Name("emberlet"), "get_backend"), (BACKEND,)))
             )
         lines += ["    def __init__(self, backend=None):", *render(self.fields, 8)]
-        lines += ["", *_signature(inputs), *_docstring(self._contract(inputs), 8)]
+        lines += ["", *signature(inputs), *docstring(self._contract(inputs), 8)]
         body = laid_out(body, 8)
         lines += [""] if isinstance(body[0], Def) else []
         lines += render(body, 8)
         source = "\n".join(lines) + "\n"
-        source = _used_imports(source)
+        source = used_imports(source)
         return Written(name, source, self.record, inputs, self._outputs(), self.problems)
 
     # -- fields -------------------------------------------------------------------------------------------------------
@@ -114,19 +117,28 @@ class ModuleWriter:
         for held in weights.values():
             if isinstance(held.source, Fill) and held.nbytes > MAX_FILL:
                 raise Problem(f"a weight of shape {held.shape} is one number and would take {held.nbytes} bytes")
-        key = (kind, args, kwargs, tuple((k, v.key()) for k, v in sorted(weights.items())))
+        name = self._layer_name(node, kind, weights.values())
+        key = (kind, args, kwargs, tuple((k, v.key()) for k, v in sorted(weights.items())), self._apart(name, weights))
         if key in self._layers:
             return self._layers[key]
         dtype = next((v.dtype for v in weights.values() if v.dtype.is_float), None)
         if dtype is not None and dtype.name != "float32":
             kwargs = (*kwargs, ("dtype", lift(dtype)))
-        name = self.names.unique(identifier(self._layer_name(node, kind, weights.values()), "layer"))
         call = Call(Attribute(Name("nn"), kind), args, (*kwargs, ("backend", BACKEND)))
-        self.fields.append(Assign((f"self.{name}",), call))
+        self._layers[key], path = self.placed(name, "layer", call)
         for weight, value in weights.items():
-            self.record[f"{name}.{weight}"] = value
-        self._layers[key] = Attribute(SELF, name)
+            self.record[f"{path}.{weight}"] = value
         return self._layers[key]
+
+    def placed(self, name: str, fallback: str, value: Expr) -> tuple[Expr, str]:
+        """A new field, called by a name like `name`: the expression that reads it, and its path in the record."""
+        name = self.names.unique(identifier(name, fallback))
+        self.fields.append(Assign((f"self.{name}",), value))
+        return Attribute(SELF, name), name
+
+    def _apart(self, name: str, weights: Mapping[str, Value]) -> Hashable:
+        """What tells layers with the same weights apart: nothing, they are one."""
+        return None
 
     def embedding(self, node: Node[Any], table: Value) -> Expr:
         """The field of an embedding with this table."""
@@ -158,14 +170,20 @@ class ModuleWriter:
             return self.fill(lift(value.shape), number, value.dtype)
         if value.dtype.kind == "string" or (value.size <= SMALL and not value.dtype.is_float):
             return self.literal(value)
-        field_name = self.names.unique(identifier(name if "/" not in name else module_path(name) or name, "constant"))
         dtype = () if value.dtype.name == "float32" else (("dtype", lift(value.dtype)),)
         zeros = Attribute(Attribute(Name("nn"), "Param"), "zeros")
         call = Call(zeros, (lift(value.shape),), (*dtype, ("backend", BACKEND)))
-        self.fields.append(Assign((f"self.{field_name}",), call))
-        self.record[field_name] = value
-        self._parameters[key] = Call(Attribute(Attribute(SELF, field_name), "val"))
+        held, path = self.placed(self._parameter_name(name), "constant", call)
+        self.record[path] = value
+        self._parameters[key] = Call(Attribute(held, "val"))
         return self._parameters[key]
+
+    def _parameter_name(self, name: str) -> str:
+        return name if "/" not in name else module_path(name) or name
+
+    def variable(self, output: Argument, node: Node[Any]) -> str:
+        """A variable for an output, where each has its own."""
+        raise NotImplementedError
 
     def fill(self, shape: Expr, number: int | float | bool | str, dtype: DType) -> Expr:
         """`F.zeros`, `F.ones` or `F.full`; the dtype is left out where it is the one they have without."""
@@ -288,7 +306,7 @@ def nested(items: list[Any], shape: tuple[int, ...]) -> Expr:
     return lift([nested(items[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])])
 
 
-def _header(model: Model, top_comment: str) -> list[str]:
+def header(model: Model, top_comment: str) -> list[str]:
     lines = [f"# {clean(line)}".rstrip() for line in top_comment.splitlines()]
     made = f" by {clean(model.producer, 60)}" if model.producer else ""
     opset = dict(model.opsets).get("", 1)
@@ -296,7 +314,7 @@ def _header(model: Model, top_comment: str) -> list[str]:
     return lines
 
 
-def _docstring(lines: list[str], indent: int) -> list[str]:
+def docstring(lines: list[str], indent: int) -> list[str]:
     pad = " " * indent
     lines = [(" " if lines[0].startswith('"') else "") + lines[0], *lines[1:]]
     if len(lines) == 1 and not lines[0].endswith(('"', "\\")):
@@ -304,14 +322,14 @@ def _docstring(lines: list[str], indent: int) -> list[str]:
     return [f'{pad}"""{lines[0]}', *((pad + line).rstrip() for line in lines[1:]), f'{pad}"""']
 
 
-def _signature(inputs: tuple[str, ...]) -> list[str]:
+def signature(inputs: tuple[str, ...]) -> list[str]:
     line = "    def forward(" + ", ".join(("self", *inputs)) + "):"
     if len(line) <= WIDTH:
         return [line]
     return ["    def forward(", *(f"        {n}," for n in ("self", *inputs)), "    ):"]
 
 
-def _used_imports(source: str) -> str:
+def used_imports(source: str) -> str:
     """Without the imports that nothing refers to."""
     head, mark, body = source.partition("\nclass ")
     kept = []

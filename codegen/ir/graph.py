@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from emberlet.dtypes import DType
@@ -256,7 +256,8 @@ class Graph:
 @dataclass(frozen=True, slots=True)
 class Model:
     """A graph with what the file says about itself. `inputs` and `outputs` are the names the file gives them, whatever
-    the passes rename. source: the name of the file it was read from."""
+    the passes rename. source: the name of the file it was read from. scopes: for a node's name, the path of the module
+    it came from, ("layers", "0", "attention"), where the file says; kinds: for such a path, the module's class."""
 
     name: str
     graph: Graph
@@ -266,3 +267,5 @@ class Model:
     producer: str = ""
     doc: str = ""
     source: str = ""
+    scopes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kinds: Mapping[tuple[str, ...], str] = field(default_factory=dict)

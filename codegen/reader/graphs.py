@@ -19,7 +19,7 @@ from ..ops import REGISTRY
 from ..ops.attributes import Attributes, AttributeValue, GraphReader
 from ..protobuf import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 from ..protobuf.messages import AttributeType
-from . import gradient
+from . import gradient, modules
 from .order import ordered
 from .schema import check_schema, domain_of, domain_prefix, opsets_of, prefixed, substituted
 from .values import Values, short, utf8
@@ -62,6 +62,8 @@ class Reader:
         self.taken: set[str] = set()
         self.counts: dict[str, int] = {}
         self.functions: dict[tuple[str, str, str], FunctionProto] = {}
+        self.scopes: dict[str, modules.Path] = {}
+        self.kinds: dict[modules.Path, str] = {}
 
     def read(self, name: str, origin: str) -> Model:
         proto = self.proto
@@ -82,7 +84,17 @@ class Reader:
             raise ModelError(report(origin, self.problems))
         producer = " ".join(p for p in (proto.producer_name, proto.producer_version) if p)
         inputs, outputs = tuple(a.name for a in graph.inputs), tuple(o.name for o in proto.graph.output)
-        return Model(name, graph, tuple(sorted(opsets.items())), inputs, outputs, producer, proto.doc_string)
+        return Model(
+            name,
+            graph,
+            tuple(sorted(opsets.items())),
+            inputs,
+            outputs,
+            producer,
+            proto.doc_string,
+            scopes=self.scopes,
+            kinds=self.kinds,
+        )
 
     # -- graphs -------------------------------------------------------------------------------------------------------
 
@@ -187,7 +199,9 @@ class Reader:
         if any(isinstance(a.type, UnknownType) for a in inputs):
             typed: tuple[Argument, ...] = outputs
         else:
-            node = known(operator.make(self.unique(label, "node "), inputs, outputs, attributes).typed())
+            name = self.unique(label, "node ")
+            self.note_scope(name, proto)
+            node = known(operator.make(name, inputs, outputs, attributes).typed())
             typed = tuple(_originated(o) for o in node.outputs) if node.absorbed else node.outputs
             if not node.absorbed:
                 out.append(node)
@@ -203,6 +217,14 @@ class Reader:
             scope.values[key] = argument
         if typed is not outputs and not node.absorbed:
             out[-1] = replace(node, outputs=tuple(scope.values[k] if k else ABSENT for k in proto.output))
+
+    def note_scope(self, name: str, proto: NodeProto) -> None:
+        """Keep the module that a node came from, where the file says."""
+        scope = modules.written_scopes(proto, self.kinds) if proto.metadata_props else None
+        if scope is None:
+            scope = modules.named_scope(proto.name)
+        if scope is not None:
+            self.scopes[name] = scope
 
     def input(self, key: str, scope: Scope) -> Argument:
         if not key:

@@ -254,6 +254,10 @@ class GateController(Module):
     def forward(self, x: Tensor, hidden: Tensor) -> Tensor:
         """x (batch, d_input), hidden (batch, d_hidden) -> (batch, d_hidden)."""
 
+class Group(Module):
+    """Modules and Params held under names: `Group(dense=Linear(2, 3)).dense`."""
+    def __init__(*given: Any, **held: Any) -> None: ...
+
 class GroupNorm(Module):
     """Zero mean and unit variance over each of num_groups groups of channels of x (n, num_channels, …), then * weight +
     bias per channel. weight, bias: (num_channels,), None where affine is False."""

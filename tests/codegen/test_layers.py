@@ -54,7 +54,7 @@ def test_a_tied_embedding_is_stored_once(head: str, rows: int, tmp_path: Path) -
     assert "@ self.wte.weight.val().T" in made.module.read_text(encoding="utf-8")
     assert made.weights is not None
     pack = Burnpack.from_file(made.weights)
-    assert sorted(pack.tensors) == ["head_bias", "wte.weight"][-len(weights) :]
+    assert sorted(pack.tensors) == ["head.bias", "wte.weight"][-len(weights) :]
     ids = np.array([3, 0, 6], np.int64)
     assert_same(generated(model, [ids]), expected(model, {"ids": ids}))
 

@@ -12,6 +12,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="an ONNX file")
     parser.add_argument("--out", default=".", metavar="DIR", help="folder to write to (default: this one)")
     parser.add_argument("--name", help="name of the class and the files (default: the model file's)")
+    parser.add_argument("--flat", action="store_true", help="one class for the whole model")
     parser.add_argument("--embed", action="store_true", help="put the weights into the module itself")
     parser.add_argument("--half", action="store_true", help="store floats as float16")
     parser.add_argument(
@@ -38,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
             passes=passes,
             top_comment=arguments.comment,
             force=arguments.force,
+            flat=arguments.flat,
         )
     if arguments.explain:
         print(plain("\n".join(made.notes)) or "no pass changed anything")

@@ -1,0 +1,502 @@
+"""Polish: statements in which each value has a variable of its own, as a person would write them.
+
+A value that only the next statement reads becomes part of it, up to a line's length, and the remaining variables get
+names for what they hold. Names are taken again once nothing reads what they held.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .expression import (
+    WIDTH,
+    Attribute,
+    Binary,
+    Call,
+    Comprehension,
+    Conditional,
+    Dict,
+    Expr,
+    Index,
+    List,
+    Literal,
+    Name,
+    SliceKey,
+    Starred,
+    Tuple,
+    Unary,
+    flat,
+)
+from .names import RESERVED, snake
+from .statement import Assign, Def, Delete, Do, For, If, Return, Statement, While
+
+MAX_DEPTH = 3
+ROOM = WIDTH - 9
+_VARIABLE = re.compile(r"\b[pv]\d+\b")  # before it has its name
+
+
+@dataclass(slots=True)
+class Hints:
+    """What is known of variables: words for a name, and those whose value must be computed where it stands."""
+
+    words: dict[str, str] = field(default_factory=dict)
+    fixed: set[str] = field(default_factory=set)
+    kinds: dict[str, str] = field(default_factory=dict)
+
+
+def polished(
+    parameters: Sequence[str], statements: list[Statement], hints: Hints, taken: Iterable[str] = ()
+) -> tuple[list[str], list[Statement]]:
+    """The parameters' names and the statements."""
+    statements = joined(statements, hints)
+    names = _Naming(parameters, statements, hints, set(taken)).names()
+    return [names.get(p, p) for p in parameters], renamed(statements, names)
+
+
+# -- expressions ------------------------------------------------------------------------------------------------------
+
+
+def mapped(e: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """`e` with `change` applied to every part, the outermost first; None goes on inward."""
+    made = change(e)
+    if made is not None:
+        return made
+    m = lambda x: mapped(x, change)  # noqa: E731
+    match e:
+        case Attribute(base, name):
+            return Attribute(m(base), name)
+        case Index(base, key):
+            return Index(m(base), m(key))
+        case SliceKey(start, stop, step):
+            return SliceKey(*(None if p is None else m(p) for p in (start, stop, step)))
+        case Call(function, args, kwargs):
+            return Call(m(function), tuple(m(a) for a in args), tuple((k, m(v)) for k, v in kwargs))
+        case Tuple(items):
+            return Tuple(tuple(m(i) for i in items))
+        case List(items):
+            return List(tuple(m(i) for i in items))
+        case Dict(items):
+            return Dict(tuple((k, m(v)) for k, v in items))
+        case Unary(op, operand):
+            return Unary(op, m(operand))
+        case Binary(op, left, right):
+            return Binary(op, m(left), m(right))
+        case Conditional(test, then, otherwise):
+            return Conditional(m(test), m(then), m(otherwise))
+        case Comprehension(item, target, iterable):
+            return Comprehension(m(item), target, m(iterable))
+        case Starred(value):
+            return Starred(m(value))
+        case _:
+            return e
+
+
+def count(e: Expr, into: Counter[str]) -> None:
+    """Add the variables that `e` reads to `into`, as often as it reads them."""
+
+    def visit(x: Expr) -> Expr | None:
+        if isinstance(x, Name):
+            into[x.id] += 1
+            return x
+        if isinstance(x, Comprehension):  # which computes its item again and again
+            count(x.item, into)
+        return None
+
+    mapped(e, visit)
+
+
+def expressions(s: Statement) -> list[Expr]:
+    """The expressions of a statement, without those of the statements in it."""
+    match s:
+        case Assign(_, value) | Do(value):
+            return [value]
+        case If(test) | While(test):
+            return [test]
+        case For(_, iterable):
+            return [iterable]
+        case Return(values):
+            return list(values)
+        case _:
+            return []
+
+
+def inner(s: Statement) -> list[list[Statement]]:
+    match s:
+        case If(_, then, otherwise):
+            return [then, otherwise]
+        case For(_, _, body) | While(_, body) | Def(_, _, body):
+            return [body]
+        case _:
+            return []
+
+
+def reads(statements: Iterable[Statement], into: Counter[str]) -> None:
+    for s in statements:
+        for e in expressions(s):
+            count(e, into)
+        for body in inner(s):
+            reads(body, into)
+
+
+def with_expressions(s: Statement, change: Callable[[Expr], Expr]) -> Statement:
+    match s:
+        case Assign(targets, value, comment):
+            return Assign(targets, change(value), comment)
+        case Do(value):
+            return Do(change(value))
+        case If(test, then, otherwise):
+            return If(change(test), then, otherwise)
+        case While(test, body):
+            return While(change(test), body)
+        case For(target, iterable, body):
+            return For(target, change(iterable), body)
+        case Return(values):
+            return Return(tuple(change(v) for v in values))
+        case _:
+            return s
+
+
+def substituted(e: Expr, names: Mapping[str, Expr]) -> Expr:
+    return mapped(e, lambda x: names.get(x.id) if isinstance(x, Name) else None)
+
+
+# -- joining ----------------------------------------------------------------------------------------------------------
+
+
+def joined(statements: list[Statement], hints: Hints) -> list[Statement]:
+    """The statements, with values that only the next one reads written where they are read."""
+    total: Counter[str] = Counter()
+    reads(statements, total)
+    written: Counter[str] = Counter()
+    _assigned(statements, written)
+    return _joined(statements, hints, total, written)
+
+
+def _assigned(statements: Iterable[Statement], into: Counter[str]) -> None:
+    for s in statements:
+        match s:
+            case Assign(targets, _):
+                into.update(targets)
+            case For(target, _, _):
+                into.update(target.split(", "))
+            case Def(name, parameters, _):
+                into.update((name, *parameters))
+        for body in inner(s):
+            _assigned(body, into)
+
+
+def _joined(statements: list[Statement], hints: Hints, total: Counter[str], written: Counter[str]) -> list[Statement]:
+    out: list[Statement] = []
+    for s in statements:
+        match s:
+            case If(test, then, otherwise):
+                s = If(test, _joined(then, hints, total, written), _joined(otherwise, hints, total, written))
+            case For(target, iterable, body):
+                s = For(target, iterable, _joined(body, hints, total, written))
+            case While(test, body):
+                s = While(test, _joined(body, hints, total, written))
+            case Def(name, parameters, body):
+                s = Def(name, parameters, _joined(body, hints, total, written))
+        while out and isinstance(s, Assign | Return | Do) and isinstance(before := out[-1], Assign):
+            made = _merged(before, s, hints, total, written)
+            if made is None:
+                break
+            out.pop()
+            s = made
+        out.append(s)
+    return out
+
+
+def _merged(
+    before: Assign, s: Assign | Return | Do, hints: Hints, total: Counter[str], written: Counter[str]
+) -> Statement | None:
+    if len(before.targets) != 1:
+        return None
+    name = before.targets[0]
+    if total[name] != 1 or written[name] != 1 or name in hints.fixed or "." in name:
+        return None
+    mine: Counter[str] = Counter()
+    for e in expressions(s):
+        count(e, mine)
+    if mine[name] != 1:
+        return None
+    if isinstance(s, Return) and len(s.values) > 1:
+        return None
+    if _is_activated(before.value) and any(_layer_takes(e, name) for e in expressions(s)):
+        return None
+    made = with_expressions(s, lambda e: substituted(e, {name: before.value}))
+    text = max((_VARIABLE.sub("middle", flat(e)) for e in expressions(made)), key=len)
+    head = sum(len(t) + 2 for t in made.targets) if isinstance(made, Assign) else 7
+    if len(text) + min(head, 9) > ROOM or any(depth(e) > MAX_DEPTH for e in expressions(made)):
+        return None
+    return made
+
+
+def _is_layer(e: Expr) -> bool:
+    """Whether an expression calls a module of the model."""
+    if not isinstance(e, Call):
+        return False
+    function = e.function
+    while isinstance(function, Attribute | Index):
+        function = function.object
+    return function == Name("self") and not (isinstance(e.function, Attribute) and e.function.name == "val")
+
+
+def _is_activated(e: Expr) -> bool:
+    """Whether an expression is a function of a layer's result: a line ends there."""
+    match e:
+        case Call(Attribute(Name("F"), _), (first, *_), _):
+            return _is_layer(first) or _is_activated(first)
+        case _:
+            return False
+
+
+def _layer_takes(e: Expr, name: str) -> bool:
+    found = False
+
+    def visit(x: Expr) -> Expr | None:
+        nonlocal found
+        if isinstance(x, Call) and _is_layer(x) and Name(name) in x.args:
+            found = True
+        return None
+
+    mapped(e, visit)
+    return found
+
+
+def depth(e: Expr) -> int:
+    """How deep calls and operators nest; a chain of methods counts as one."""
+    match e:
+        case Call(function, args, kwargs):
+            base = depth(function.object) if isinstance(function, Attribute) else 0
+            return max(base, 1 + max((depth(x) for x in (*args, *(v for _, v in kwargs))), default=0))
+        case Binary(_, left, right):
+            return 1 + max(depth(left), depth(right))
+        case Unary(_, operand):
+            return 1 + depth(operand) if not isinstance(operand, Literal) else 0
+        case Attribute(base, _):
+            return depth(base)
+        case Index(base, key):
+            return max(depth(base), depth(key))
+        case Tuple(items) | List(items):
+            return max((depth(i) for i in items), default=0)
+        case Conditional(test, then, otherwise):
+            return 1 + max(depth(test), depth(then), depth(otherwise))
+        case Starred(value):
+            return depth(value)
+        case _:
+            return 0
+
+
+# -- naming -----------------------------------------------------------------------------------------------------------
+
+_ROLES = (
+    ("query", ("query", "q", "q_proj", "to_q", "wq", "q_lin", "q_linear", "queries")),
+    ("key", ("key", "k", "k_proj", "to_k", "wk", "k_lin", "k_linear", "keys")),
+    ("value", ("value", "v", "v_proj", "to_v", "wv", "v_lin", "v_linear", "values")),
+    ("gate", ("gate", "gate_proj", "w1")),
+    ("qkv", ("qkv", "c_attn", "in_proj", "qkv_proj", "query_key_value")),
+)
+_LAYER_ROLES = {attribute: role for role, attributes in _ROLES for attribute in attributes}
+_FUNCTION_ROLES = {
+    "arange": "positions",
+    "softmax": "weights",
+    "concat": "joined",
+    "stack": "stacked",
+    "silu": "gate",
+    "sigmoid": "gate",
+    "cos": "cos",
+    "sin": "sin",
+    "split": "part",
+    "mean": "mean",
+    "var": "variance",
+    "topk": "best",
+    "one_hot": "one_hot",
+    "argmax": "best",
+}
+_KEEP = ("reshape", "permute", "expand", "astype", "squeeze", "flatten")
+_PLAIN = ("x", "y", "z", "a", "b", "c", "d", "e", "g", "h")
+
+
+class _Naming:
+    """Gives the variables of one function their names."""
+
+    def __init__(self, parameters: Sequence[str], statements: list[Statement], hints: Hints, taken: set[str]) -> None:
+        self.parameters = parameters
+        self.hints = hints
+        self.first: dict[str, float] = {}
+        self.last: dict[str, float] = {}
+        self.made_by: dict[str, tuple[Expr, int, int]] = {}
+        self.at = 0.0
+        for p in parameters:
+            self._write(p, -1.0)
+        self.frozen: set[str] = set()
+        self._scan(statements)
+        read: Counter[str] = Counter()
+        reads(statements, read)
+        known = set(self.first)
+        # What is read and never assigned is not ours: self, F, nn, backend, and what a layout step may add.
+        self.taken = taken | RESERVED | {n for n in read if n not in known} | self.frozen
+
+    def _write(self, name: str, at: float) -> None:
+        self.first[name] = min(self.first.get(name, at), at)
+        self.last[name] = max(self.last.get(name, at), at)
+
+    def _read(self, e: Expr) -> None:
+        found: Counter[str] = Counter()
+        count(e, found)
+        for name in found:
+            if name in self.first:
+                self.last[name] = max(self.last[name], self.at)
+
+    def _scan(self, statements: Iterable[Statement]) -> None:
+        for s in statements:
+            self.at += 1
+            start = self.at
+            for e in expressions(s):
+                self._read(e)
+            match s:
+                case Assign(targets, value):
+                    for i, t in enumerate(targets):
+                        if t == "_" or "." in t or "[" in t:
+                            continue
+                        self._write(t, self.at + 0.5)
+                        self.made_by.setdefault(t, (value, i, len(targets)))
+                case For(target, _, _):
+                    for t in target.split(", "):
+                        self._write(t, self.at + 0.5)
+                case Def(name, parameters, body):
+                    self.frozen |= {name, *parameters}
+                    found: Counter[str] = Counter()
+                    _assigned(body, found)
+                    self.frozen |= set(found)
+            before = set(self.first)
+            for body in inner(s):
+                self._scan(body)
+            if isinstance(s, For | While):
+                # What a round leaves is there in the next one.
+                touched: Counter[str] = Counter()
+                reads([s], touched)
+                _assigned([s], touched)
+                for name in touched:
+                    if name in self.first:
+                        self.last[name] = max(self.last[name], self.at + 0.75)
+                        if name not in before or name in touched:
+                            self.first[name] = min(self.first[name], start + 0.25)
+
+    def names(self) -> dict[str, str]:
+        chosen: dict[str, str] = {}
+        busy: list[tuple[float, str]] = []  # (last read, name)
+        for name in self.frozen:
+            chosen[name] = name
+        order = sorted(self.first, key=lambda n: (self.first[n], 0 if n in self.parameters else 1))
+        for variable in order:
+            if variable in chosen:
+                continue
+            at = self.first[variable]
+            busy = [b for b in busy if b[0] >= at]
+            held = {n for _, n in busy} | self.taken
+            name = self._pick(variable, held, chosen)
+            chosen[variable] = name
+            busy.append((self.last[variable], name))
+        return chosen
+
+    def _pick(self, variable: str, held: set[str], chosen: Mapping[str, str]) -> str:
+        if variable in self.hints.words:
+            wanted = self.hints.words[variable]
+        else:
+            wanted = self._role(variable, chosen)
+        kind = self.hints.kinds.get(variable, "")
+        if not wanted:
+            wanted = {"scalar": "n", "shape": "shape", "bool": "mask"}.get(kind, "x")
+        if wanted in _PLAIN:
+            for name in (wanted, *_PLAIN):
+                if name not in held:
+                    return name
+        if variable == wanted == "backend":
+            return wanted
+        if keyword.iskeyword(wanted) or hasattr(builtins, wanted) or wanted in RESERVED:
+            wanted = f"{wanted}_value" if not wanted.endswith("_") else wanted
+        name, n = wanted, 1
+        while name in held:
+            n += 1
+            name = f"{wanted}{n}" if not wanted[-1].isdigit() else f"{wanted}_{n}"
+        return name
+
+    def _role(self, variable: str, chosen: Mapping[str, str]) -> str:
+        found = self.made_by.get(variable)
+        if found is None:
+            return ""
+        value, _, width = found
+        if width > 1:
+            return ""
+        return self._role_of(value, chosen)
+
+    def _role_of(self, e: Expr, chosen: Mapping[str, str]) -> str:
+        match e:
+            case Call(Attribute(base, method), _, _) if method in _KEEP and base != Name("F"):
+                return self._role_of(base, chosen)
+            case Call(Attribute(Name("F"), function), _, _):
+                return _FUNCTION_ROLES.get(function, "")
+            case Call(Attribute(Name("self"), layer), _, _):
+                return _LAYER_ROLES.get(snake(layer), "")
+            case Name(variable):
+                word = chosen.get(variable, "")
+                return "" if word in _PLAIN else word.rstrip("0123456789")
+            case Binary("@", _, _):
+                return "scores" if self._is_scores(e) else ""
+            case Binary(op, left, right) if op in ("==", "!=", "<", "<=", ">", ">=", "&", "|"):
+                return "mask"
+            case Binary(op, left, right) if op in ("*", "/", "+", "-"):
+                for side in (left, right):
+                    role = self._role_of(side, chosen)
+                    if role in ("query", "key", "value", "scores", "mask", "positions"):
+                        return role
+                return ""
+            case Unary(_, operand):
+                return self._role_of(operand, chosen)
+            case _:
+                return ""
+
+    def _is_scores(self, e: Expr) -> bool:
+        names: Counter[str] = Counter()
+        count(e, names)
+        return any(n in ("query", "key") for n in names)
+
+
+def renamed(statements: list[Statement], names: Mapping[str, str]) -> list[Statement]:
+    """The statements with other names for their variables."""
+    out: list[Statement] = []
+    table = {old: Name(new) for old, new in names.items()}
+    for s in statements:
+        s = with_expressions(s, lambda e: substituted(e, table))
+        match s:
+            case Assign(targets, value, comment):
+                made = tuple(names.get(t, t) if "[" not in t else _indexed(t, names) for t in targets)
+                if len(made) == 1 and value == Name(made[0]):
+                    continue
+                s = Assign(made, value, comment)
+            case If(test, then, otherwise):
+                s = If(test, renamed(then, names), renamed(otherwise, names))
+            case For(target, iterable, body):
+                target = ", ".join(names.get(t, t) for t in target.split(", "))
+                s = For(target, iterable, renamed(body, names))
+            case While(test, body):
+                s = While(test, renamed(body, names))
+            case Def(name, parameters, body):
+                s = Def(name, parameters, renamed(body, names))
+            case Delete(held):
+                s = Delete(tuple(names.get(n, n) for n in held))
+        out.append(s)
+    return out
+
+
+def _indexed(target: str, names: Mapping[str, str]) -> str:
+    head, _, rest = target.partition("[")
+    inside = rest[:-1]
+    return f"{names.get(head, head)}[{names.get(inside, inside)}]"

@@ -1,0 +1,120 @@
+"""Nodes that stand for whole modules: a call of one, and a loop over a list of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from ..emit.emitter import Emission, Emitter
+from ..emit.expression import Attribute, Call, Expr, Index, Name, SliceKey, Tuple, lift
+from ..emit.statement import Assign, Do, For, Statement
+from ..ir.types import Type
+from ..ops.internal import Internal
+
+if TYPE_CHECKING:
+    from .writer import RegionWriter
+
+
+@dataclass(frozen=True)
+class InvokeConfig:
+    """place: of the region among the model's modules."""
+
+    place: tuple[str, ...]
+
+
+class Invoke(Internal[InvokeConfig]):
+    """A call of a module: its region's inputs and outputs."""
+
+    def infer(self) -> tuple[Type, ...]:
+        return tuple(o.type for o in self.outputs)
+
+    def emit(self, e: Emitter) -> Emission:
+        writer = cast("RegionWriter", e.block.module)
+        module = writer.child(self.config.place)
+        return Call(module, tuple(e.block.held(a) for a in self.inputs))
+
+
+@dataclass(frozen=True)
+class RepeatConfig:
+    """carried: for each input that a round hands on, (input, output); collected: outputs of which each round's is kept;
+    own: inputs that differ from round to round. Inputs of the node: those of the first round, then those of the later
+    rounds for each own one. Outputs: the last round's carried ones, then all of each collected one."""
+
+    calls: tuple[Invoke, ...]
+    carried: tuple[tuple[int, int], ...]
+    own: tuple[int, ...]
+    collected: tuple[int, ...]
+    whole: bool
+
+
+class Repeat(Internal[RepeatConfig]):
+    """`for layer in self.layers: x = layer(x)`"""
+
+    def infer(self) -> tuple[Type, ...]:
+        return tuple(o.type for o in self.outputs)
+
+    def emit(self, e: Emitter) -> Emission:
+        writer = cast("RegionWriter", e.block.module)
+        c, block = self.config, e.block
+        first = c.calls[0]
+        places = [writer.child(call.config.place) for call in c.calls]
+        held = [block.held(a) for a in first.inputs]
+        state: dict[int, str] = {}
+        results: dict[str, Expr] = {}
+        for i, o in c.carried:
+            name = writer.variable(first.outputs[o], first)
+            state[o] = name
+            e.push(Assign((name,), held[i]))
+            held[i] = Name(name)
+            results[c.calls[-1].outputs[o].name] = Name(name)
+        source = places[0]
+        assert isinstance(source, Index)
+        items: Expr = source.object
+        start, count = int(c.calls[0].config.place[-1]), len(c.calls)
+        if not c.whole:
+            items = Index(items, SliceKey(lift(start) if start else None, lift(start + count)))
+        loop = writer.word(singular(c.calls[0].config.place[-2]))
+        targets, iterables = [loop], [items]
+        for i in c.own:
+            name = writer.variable(first.inputs[i], first)
+            values = Tuple(tuple(block.held(call.inputs[i]) for call in c.calls))
+            targets.append(name)
+            iterables.append(values)
+            held[i] = Name(name)
+        body: list[Statement] = []
+        outs = []
+        lists = []
+        for o, output in enumerate(first.outputs):
+            if o in state:
+                outs.append(state[o])
+            elif o in c.collected:
+                name = writer.variable(output, first)
+                parts = writer.variable(output, first)
+                e.push(Assign((parts,), lift([])))
+                outs.append(name)
+                lists.append((parts, name))
+                for k, call in enumerate(c.calls):
+                    results[call.outputs[o].name] = Index(Name(parts), lift(k))
+            else:
+                outs.append("_")
+        body.append(Assign(tuple(outs), Call(Name(loop), tuple(held))))
+        for parts, name in lists:
+            body.append(Do(Call(Attribute(Name(parts), "append"), (Name(name),))))
+        iterable = iterables[0] if len(iterables) == 1 else Call(Name("zip"), tuple(iterables))
+        e.push(For(", ".join(targets), iterable, body))
+        made = tuple(results[o.name] for o in self.outputs)
+        block.settle(self, made)
+        return made
+
+
+def singular(name: str) -> str:
+    """One of what a list is called: "layers" gives "layer"."""
+    if len(name) < 3 or name.isdigit():
+        return "block"
+    if name.endswith("ies"):
+        return name[:-3] + "y"
+    return name[:-1] if name.endswith("s") and not name.endswith("ss") else name
+
+
+def invoke(place: tuple[str, ...], name: str, inputs: Any, outputs: Any) -> Invoke:
+    return Invoke(name, tuple(inputs), tuple(outputs), InvokeConfig(place))

@@ -1,0 +1,437 @@
+"""Regions: the nodes of a graph as a tree, each region a module that can run as one step.
+
+A module's nodes become a region where nothing outside stands between them: no value leaves it and comes back changed. A
+module for which that does not hold is dissolved, and its parts belong to the module around it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from ..ir.argument import Argument
+from ..ir.graph import Graph, Node
+from ..ir.keys import trainable
+from ..ops.internal import InputSize, Sizes
+from .scopes import Path, common, parameters, weights
+
+FEW = 2
+SMALL = 4  # nodes of a module with one layer that is not worth a class
+FEW_STEPS = 6  # lines of a module that comes once and is not worth a class
+
+
+@dataclass(slots=True)
+class Region:
+    """A module: nodes and inner modules in an order they can run in. `places` are the paths of the nodes' own modules,
+    by the name of the node."""
+
+    path: Path
+    items: list[Node[Any] | Region]
+    inputs: list[Argument] = field(default_factory=list)
+    outputs: list[Argument] = field(default_factory=list)
+
+    def nodes(self) -> list[Node[Any]]:
+        """Every node within, in order."""
+        out: list[Node[Any]] = []
+        for item in self.items:
+            out += item.nodes() if isinstance(item, Region) else [item]
+        return out
+
+    def regions(self) -> list[Region]:
+        return [i for i in self.items if isinstance(i, Region)]
+
+    @property
+    def height(self) -> int:
+        return 1 + max((r.height for r in self.regions()), default=-1)
+
+
+def grouped(graph: Graph, scopes: Sequence[Path]) -> tuple[Region, dict[str, Path]]:
+    """The tree of a graph's nodes by their paths, and for each node the path of the module it is or belongs to."""
+    nodes, paths = separate_sizes(graph, list(scopes))
+    paths = hoisted(nodes, paths, {a.name for a in graph.outputs})
+    places = {node.name: path for node, path in zip(nodes, paths, strict=True)}
+    candidates, homes = candidates_of(nodes, paths)
+    tree = _Tree(nodes, homes, candidates)
+    root = tree.region((), list(range(len(nodes))))
+    _interfaces(root, {a.name for a in graph.outputs})
+    return root, places
+
+
+# -- what does not belong where it stands -----------------------------------------------------------------------------
+
+
+def separate_sizes(graph: Graph, paths: list[Path]) -> tuple[list[Node[Any]], list[Path]]:
+    """The nodes, with shapes put together anew in every module that asks for them, for they cost nothing."""
+    users: dict[str, list[int]] = {}
+    captured: set[str] = {a.name for a in graph.outputs}
+    for i, node in enumerate(graph.nodes):
+        direct = {a.name for a in node.inputs}
+        for a in node.uses():
+            if a.name in direct:
+                users.setdefault(a.name, []).append(i)
+            else:
+                captured.add(a.name)
+    nodes: list[Node[Any]] = []
+    out: list[Path] = []
+    renamed: dict[tuple[str, Path], Argument] = {}
+    for i, node in enumerate(graph.nodes):
+        if isinstance(node, Sizes) and node.outputs[0].name not in captured:
+            name = node.outputs[0].name
+            wanted = list(dict.fromkeys(paths[u] for u in users.get(name, [])))
+            for n, path in enumerate(wanted):
+                mine = node.outputs[0] if n == 0 else replace(node.outputs[0], name=f"{name} in {'.'.join(path)}")
+                renamed[name, path] = mine
+                label = node.name if n == 0 else f"{node.name} in {'.'.join(path)}"
+                nodes.append(replace(node, name=label, outputs=(mine,)))
+                out.append(path)
+            continue
+        inputs = tuple(renamed.get((a.name, paths[i]), a) for a in node.inputs)
+        nodes.append(node if inputs == node.inputs else replace(node, inputs=inputs))
+        out.append(() if isinstance(node, InputSize) else paths[i])
+    return nodes, out
+
+
+def hoisted(nodes: Sequence[Node[Any]], paths: list[Path], results: set[str]) -> list[Path]:
+    """The paths, with what the items of a list share moved in front of the list, and with what reads another module's
+    table moved to the module that holds both."""
+    paths = list(paths)
+    maker = {o.name: i for i, node in enumerate(nodes) for o in node.outputs if o.present}
+    users: dict[int, list[int]] = {}
+    for i, node in enumerate(nodes):
+        for a in node.uses():
+            if a.name in maker:
+                users.setdefault(maker[a.name], []).append(i)
+    tables: dict[Hashable, int] = {}
+    for i, node in enumerate(nodes):
+        table = node.table()
+        if table is not None:
+            tables.setdefault(table.key(), i)
+    for i, node in enumerate(nodes):
+        for a in weights(node):
+            held = a.value.source if a.value is not None else None
+            key = getattr(held, "matrix", None)
+            if key is not None and key.key() in tables and tables[key.key()] != i:
+                paths[i] = common(paths[i], paths[tables[key.key()]][:-1])
+    loose: dict[int, Path] = {}
+    for i, node in enumerate(nodes):
+        here = paths[i]
+        level = _list_level(here, [paths[u] for u in users.get(i, [])])
+        if level is None or weights(node) or not node.pure:
+            continue
+        chain = _independent(i, level + 1, nodes, paths, maker, here[: level + 1])
+        if chain is not None:
+            for j in chain:
+                loose[j] = here[:level]
+                paths[j] = here[:level]
+    return paths
+
+
+def _list_level(here: Path, others: Iterable[Path]) -> int | None:
+    """Where a path and another go apart in two items of one list, the length of what they share."""
+    levels = []
+    for other in others:
+        n = len(common(here, other))
+        if n < len(here) and n < len(other) and here[n].isdigit() and other[n].isdigit():
+            levels.append(n)
+    return min(levels, default=None)
+
+
+def _independent(
+    i: int, depth: int, nodes: Sequence[Node[Any]], paths: Sequence[Path], maker: dict[str, int], inside: Path
+) -> set[int] | None:
+    """The nodes of a module from which node i is made, where nothing but constants and outer values enter; else None."""
+    found: set[int] = set()
+    todo = [i]
+    while todo:
+        at = todo.pop()
+        if at in found:
+            continue
+        node = nodes[at]
+        if weights(node) or not node.pure or len(found) > 64:
+            return None
+        found.add(at)
+        for a in node.uses():
+            made = maker.get(a.name)
+            if made is not None and paths[made][:depth] == inside:
+                todo.append(made)
+    return found
+
+
+# -- which modules may be regions -------------------------------------------------------------------------------------
+
+
+def candidates_of(nodes: Sequence[Node[Any]], paths: Sequence[Path]) -> tuple[set[Path], list[Path]]:
+    """The paths that may become regions, and for each node the path of the region it stands in if all of them do."""
+    count: dict[Path, int] = {}
+    heavy: dict[Path, int] = {}
+    children: dict[Path, set[str]] = {}
+    for node, path in zip(nodes, paths, strict=True):
+        weight = 1 if parameters(node) else 0
+        for n in range(len(path) + 1):
+            count[path[:n]] = count.get(path[:n], 0) + 1
+            heavy[path[:n]] = heavy.get(path[:n], 0) + weight
+            if n < len(path):
+                children.setdefault(path[:n], set()).add(path[n])
+    candidates = set()
+    for path, n in count.items():
+        listed = children.get(path)
+        is_list = listed is not None and all(c.isdigit() for c in listed)
+        if path and n >= FEW and heavy[path] and not is_list:
+            candidates.add(path)
+    return worthwhile(candidates, nodes, paths, heavy), list(paths)
+
+
+def worthwhile(
+    candidates: set[Path], nodes: Sequence[Node[Any]], paths: Sequence[Path], heavy: dict[Path, int]
+) -> set[Path]:
+    """The candidates that a person would write a class for: not those of one layer, nor small ones that come once."""
+    within: dict[Path, list[str]] = {path: [] for path in candidates}
+    for node, path in zip(nodes, paths, strict=True):
+        for n in range(1, len(path) + 1):
+            if path[:n] in within and not isinstance(node, Sizes | InputSize):
+                within[path[:n]].append(node.op())
+    for ops in within.values():
+        ops.sort()
+    alike: dict[tuple[str, ...], int] = {}
+    for ops in within.values():
+        alike[tuple(ops)] = alike.get(tuple(ops), 0) + 1
+    steps = _steps(candidates, paths)
+    kept = set(candidates)
+    for path in sorted(candidates, key=len, reverse=True):
+        ops = within[path]
+        single = heavy[path] == 1 and len(ops) <= SMALL
+        once = alike[tuple(ops)] == 1 and len(steps[path]) <= FEW_STEPS and not path[-1].isdigit()
+        if single or once:
+            kept.discard(path)
+            around = next((path[:n] for n in range(len(path) - 1, 0, -1) if path[:n] in kept), None)
+            if around is not None:
+                steps[around] |= steps[path]
+                steps[around].discard(_step(path, around))
+    return kept
+
+
+def _steps(candidates: set[Path], paths: Sequence[Path]) -> dict[Path, set[Any]]:
+    """What each candidate's forward would consist of: its own nodes, and its inner modules, those of a list as one."""
+    steps: dict[Path, set[Any]] = {path: set() for path in candidates}
+    for i, path in enumerate(paths):
+        held = [path[:n] for n in range(1, len(path) + 1) if path[:n] in steps]
+        for outer, inner in pairwise(held):
+            steps[outer].add(_step(inner, outer))
+        if held:
+            steps[held[-1]].add(i)
+    return steps
+
+
+def _step(inner: Path, outer: Path) -> Path:
+    return (*inner[:-1], "*") if inner[-1].isdigit() else inner
+
+
+class _Tree:
+    """Builds regions from the outermost inward."""
+
+    def __init__(self, nodes: Sequence[Node[Any]], homes: Sequence[Path], candidates: set[Path]) -> None:
+        self.nodes = nodes
+        self.homes = homes
+        self.candidates = set(candidates)
+        self.maker = {o.name: i for i, node in enumerate(nodes) for o in node.outputs if o.present}
+        self.reads = [sorted({self.maker[a.name] for a in node.uses() if a.name in self.maker}) for node in nodes]
+
+    def region(self, path: Path, members: list[int]) -> Region:
+        """The region of a path, of the nodes `members`."""
+        while True:
+            owner = {i: self._child(path, i) for i in members}
+            bad = self._entangled(members, owner)
+            if not bad:
+                break
+            self.candidates -= bad
+        parts: dict[Path, list[int]] = {}
+        for i in members:
+            part = owner[i]
+            if isinstance(part, tuple):
+                parts.setdefault(part, []).append(i)
+        order = self._order(members, owner)
+        items: list[Node[Any] | Region] = []
+        for key in order:
+            items.append(self.region(key, parts[key]) if isinstance(key, tuple) else self.nodes[key])
+        return Region(path, items)
+
+    def _child(self, path: Path, i: int) -> Path | int:
+        """The inner region that node i stands in, or the node itself."""
+        home = self.homes[i]
+        for n in range(len(path) + 1, len(home) + 1):
+            if home[:n] in self.candidates:
+                return home[:n]
+        return i
+
+    def _edges(self, members: list[int], owner: dict[int, Path | int]) -> dict[Path | int, set[Path | int]]:
+        """What each part reads of the other parts."""
+        edges: dict[Path | int, set[Path | int]] = {owner[i]: set() for i in members}
+        for i in members:
+            mine = owner[i]
+            for j in self.reads[i]:
+                other = owner.get(j)
+                if other is not None and other != mine:
+                    edges[mine].add(other)
+        return edges
+
+    def _entangled(self, members: list[int], owner: dict[int, Path | int]) -> set[Path]:
+        """The inner regions that read each other in a circle."""
+        bad: set[Path] = set()
+        for group in circles(self._edges(members, owner)):
+            bad.update(k for k in group if isinstance(k, tuple))
+        return bad
+
+    def _order(self, members: list[int], owner: dict[int, Path | int]) -> list[Path | int]:
+        """The parts in an order that can run, near the file's; the items of a list one after the other."""
+        edges = self._edges(members, owner)
+        first: dict[Path | int, int] = {}
+        for i in members:
+            first.setdefault(owner[i], i)
+        lists: dict[Path | int, Path | int] = {
+            key: (*key[:-1], "*") for key in edges if isinstance(key, tuple) and key[-1].isdigit()
+        }
+
+        def whole(key: Path | int) -> Path | int:
+            return lists.get(key, key)
+
+        merged: dict[Path | int, set[Path | int]] = {}
+        for key, reads in edges.items():
+            merged.setdefault(whole(key), set()).update(whole(r) for r in reads if whole(r) != whole(key))
+        for group in circles(merged):  # something stands between the items of a list
+            for key in list(lists):
+                if lists[key] in group:
+                    del lists[key]
+        merged = {}
+        inside: dict[Path | int, list[Path | int]] = {}
+        for key, reads in edges.items():
+            merged.setdefault(whole(key), set()).update(whole(r) for r in reads if whole(r) != whole(key))
+            inside.setdefault(whole(key), []).append(key)
+        start = {key: min(first[k] for k in held) for key, held in inside.items()}
+        out: list[Path | int] = []
+        for key in sorted_by(merged, start):
+            held = inside[key]
+            if len(held) == 1:
+                out += held
+            else:
+                out += sorted_by({k: edges[k] & set(held) for k in held}, first)
+        return out
+
+
+def sorted_by(edges: dict[Path | int, set[Path | int]], first: dict[Path | int, int]) -> list[Path | int]:
+    """The keys after all they read; of those that could come next, the one with the least `first`."""
+    missing = {key: len(reads) for key, reads in edges.items()}
+    readers: dict[Path | int, list[Path | int]] = {}
+    for key, reads in edges.items():
+        for r in reads:
+            readers.setdefault(r, []).append(key)
+    ready = [(first[key], n, key) for n, key in enumerate(edges) if not missing[key]]
+    heapq.heapify(ready)
+    number = {key: n for n, key in enumerate(edges)}
+    out = []
+    while ready:
+        _, _, key = heapq.heappop(ready)
+        out.append(key)
+        for reader in readers.get(key, []):
+            missing[reader] -= 1
+            if not missing[reader]:
+                heapq.heappush(ready, (first[reader], number[reader], reader))
+    return out
+
+
+def circles(edges: dict[Path | int, set[Path | int]]) -> list[list[Path | int]]:
+    """The groups of two keys and more that read each other in a circle (Tarjan's strongly connected components)."""
+    index: dict[Path | int, int] = {}
+    low: dict[Path | int, int] = {}
+    stack: list[Path | int] = []
+    on_stack: set[Path | int] = set()
+    out = []
+    for start in edges:
+        if start in index:
+            continue
+        work = [(start, iter(edges[start]))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        on_stack.add(start)
+        while work:
+            key, reads = work[-1]
+            for r in reads:
+                if r not in index:
+                    index[r] = low[r] = len(index)
+                    stack.append(r)
+                    on_stack.add(r)
+                    work.append((r, iter(edges[r])))
+                    break
+                if r in on_stack:
+                    low[key] = min(low[key], index[r])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[key])
+                if low[key] == index[key]:
+                    group = []
+                    while True:
+                        k = stack.pop()
+                        on_stack.discard(k)
+                        group.append(k)
+                        if k == key:
+                            break
+                    if len(group) > 1:
+                        out.append(group)
+    return out
+
+
+# -- what goes in and out ---------------------------------------------------------------------------------------------
+
+
+def _interfaces(root: Region, results: set[str]) -> None:
+    """Fill in the inputs and outputs of every region below `root`; a region that gives nothing is opened."""
+    readers: dict[str, int] = {}
+
+    def count(region: Region) -> None:
+        for item in region.items:
+            if isinstance(item, Region):
+                count(item)
+            else:
+                for name in {a.name for a in item.uses()}:
+                    readers[name] = readers.get(name, 0) + 1
+
+    count(root)
+    for name in results:
+        readers[name] = readers.get(name, 0) + 1
+
+    def fill(region: Region) -> tuple[dict[str, Argument], dict[str, Argument], dict[str, int]]:
+        needed: dict[str, Argument] = {}
+        made: dict[str, Argument] = {}
+        inside: dict[str, int] = {}
+        items: list[Node[Any] | Region] = []
+        for item in region.items:
+            if isinstance(item, Region):
+                wants, gives, reads = fill(item)
+                for name, n in reads.items():
+                    inside[name] = inside.get(name, 0) + n
+                items += [item] if item.outputs else item.items
+                uses: Iterable[Argument] = wants.values()
+                outs = gives
+            else:
+                uses = item.uses()
+                outs = {o.name: o for o in item.outputs if o.present}
+                for name in {a.name for a in item.uses()}:
+                    inside[name] = inside.get(name, 0) + 1
+                items.append(item)
+            for a in uses:
+                if a.present and a.value is None and a.name not in made:
+                    needed.setdefault(a.name, a)
+            made.update(outs)
+        region.items = items
+        region.inputs = list(needed.values())
+        region.outputs = [a for name, a in made.items() if readers.get(name, 0) > inside.get(name, 0)]
+        return needed, made, inside
+
+    fill(root)
+
+
+def is_weight(a: Argument) -> bool:
+    return a.value is not None and trainable(a.value)

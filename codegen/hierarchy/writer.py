@@ -1,0 +1,458 @@
+"""Writers: from a tree of regions to a module with a class for each distinct one."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from emberlet import nn
+
+from ..emit.block import Block
+from ..emit.expression import Attribute, Call, Expr, Index, Name, lift
+from ..emit.handing_on import hand_on
+from ..emit.layout import laid_out
+from ..emit.module import (
+    BACKEND,
+    SELF,
+    ModuleWriter,
+    Written,
+    docstring,
+    header,
+    input_names,
+    signature,
+    used_imports,
+)
+from ..emit.names import Names, class_name, identifier, informative, snake
+from ..emit.polish import Hints, polished
+from ..emit.statement import Assign, Return, Statement, fold_return, render
+from ..ir.argument import DYNAMIC, Argument
+from ..ir.graph import Graph, Model, Node
+from ..ir.types import ScalarType, ShapeType, TensorType, describe_shape
+from ..ir.value import Transposed, Value
+from ..ops.internal import InputSize, InputSizeConfig
+from .classes import Class, Draft, classified, held
+from .invoke import invoke
+from .regions import Region, grouped
+from .runs import looped
+from .scopes import Path, names_of, parameters, scopes_of, written
+
+_MEMBERS = {"backend", *dir(nn.Module)}
+
+
+def write(model: Model, weights: str | None = None, top_comment: str = "") -> Written:
+    """The module of a model: a class for each distinct module of the source model, where the file tells them, else one
+    class."""
+    scopes, said = scopes_of(model, model.graph.nodes)
+    if not any(scopes):
+        return ModuleWriter(model).write(weights, top_comment)
+    root, places = grouped(model.graph, scopes)
+    return Hierarchy(model, root, places, said).write(weights, top_comment)
+
+
+class Hierarchy:
+    """The classes of one model, made from the innermost regions outward."""
+
+    def __init__(self, model: Model, root: Region, places: Mapping[str, Path], said: set[str]) -> None:
+        self.model = model
+        self.root = root
+        self.places = places
+        self.said = said
+        self.drafts: dict[Path, Draft] = {}
+        self.tables: dict[Hashable, tuple[Path, Expr]] = {}
+        self.impure: set[str] = set()
+        self.problems: list[str] = []
+        self.names = Names({class_name(model.name), "Model", "F", "nn", "emberlet"})
+        self.lengths = _lengths(places[n.name] for n in root.nodes() if parameters(n))
+        self.owners = _single_owners(root)
+
+    def write(self, weights: str | None, top_comment: str) -> Written:
+        levels: dict[int, list[Region]] = {}
+
+        def visit(region: Region) -> None:
+            for inner in region.regions():
+                visit(inner)
+                levels.setdefault(inner.height, []).append(inner)
+
+        visit(self.root)
+        classes: list[Class] = []
+        for height in sorted(levels):
+            drafts = []
+            for region in levels[height]:
+                writer = RegionWriter(self, region)
+                self.drafts[region.path] = writer.draft()
+                drafts.append(self.drafts[region.path])
+                self.problems += writer.problems
+            classes += classified(drafts, self.names)
+        writer = RegionWriter(self, self.root)
+        draft = writer.draft()
+        name = class_name(self.model.name)
+        lines = [*header(self.model, top_comment), "", "import emberlet"]
+        lines += ["from emberlet import functional as F", "from emberlet import nn", "from emberlet.model import Model"]
+        for made in classes:
+            lines += ["", "", *_class_lines(made)]
+        lines += ["", "", f"class {name}(Model):", *docstring(writer._summary(), 4), ""]
+        if weights is not None:
+            lines += [f'    WEIGHTS = "{weights}"'] if '"' not in weights else [f"    WEIGHTS = {weights!r}"]
+        lines += [*writer._signature_data(), ""]
+        lines += ["    def __init__(self, backend=None):", *render(laid_out(list(draft.fields), 8), 8)]
+        inputs = input_names(self.model.graph)
+        names, body = polished(draft.parameters, draft.body, draft.hints)
+        lines += ["", *signature(tuple(names)), *docstring(writer._contract(tuple(names)), 8)]
+        lines += render(laid_out(hand_on(fold_return(body)), 8), 8)
+        source = used_imports("\n".join(lines) + "\n")
+        record = writer.record
+        return Written(name, source, record, inputs, writer._outputs(), [*self.problems, *writer.problems])
+
+
+def _class_lines(made: Class) -> list[str]:
+    """A class's source."""
+    lines = [f"class {made.name}(nn.Module):"]
+    if made.about:
+        lines += [f'    """{made.about}"""', ""]
+    names = [*made.arguments, "backend=None"]
+    head = f"    def __init__(self, {', '.join(names)}):"
+    if len(head) <= 88:
+        lines.append(head)
+    else:
+        lines += ["    def __init__(", "        self,", *(f"        {n}," for n in names), "    ):"]
+    lines += render(laid_out(list(made.fields), 8), 8)
+    parameters, body = polished(made.parameters, made.body, made.hints)
+    lines += ["", *signature(tuple(parameters))]
+    return lines + render(laid_out(hand_on(fold_return(body)), 8), 8)
+
+
+def _lengths(paths: Iterable[Path]) -> dict[Path, int]:
+    """How many items each list of modules has, for those numbered without a gap."""
+    seen: dict[Path, set[int]] = {}
+    for path in paths:
+        for n, part in enumerate(path):
+            if part.isdigit():
+                seen.setdefault(path[:n], set()).add(int(part))
+    return {path: len(numbers) for path, numbers in seen.items() if numbers == set(range(len(numbers)))}
+
+
+def _single_owners(root: Region) -> dict[str, int]:
+    """How many nodes have each initializer as a parameter."""
+    out: dict[str, int] = {}
+    for node in root.nodes():
+        for a in parameters(node):
+            for name in set(names_of(a)):
+                out[name] = out.get(name, 0) + 1
+    return out
+
+
+class RegionWriter(ModuleWriter):
+    """Writes the class of one region."""
+
+    separate = True
+
+    def __init__(self, hierarchy: Hierarchy, region: Region) -> None:
+        self.hierarchy = hierarchy
+        self.region = region
+        self.tree: dict[str, Any] = {}
+        self.hints = Hints()
+        self.numbers = 0
+        self.places: dict[Path, Expr] = {}
+        self.words: set[str] = set()
+        self.is_root = not region.path
+        super().__init__(replace(hierarchy.model, graph=self._graph()))
+        self.names = Names(())
+
+    # -- the region as a graph ----------------------------------------------------------------------------------------
+
+    def _graph(self) -> Graph:
+        region = self.region
+        sizes, renamed = ([], {}) if self.is_root else self._local_sizes()
+        nodes: list[Node[Any]] = []
+        for item in region.items:
+            if isinstance(item, Region):
+                given = [renamed.get(a.name, a) for a in item.inputs]
+                made = invoke(item.path, ".".join(item.path), given, item.outputs)
+                if any(not n.pure for n in item.nodes()):
+                    self.hierarchy.impure.add(made.name)
+                nodes.append(made)
+            else:
+                inputs = tuple(renamed.get(a.name, a) for a in item.inputs)
+                nodes.append(item if inputs == item.inputs else replace(item, inputs=inputs))
+        if self.is_root:
+            graph = self.hierarchy.model.graph
+            results = {a.name for a in graph.outputs}
+            return replace(graph, nodes=tuple(looped(nodes, results, self.hierarchy.lengths)))
+        nodes = looped(nodes, {a.name for a in region.outputs}, self.hierarchy.lengths)
+        used = {a.name for n in nodes for a in n.uses()}
+        sizes = [n for n in sizes if n.outputs[0].name in used]
+        used |= {a.name for n in sizes for a in n.inputs}
+        region.inputs = sorted((a for a in region.inputs if a.name in used), key=_rank)
+        return Graph(".".join(region.path), (*sizes, *nodes), tuple(region.inputs), tuple(region.outputs))
+
+    def _local_sizes(self) -> tuple[list[Node[Any]], dict[str, Argument]]:
+        """Sizes that come from outside, read from the region's own inputs where one has them."""
+        region = self.region
+        sizes: list[Node[Any]] = []
+        renamed: dict[str, Argument] = {}
+        for a in region.inputs:
+            t = a.type
+            if not isinstance(t, ScalarType) or not isinstance(t.value, str):
+                continue
+            for given in region.inputs:
+                g = given.type
+                if isinstance(g, TensorType) and g.shape is not None and t.value in g.shape:
+                    mine = Argument(f"{a.name} in {'.'.join(region.path)}", t, DYNAMIC)
+                    config = InputSizeConfig(g.shape.index(t.value), t.value)
+                    sizes.append(InputSize(f"size {mine.name}", (given,), (mine,), config))
+                    renamed[a.name] = mine
+                    break
+        return sizes, renamed
+
+    # -- the draft ----------------------------------------------------------------------------------------------------
+
+    def draft(self) -> Draft:
+        graph = self.model.graph
+        if self.is_root:
+            inputs = list(input_names(graph))
+            for name in inputs:
+                self.hints.words[name] = name
+        else:
+            inputs = [self._parameter(i, a) for i, a in enumerate(graph.inputs)]
+        block = Block(self, graph, set(inputs))
+        for a, variable in zip(graph.inputs, inputs, strict=True):
+            block.bound[a.name] = Name(variable)
+        block.run()
+        if self.is_root:
+            results = block.outputs()
+        else:
+            results = tuple(block.constant(a) if a.value is not None else block.bound[a.name] for a in graph.outputs)
+        body: list[Statement] = [*block.statements, Return(results)]
+        body = [*self._prelude(tuple(inputs), body), *body]
+        self.hints.words["backend"] = "backend"
+        fields = [Assign((f"self.{name}",), v if not isinstance(v, dict) else held(v)) for name, v in self.tree.items()]
+        if (self.is_root and not self.record) or (self.creates and not self._tensor_inputs(tuple(inputs))):
+            fields.insert(0, Assign(("self.backend",), Call(Attribute(Name("emberlet"), "get_backend"), (BACKEND,))))
+        fields += [s for s in self.fields if isinstance(s, Assign)]
+        return Draft(self.region.path, self._class_name(), fields, inputs, body, self.hints, self.record, self._about())
+
+    def _parameter(self, i: int, a: Argument) -> str:
+        name = f"p{i}"
+        word = _word(a)
+        self.hints.words[name] = word or ("x" if i == 0 else "")
+        if not self.hints.words[name]:
+            del self.hints.words[name]
+            self._kind(name, a)
+        return name
+
+    def _class_name(self) -> str:
+        path = self.region.path
+        if not path:
+            return class_name(self.model.name)
+        kind = self.hierarchy.model.kinds.get(path, "")
+        if kind and kind.isidentifier() and kind not in ("Sequential", "ModuleList"):
+            return class_name(kind)
+        return class_from(path)
+
+    def _about(self) -> str:
+        graph = self.model.graph
+        ins = [a.type.shape for a in graph.inputs if isinstance(a.type, TensorType)]
+        outs = [a.type.shape for a in graph.outputs if isinstance(a.type, TensorType)]
+        if not ins or not outs or ins[0] is None or outs[0] is None:
+            return ""
+        shapes = [describe_shape(s) for s in (ins[0], outs[0])]
+        if any('"' in s or "\\" in s or len(s) > 34 or not s.isprintable() or "?" in s for s in shapes):
+            return ""
+        return f"{shapes[0]} to {shapes[1]}."
+
+    # -- what Block asks ----------------------------------------------------------------------------------------------
+
+    def variable(self, output: Argument, node: Node[Any]) -> str:
+        self.numbers += 1
+        name = f"v{self.numbers}"
+        self._kind(name, output)
+        if not node.pure or node.name in self.hierarchy.impure:
+            self.hints.fixed.add(name)
+        if isinstance(node, InputSize):
+            self.hints.words[name] = identifier(node.config.symbol, limit=22)
+        elif self.is_root and informative(output.name, node.op()) and "/" not in output.name:
+            word = identifier(output.name, limit=22)
+            if informative(word, node.op()):
+                self.hints.words[name] = word
+        return name
+
+    def _kind(self, name: str, a: Argument) -> None:
+        t = a.type
+        if isinstance(t, ScalarType):
+            self.hints.kinds[name] = "scalar"
+        elif isinstance(t, ShapeType):
+            self.hints.kinds[name] = "shape"
+        elif isinstance(t, TensorType) and t.dtype.is_bool:
+            self.hints.kinds[name] = "bool"
+
+    def word(self, wanted: str) -> str:
+        """A variable for a loop."""
+        self.numbers += 1
+        name = f"v{self.numbers}"
+        self.hints.words[name] = identifier(wanted)
+        return name
+
+    # -- fields -------------------------------------------------------------------------------------------------------
+
+    def child(self, place: Path) -> Expr:
+        """The field of an inner region."""
+        if place not in self.places:
+            draft = self.hierarchy.drafts[place]
+            expr, path = self._put(place[len(self.region.path) :], draft.call())
+            for name, value in draft.record.items():
+                self.record[f"{path}.{name}"] = value
+            self.places[place] = expr
+            for key, (at, read) in list(self.hierarchy.tables.items()):
+                if at == place:
+                    self.hierarchy.tables[key] = (self.region.path, _rooted(read, expr))
+        return self.places[place]
+
+    def _layer_name(self, node: Node[Any], kind: str, weights: Iterable[Value]) -> str:
+        """The path of a layer below this region, its parts joined by dots; else a name."""
+        here = self.region.path
+        said: list[Path] = []
+        for a in parameters(node):
+            for name in names_of(a):
+                path = written(name)[:-1]
+                if path:
+                    said.append(path)
+        place = self.hierarchy.places.get(node.name, ())
+        below = [p for p in said if p[: len(here)] == here and len(p) > len(here)]
+        if node.name in self.hierarchy.said and place[: len(here)] == here and len(place) > len(here):
+            # The exporter stores equal weights once: then their names tell less than where they are used.
+            shared = any(self.hierarchy.owners.get(n, 0) > 1 for a in parameters(node) for n in names_of(a))
+            below = [place, *below] if shared else [*below, place]
+        if below:
+            return ".".join(below[0][len(here) :])
+        for path in said:  # of another item of the same list
+            other = [p for p, q in zip(path, here, strict=False) if p != q]
+            if len(path) > len(here) and all(p.isdigit() for p in other):
+                return ".".join(path[len(here) :])
+        name = super()._layer_name(node, kind, weights).replace(".", "_").replace("/", "_")
+        return snake(kind).rstrip("_0123456789d") if here and name == "_".join(here) else name
+
+    def _parameter_name(self, name: str) -> str:
+        here, path = self.region.path, written(name)
+        if path and path[: len(here)] == here and len(path) > len(here):
+            return ".".join(path[len(here) :])
+        return (path[-1] if path else super()._parameter_name(name)).replace(".", "_")
+
+    def placed(self, name: str, fallback: str, value: Expr) -> tuple[Expr, str]:
+        return self._put(tuple(p for p in name.split(".") if p) or (fallback,), value)
+
+    def _put(self, path: Sequence[str], value: Expr) -> tuple[Expr, str]:
+        """A new field at a path: the expression that reads it, and its path in the record."""
+        parts = [p if i and p.isdigit() else attribute(p) for i, p in enumerate(path)]
+        tree = self.tree
+        for part in parts[:-1]:
+            below = tree.setdefault(part, {})
+            if not isinstance(below, dict):  # a layer stands there
+                return self._put((attribute("_".join(parts)),), value)
+            tree = below
+        members = self._members() if tree is self.tree else _MEMBERS
+        base, n = parts[-1] + "_" * (parts[-1] in members), 1
+        last = base
+        while last in tree:
+            n += 1
+            last = f"{base.rstrip('_')}_{n}"
+        parts[-1] = last
+        tree[last] = value
+        if tree is self.tree:
+            self.names.unique(last)
+        expr: Expr = SELF
+        for part in parts:
+            if part.isdigit():
+                expr = Index(expr, lift(int(part)))
+            else:
+                expr = Attribute(expr, part)
+        return expr, ".".join(parts)
+
+    def _members(self) -> set[str]:
+        from ..emit.module import _MEMBERS as members
+
+        return members if self.is_root else _MEMBERS
+
+    def _apart(self, name: str, weights: Mapping[str, Value]) -> Hashable:
+        return name if all(len(v.shape) == 1 for v in weights.values()) else None
+
+    def embedding(self, node: Node[Any], table: Value) -> Expr:
+        expr = super().embedding(node, table)
+        self.hierarchy.tables[table.key()] = (self.region.path, expr)
+        return expr
+
+    def tied(self, weight: Value) -> Expr | None:
+        if not isinstance(weight.source, Transposed):
+            return None
+        key = weight.source.matrix.key()
+        if key in self._tables:
+            return super().tied(weight)
+        found = self.hierarchy.tables.get(key)
+        if found is not None and found[0] in {r.path for r in self.region.regions()}:
+            self.child(found[0])
+            found = self.hierarchy.tables[key]
+        if found is not None and found[0] == self.region.path:
+            return Call(Attribute(Attribute(found[1], "weight"), "val"))
+        return None
+
+
+def _rank(a: Argument) -> int:
+    """Where an input comes among others: what flows through the layers first, then masks and sizes."""
+    t = a.type
+    return 0 if isinstance(t, TensorType) and t.dtype.is_float else 1
+
+
+def _rooted(read: Expr, base: Expr) -> Expr:
+    """An expression on `self` as one on `base`."""
+    match read:
+        case Name("self"):
+            return base
+        case Attribute(inner, name):
+            return Attribute(_rooted(inner, base), name)
+        case Index(inner, key):
+            return Index(_rooted(inner, base), key)
+        case _:
+            return read
+
+
+def attribute(text: str) -> str:
+    """A module's name as an attribute."""
+    name = text if text.isidentifier() and not text.startswith("__") else identifier(text, "layer")
+    return name + "_" if keyword.iskeyword(name) else name
+
+
+def class_from(path: Path) -> str:
+    """A class's name for a module at a path: "Layer" of ("encoder", "layers", "0")."""
+    words = [p for p in path if not p.isdigit()]
+    if not words:
+        return "Block"
+    name = words[-1]
+    if path[-1].isdigit():
+        name = _SHORT.get(name, name)
+        if len(name) > 3 and name.endswith("s") and not name.endswith("ss"):
+            name = name[:-1]
+    name = _SHORT.get(name, name)
+    return class_name(name)
+
+
+_SHORT = {
+    "attn": "attention",
+    "self": "self_attention",
+    "self_attn": "self_attention",
+    "ff": "feed_forward",
+    "ffn": "feed_forward",
+    "h": "block",
+    "blk": "block",
+}
+
+
+def _word(a: Argument) -> str:
+    """A word for a region's input, from its name."""
+    name = a.name.rstrip("0123456789_.")
+    if "mask" in name.lower():
+        return "mask"
+    for word in ("cos", "sin", "bias", "state", "key", "value"):
+        if name.lower() == word:
+            return word
+    return ""
