@@ -142,7 +142,7 @@ def _list_level(here: Path, others: Iterable[Path]) -> int | None:
 def _independent(
     i: int, depth: int, nodes: Sequence[Node[Any]], paths: Sequence[Path], maker: dict[str, int], inside: Path
 ) -> set[int] | None:
-    """The nodes of a module from which node i is made, where nothing but constants and outer values enter; else None."""
+    """The nodes of a module from which node i is made, if only constants and outer values enter; else None."""
     found: set[int] = set()
     todo = [i]
     while todo:
@@ -164,7 +164,7 @@ def _independent(
 
 
 def candidates_of(nodes: Sequence[Node[Any]], paths: Sequence[Path]) -> tuple[set[Path], list[Path]]:
-    """The paths that may become regions, and for each node the path of the region it stands in if all of them do."""
+    """The paths that may become regions, and for each node the path of the region it is in if all of them do."""
     count: dict[Path, int] = {}
     heavy: dict[Path, int] = {}
     children: dict[Path, set[str]] = {}
