@@ -87,7 +87,7 @@ def generate(
     as it was.
     """
     stem = file_stem(name or _stem(source))
-    model, written, notes = translate(source, name, passes, None if embed else stem + ".bpk", top_comment, flat)
+    model, written, notes = translate(source, name, passes, None if embed else stem + ".bpk", top_comment, flat=flat)
     metadata = {"generator": "emberlet", "model": model.name}
     if model.producer:
         metadata["producer"] = model.producer
