@@ -138,6 +138,8 @@ class Memory:
             buffer = self.buffers.of(x)
             if buffer is None:
                 return x
+            if not x.size:  # it may begin outside its buffer
+                return np.empty(x.shape, x.dtype)
             memory, offset = self._places[id(buffer.base)]
             return np.ndarray(x.shape, x.dtype, memory, offset + _address(x) - _address(buffer.base), x.strides)
         if isinstance(x, Tensor):
