@@ -313,24 +313,37 @@ class Device:
         found = self.pipelines.get(source)
         if found is None:
             try:
-                module = self.raw.create_shader_module(label=name, code=source)
-                pipeline = self.raw.create_compute_pipeline(
-                    label=name, layout="auto", compute={"module": module, "entry_point": "main"}
-                )
+                pipeline = self.compiled(name, source)
             except Exception as error:
                 raise self._refused(name, source, error)
-            found = self._keep(source, pipeline)
+            found = self.keep(source, pipeline)
         return found
 
+    def compiled(self, name, source):
+        """A pipeline for a WGSL source, compiled now."""
+        module = self.raw.create_shader_module(label=name, code=source)
+        return self.raw.create_compute_pipeline(
+            label=name, layout="auto", compute={"module": module, "entry_point": "main"}
+        )
+
+    def prepare(self, kernels):
+        """Compile each (name, source) side by side on threads, where there are any. `pipeline` finds them, and says
+        what is wrong."""
+        if sys.platform != "emscripten" and not must_await():
+            from .run.side_by_side import compile_kernels
+
+            compile_kernels(self, kernels)
+
     def pipelines_of(self, kernels):
-        """`pipeline` for each (name, source); a browser compiles them side by side, and says here what is wrong."""
+        """`pipeline` for each (name, source), compiled side by side; a browser says here what is wrong."""
         if sys.platform != "emscripten":
+            self.prepare(kernels)
             return [self.pipeline(name, source) for name, source in kernels]
         found, started = self._start(kernels)
         faulty = None
         for name, source, promise in started:
             try:
-                found[source] = self._keep(source, promise.sync_wait())
+                found[source] = self.keep(source, promise.sync_wait())
             except Exception as error:
                 faulty = faulty or (name, source, error)
         if faulty:
@@ -347,7 +360,7 @@ class Device:
         faulty = None
         for name, source, promise in started:
             try:
-                found[source] = self._keep(source, await promise)
+                found[source] = self.keep(source, await promise)
             except Exception as error:
                 faulty = faulty or (name, source, error)
         if faulty:
@@ -385,7 +398,8 @@ class Device:
         told = Exception("{}\n{}".format(error, _numbered(source)))
         return self.failure("compiling kernel {}".format(name), told)
 
-    def _keep(self, source, pipeline):
+    def keep(self, source, pipeline):
+        """(pipeline, bind group layout), found under this source from now on."""
         found = (pipeline, pipeline.get_bind_group_layout(0))
         self.pipelines.put(source, found)
         return found

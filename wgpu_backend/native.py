@@ -49,6 +49,10 @@ def quiet() -> None:
 
 def adapters(wgpu: Any) -> list[Any]:
     """wgpu-py's adapters by their index: software and OpenGL ones come last, so that 0 is the best GPU there is."""
+    if sys.platform != "emscripten":
+        from .cffi_types import quicken_wgpu
+
+        quicken_wgpu()
     rank = {"DiscreteGPU": 0, "IntegratedGPU": 1, "VirtualGPU": 2}
     found = list(wgpu.gpu.enumerate_adapters_sync())
     found.sort(key=lambda a: (rank.get(a.info["adapter_type"], 3), 1 if a.info["backend_type"] == "OpenGL" else 0))

@@ -21,10 +21,11 @@ def run_once(device, plan, externals):
             allocations[i] = device.allocate(plan.buffers[i].nbytes)
     device.enter()
     try:
+        device.prepare(plan.kernels)
         encoder = device.raw.create_command_encoder()
         run = encoder.begin_compute_pass()
         for step in plan.steps:
-            # One by one: where Python cannot be suspended there is no waiting for a pipeline.
+            # One by one where they are not prepared: Python that cannot be suspended waits for no pipeline.
             pipeline, layout = device.pipeline(plan.kernels[step.kernel][0], plan.kernels[step.kernel][1])
             run.set_pipeline(pipeline)
             run.set_bind_group(0, device.bind(layout, [allocations[b] for b in step.buffers], step.pages))

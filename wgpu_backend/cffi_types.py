@@ -1,0 +1,61 @@
+"""Asking cffi for C types without parsing all of wgpu's header for each.
+
+wgpu-py uses cffi in ABI mode and names C types by text: `ffi.new("WGPULimits *")`. For every text that is new, cffi 2
+has pycparser read a declaration of each of the 700 names that the header defines, since a name's being a type
+matters to C's grammar: some 15 ms a text, 40 texts before the first result. Only the names in the text itself matter.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_KINDS = ("typedef ", "struct ", "union ", "enum ")
+
+
+def quicken(ffi: Any) -> bool:
+    """Let this cffi.FFI find types by their own names alone; returns whether it does from now on.
+
+    Nothing is changed where cffi's insides are not those known here: a parser with `parse_type` and a dict of
+    declarations by "typedef NAME", "struct NAME", and so on (cffi 1.10 to 2.1).
+    """
+    parser: Any = getattr(ffi, "_parser", None)
+    whole = getattr(parser, "parse_type", None)
+    if not callable(whole) or not isinstance(getattr(parser, "_declarations", None), dict):
+        return False
+    if getattr(parser, "_by_own_names", False):
+        return True
+
+    def parse_type(text: str) -> Any:
+        # cffi holds its lock here.
+        everything = parser._declarations
+        few: dict[str, Any] = {}
+        for name in _NAME.findall(text):
+            for kind in _KINDS:
+                if kind + name in everything:
+                    few[kind + name] = everything[kind + name]
+        known = set(few)
+        parser._declarations = few
+        try:
+            return whole(text)
+        finally:
+            parser._declarations = everything
+            for key in set(few) - known:  # an opaque struct that was not named before
+                everything.setdefault(key, few[key])
+
+    try:
+        parser.parse_type = parse_type
+        parser._by_own_names = True
+    except AttributeError:  # a parser without attributes of its own
+        return False
+    return True
+
+
+def quicken_wgpu() -> bool:
+    """`quicken` for wgpu-py's native library, where that is how it is bound."""
+    try:
+        from wgpu.backends.wgpu_native._ffi import ffi
+    except ImportError:
+        return False
+    return quicken(ffi)
