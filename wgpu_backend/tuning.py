@@ -91,10 +91,11 @@ def save(device: Any, tiles: dict[str, Tile]) -> None:
     path = cache_path()
     if path is None:
         return
+    from emberlet.host.files import atomic_write
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_suffix(f".{os.getpid()}.tmp")
-        scratch.write_text(json.dumps(stored, indent=1, sort_keys=True), encoding="utf-8")
-        scratch.replace(path)
+        with atomic_write(path) as file:
+            file.write(json.dumps(stored, indent=1, sort_keys=True).encode("utf-8"))
     except OSError as error:
         print(f"emberlet: tile sizes could not be kept in {path}: {error}", file=sys.stderr)

@@ -16,7 +16,8 @@ from errno import EISDIR
 
 from ..errors import FormatError
 
-STALE = 60.0  # seconds
+SCRATCH, SCRATCH_END = ".emberlet-", ".tmp"
+STALE = 3600.0  # seconds after which a scratch file is nobody's, where no lock tells
 
 # Names of devices on Windows, with any extension: nobody can make a con.py there.
 # https://learn.microsoft.com/windows/win32/fileio/naming-a-file#naming-conventions
@@ -79,29 +80,29 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[io.BufferedWriter]:
     """A file to write that takes the place of `path` when the block ends, whole or, after an exception, not at all.
 
     It is written beside `path`, synced to disk and renamed over it. A symbolic link keeps pointing where it did, an
-    existing file keeps its permissions. What killed processes left half-written of this file is removed.
+    existing file keeps its permissions. What killed processes left half-written in the folder is removed.
 
     Raises OSError, which names the file; IsADirectoryError where `path` is a folder.
     """
     target = os.path.realpath(path)
     if os.path.isdir(target) or os.fspath(path).endswith(("/", os.sep)):
         raise IsADirectoryError(EISDIR, "is a folder; give the name of a file in it", os.fspath(path))
-    folder, name = os.path.split(target)
-    _remove_stale(folder, name)
+    folder = os.path.dirname(target)
+    remove_stale(folder)
     try:
-        descriptor, scratch = _scratch_file(folder, name)
+        descriptor, scratch = _scratch_file(folder)
     except OSError as error:
         error.filename = os.fspath(path)  # what was asked for, not the name that was to stand for it
         raise
     try:
         with os.fdopen(descriptor, "wb") as file:
-            _lock(file.fileno())
             yield file
             file.flush()
             os.fsync(file.fileno())
-        with contextlib.suppress(FileNotFoundError):  # a new file has the permissions that the system gave it
-            os.chmod(scratch, stat.S_IMODE(os.stat(target).st_mode))
-        os.replace(scratch, target)
+            if os.name == "posix":  # as long as it is locked: nobody takes it for stale
+                _take_place(scratch, target)
+        if os.name != "posix":  # Windows renames closed files only
+            _take_place(scratch, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(scratch)
@@ -111,41 +112,60 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[io.BufferedWriter]:
     sync_folder(folder)
 
 
-def _lock(descriptor: int) -> bool:
-    """Lock a file until it is closed, as a process does that dies; False where somebody else has."""
+def _take_place(scratch: str, target: str) -> None:
+    with contextlib.suppress(FileNotFoundError):  # a new file has the permissions that the system gave it
+        os.chmod(scratch, stat.S_IMODE(os.stat(target).st_mode))
+    os.replace(scratch, target)
+
+
+def _lock(descriptor: int, wait: bool) -> bool | None:
+    """Lock a file until it is closed, as a process does that dies.
+
+    False where somebody else has locked it, None where files cannot be locked.
+    """
     try:
         import fcntl
 
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
-    except (ImportError, OSError):  # Windows, file systems without locks: nothing is known to be stale
-        return False
+    except (ImportError, OSError):  # Windows, file systems without locks
+        return None
     return True
 
 
-def _remove_stale(folder: str, name: str) -> None:
-    """Remove the scratch files of `name` whose writers have ended without tidying up."""
+def remove_stale(folder: str | os.PathLike[str]) -> None:
+    """Remove the scratch files in a folder whose writers have ended without tidying up."""
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
-            if not (entry.startswith("." + name + ".") and entry.endswith(".tmp")):
-                continue
-            with contextlib.suppress(OSError), open(os.path.join(folder, entry), "rb") as file:
-                age = time.time() - os.fstat(file.fileno()).st_mtime
-                if age > STALE and _lock(file.fileno()):  # a new one may be about to be locked
-                    os.unlink(file.name)
+            if entry.startswith(SCRATCH) and entry.endswith(SCRATCH_END):
+                with contextlib.suppress(OSError):
+                    _remove_if_stale(os.path.join(folder, entry))
 
 
-def _scratch_file(folder: str, name: str) -> tuple[int, str]:
-    """(descriptor, path) of a new file in `folder`, with the permissions that the process gives to new files.
+def _remove_if_stale(path: str) -> None:
+    with open(path, "rb") as file:
+        locked = _lock(file.fileno(), wait=False)
+        if locked:
+            os.unlink(path)
+        old = time.time() - os.fstat(file.fileno()).st_mtime > STALE
+    if locked is None and old:
+        os.unlink(path)  # Windows refuses it as long as somebody writes
+
+
+def _scratch_file(folder: str) -> tuple[int, str]:
+    """(descriptor, path) of a new file in `folder`, locked, with the permissions that the process gives to new files.
 
     `tempfile` would make it private, and what the umask is can be read only by changing it, for every thread.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
-        scratch = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
+        scratch = os.path.join(folder, f"{SCRATCH}{secrets.token_hex(8)}{SCRATCH_END}")
         with contextlib.suppress(FileExistsError):
-            return os.open(scratch, flags, 0o666), scratch
+            descriptor = os.open(scratch, flags, 0o666)
+            if not _lock(descriptor, wait=True) or os.fstat(descriptor).st_nlink:
+                return descriptor, scratch
+            os.close(descriptor)  # another process took it for stale before it was locked
 
 
 def sync_folder(folder: str) -> None:

@@ -17,7 +17,7 @@ from errno import EISDIR
 from pathlib import Path
 
 from ..errors import LoadError
-from .files import sync_folder
+from .files import remove_stale, sync_folder
 
 JOURNAL = ".emberlet-journal"
 SCRATCH = ".emberlet-draft-"
@@ -33,6 +33,7 @@ def together(folder: Path) -> Iterator[Path]:
         finish(folder)
         for stale in folder.glob(SCRATCH + "*"):  # of processes that were killed: nobody else holds the lock
             shutil.rmtree(stale, ignore_errors=True)
+        remove_stale(folder)
         with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH, ignore_cleanup_errors=True) as name:
             scratch = Path(name)
             try:

@@ -77,8 +77,10 @@ def run(clock: Clock, choose: random.Random) -> Told:
         for work, _ in kinds.values():  # what was left lying about goes with the next one that ends well
             work()
         told.facts["moments by kind"] = by_kind
-        stale = [file for file in folder.rglob("*") if ".tmp" in file.name or file.name.startswith(".emberlet-draft")]
+        stale = [file.name for file in folder.rglob(".emberlet-*")]
         told.facts["temporary files of killed saves left"] = len(stale)
+        if stale:
+            told.failures.append(f"left lying about: {stale[:8]}")
     return told
 
 
