@@ -56,7 +56,12 @@ const commands = {
       new Promise((_, reject) => setTimeout(() => reject(new Error(`no answer in ${timeout} ms`)), timeout)),
     ]),
   wait: async ({ page, code, timeout = 30000 }) => {
-    await pages.get(page).page.waitForFunction(`(${code})()`, undefined, { timeout, polling: 50 });
+    // Playwright's waitForFunction calls eval in the page, which a content security policy may forbid.
+    const until = Date.now() + timeout;
+    while (!(await pages.get(page).page.evaluate(`Promise.resolve((${code})()).then(Boolean)`))) {
+      if (Date.now() > until) throw new Error(`Timeout ${timeout}ms exceeded: ${code}`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
     return true;
   },
   goto: async ({ page, url }) => void (await pages.get(page).page.goto(url)),

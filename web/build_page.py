@@ -6,6 +6,7 @@ python3 web/build_page.py            builds web/dist
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib.util
 import json
 import shutil
@@ -68,6 +69,20 @@ def build_runtime(name: str, folder: Path) -> None:
         if not source.is_file():
             raise BuildError(f"{source.relative_to(ROOT)} is missing: run `npm ci` in web/")
         refresh(source, folder / source.name)
+    module = webgpu_module(name)
+    if not (folder / "webgpu.mjs").is_file() or (folder / "webgpu.mjs").read_text(encoding="utf-8") != module:
+        (folder / "webgpu.mjs").write_text(module, encoding="utf-8", newline="\n")
+
+
+def webgpu_module(runtime: str) -> str:
+    """What Python calls for the GPU in JavaScript, as a module: a strict content security policy forbids eval."""
+    if runtime == "pyodide":
+        script = (ROOT / "wgpu_backend" / "browser" / "bridge.js").read_text(encoding="utf-8")
+    else:
+        tree = ast.parse((ROOT / "wgpu_backend" / "micropython" / "script.py").read_text(encoding="utf-8"))
+        (script,) = (ast.literal_eval(n.value) for n in tree.body if isinstance(n, ast.Assign))
+    comments, expression = script.split("(() => {", 1)
+    return f"{comments}export default (() => {{{expression}"
 
 
 def build_packages(target: Path) -> None:

@@ -1,5 +1,7 @@
 // MicroPython's Wasm build: its start, and what its errors say.
 
+import webgpu from "./webgpu.mjs"; // the build writes it: JavaScript that emberlet.wgpu_backend calls
+
 // MicroPython, its import path holding the sources of an archive (bytes of JSON, or a promise of them: name -> source).
 export async function start(archive) {
   const { loadMicroPython } = await import("./micropython.mjs");
@@ -17,6 +19,7 @@ export async function start(archive) {
     python.FS.writeFile(`/lib/${name}`, source);
   }
   python.runPython('import sys; sys.path.append("/lib")');
+  python.registerJsModule("emberlet_webgpu", webgpu); // without eval, which a strict content security policy forbids
   return python;
 }
 

@@ -25,8 +25,7 @@ MOST_CONNECTIONS = 64
 PAGE_POLICY = "; ".join(
     (
         "default-src 'self'",
-        # WebAssembly, and the JavaScript that Pyodide's run_js and emberlet's bridges hand over as text.
-        "script-src 'self' 'wasm-unsafe-eval' 'unsafe-eval'",
+        "script-src 'self' 'wasm-unsafe-eval'",
         "img-src 'self' data: blob:",
         "object-src 'none'",
         "base-uri 'none'",

@@ -98,3 +98,8 @@ def test_connections_are_bounded(server: serve.Server, monkeypatch: pytest.Monke
             break
     else:
         pytest.fail("closed connections are not given back")
+
+
+def test_the_pages_policy_allows_webassembly_and_no_eval() -> None:
+    assert "'wasm-unsafe-eval'" in serve.PAGE_POLICY.split() and "'unsafe-eval'" not in serve.PAGE_POLICY.split()
+    assert "'unsafe-inline'" not in serve.PAGE_POLICY

@@ -16,6 +16,8 @@ export async function load(device, fetcher) {
   const model = MODEL.map((name) => fetcher.bytes(name));
   const pyodide = await loadPyodide({ indexURL: new URL("pyodide/", import.meta.url).href });
   const site = pyodide.runPython("import site; site.getsitepackages()[0]");
+  const webgpu = await import("./pyodide/webgpu.mjs");
+  pyodide.registerJsModule("emberlet_webgpu", webgpu.default); // without eval, which the page's policy forbids
   for (const archive of packages) pyodide.unpackArchive(await archive, "zip", { extractDir: site });
   for (const [i, name] of MODEL.entries()) pyodide.FS.writeFile(`${site}/${name.split("/")[1]}`, await model[i]);
 

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
 from importlib.resources import files
 from typing import Any
 
-from pyodide.code import run_js
-from pyodide.ffi import can_run_sync
+from emberlet.errors import BackendError
+from pyodide.ffi import JsException, can_run_sync
 from pyodide.ffi import run_sync as _run_sync
 
-bridge: Any = run_js(files(__package__).joinpath("bridge.js").read_text(encoding="utf-8"))
+
+def _bridge() -> Any:
+    """What the page imported as a module and registered; else the text, evaluated, which some pages forbid."""
+    try:
+        return importlib.import_module("emberlet_webgpu")
+    except ImportError:
+        pass
+    from pyodide.code import run_js
+
+    try:
+        return run_js(files(__package__).joinpath("bridge.js").read_text(encoding="utf-8"))
+    except JsException as error:
+        raise BackendError(
+            f"JavaScript's eval failed ({error}): a page whose content security policy forbids it registers "
+            "webgpu.mjs, docs/browser.md shows how"
+        ) from None
+
+
+bridge: Any = _bridge()
 
 
 def run_sync(promise: Any) -> Any:
