@@ -121,11 +121,16 @@ def _header(descr: str, shape: tuple[int, ...]) -> bytes:
     return _MAGIC + b"\1\0" + struct.pack("<H", len(text)) + text.encode("latin-1")
 
 
+def dtype_of(descr: str) -> dtypes.DType | None:
+    """The dtype of what NumPy writes as `descr`, or None where it is not read as numbers."""
+    return _DESCR.get(descr)
+
+
 def _read(
     file: IO[bytes], length: int, where: str, backend: Backend, check: Check | None = None, name: str = ""
 ) -> Tensor:
     """The array in `file`, which is `length` bytes long: nothing is read that its header does not tell of."""
-    descr, fortran, shape, begin = _read_header(file, where)
+    descr, fortran, shape, begin = read_header(file, where)
     count = prod(shape)
     texts = re.fullmatch(r"<U([0-9]{1,9})", descr)
     if texts:
@@ -159,7 +164,7 @@ def _read(
     return backend.permute(x, tuple(range(len(shape)))[::-1]) if fortran and len(shape) > 1 else x
 
 
-def _read_header(file: IO[bytes], where: str) -> tuple[str, bool, tuple[int, ...], int]:
+def read_header(file: IO[bytes], where: str) -> tuple[str, bool, tuple[int, ...], int]:
     """(dtype as NumPy writes it, whether the first axis runs fastest, shape, where the data begins)"""
     if file.read(6) != _MAGIC:
         raise FormatError(f"{where}: not an .npy file")

@@ -9,6 +9,7 @@ from typing import Any
 from ..burnpack.limits import Limits
 from ..errors import FormatError
 from ..host.together import settle
+from .formats.archives import open_zip
 from .reading import Bytes, Origin, contents
 from .stored import Store
 
@@ -17,8 +18,19 @@ FORMATS = {
     "burnpack": "burnpack",
     "safetensors": "safetensors",
     "pytorch": "pytorch",
+    "gguf": "gguf",
+    "npz": "npz",
+    "onnx": "onnx",
 }
-ENDINGS = {".bpk": "burnpack", ".safetensors": "safetensors", ".pt": "pytorch", ".pth": "pytorch"}
+ENDINGS = {
+    ".bpk": "burnpack",
+    ".safetensors": "safetensors",
+    ".pt": "pytorch",
+    ".pth": "pytorch",
+    ".gguf": "gguf",
+    ".npz": "npz",
+    ".onnx": "onnx",
+}
 INDEX = "model.safetensors.index.json"
 
 
@@ -29,12 +41,14 @@ def open(
     zero_copy: bool = False,
     limits: Limits | None = None,
     key: str | None = None,
+    blocks: bool = False,
 ) -> Store:
     """Open a weight file: a path, a folder that holds a model in shards, or bytes.
 
     format: one of `emberlet.store.opening.FORMATS` where the bytes do not tell; zero_copy: map the file (tensors share
     its pages, and nobody may truncate it) or share the bytes given; limits: larger Limits for a file that is trusted;
-    key: the part of a PyTorch file or record to read, such as "state_dict" or "model.encoder".
+    key: the part of a PyTorch file to read, such as "state_dict" or "model.encoder"; blocks: keep GGUF's quantized
+    blocks as uint8 instead of dequantizing them.
 
     Raises OSError, FormatError for what is no file of these formats.
     """
@@ -47,7 +61,7 @@ def open(
     if kind not in FORMATS:
         raise FormatError(f"{where}: there is no format {kind!r}; there are {', '.join(FORMATS)}")
     reader = importlib.import_module(f"{__package__}.formats.{FORMATS[kind]}")
-    store: Store = reader.read(data, where, path=path, limits=limits or Limits(), key=key)
+    store: Store = reader.read(data, where, path=path, limits=limits or Limits(), key=key, blocks=blocks)
     return store
 
 
@@ -83,7 +97,12 @@ def _kind(data: Bytes, path: str, where: str) -> str:
         return "safetensors"
     if len(head) > 8 and head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= len(data) - 8:
         return "safetensors"
-    if head[:2] == b"PK" or head[257:262] == b"ustar" or (head[:1] == b"\x80" and head[1:2] in b"\2\3\4\5"):
+    if head[:4] == b"GGUF":
+        return "gguf"
+    if head[:2] == b"PK":
+        members = open_zip(data, where).namelist()
+        return "pytorch" if any(m.endswith("data.pkl") for m in members) or name.endswith((".pt", ".pth")) else "npz"
+    if head[257:262] == b"ustar" or (head[:1] == b"\x80" and head[1:2] in b"\2\3\4\5"):
         return "pytorch"
     for ending, kind in ENDINGS.items():
         if name.endswith(ending):

@@ -82,6 +82,19 @@ class Snapshot:
             param_id=self.param_id, stored=self.stored, nbytes=self.nbytes,
         )  # fmt: skip
 
+    def watched(self, tell: Callable[[int], None]) -> Snapshot:
+        """The same tensor, whose bytes are counted by tell(bytes) when `raw` has them."""
+
+        def raw() -> memoryview:
+            found = self.raw()
+            tell(len(found))
+            return found
+
+        return Snapshot(
+            self.name, self.dtype, self.shape, raw=raw, make=self._make, original=self.original,
+            param_id=self.param_id, stored=self.stored, nbytes=self.nbytes, same=self.same,
+        )  # fmt: skip
+
     def transposed(self) -> Snapshot:
         """The transpose of a matrix."""
         return self.mapped(lambda x: x.mT, self.dtype, self.shape[::-1])

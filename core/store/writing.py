@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .stored import Store
 
 # ending -> format; each is a file of core/store/formats with `dump`
-ENDINGS = {".bpk": "burnpack", ".safetensors": "safetensors"}
+ENDINGS = {".bpk": "burnpack", ".safetensors": "safetensors", ".npz": "npz"}
 
 
 class ExistsError(EmberletError, FileExistsError):
@@ -56,7 +56,7 @@ def save(
     if shard is not None:
         return _shards(store, Path(path), shard, kind, metadata, overwrite)
     if not overwrite and os.path.lexists(path):
-        raise ExistsError(f"{path} exists; pass overwrite=True to replace it")
+        raise ExistsError(f"{path} exists; overwrite=True (--overwrite) replaces it")
     with atomic_write(path) as file:
         return _dump(store, file, kind, metadata)
 
@@ -99,7 +99,7 @@ def _shards(
     index = path.name + ".index.json"
     for name in [index, *names]:
         if not overwrite and (path.parent / name).exists():
-            raise ExistsError(f"{path.parent / name} exists; pass overwrite=True to replace it")
+            raise ExistsError(f"{path.parent / name} exists; overwrite=True (--overwrite) replaces it")
     total, where = 0, {}
     with together(path.parent) as folder:
         for name, keys in zip(names, groups, strict=True):

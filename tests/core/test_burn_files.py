@@ -13,7 +13,7 @@ import pytest
 from emberlet import nn
 from emberlet.burnpack import Burnpack, limits
 from emberlet.errors import FormatError, LoadError
-from emberlet.host.cli.inspect import describe_burnpack
+from emberlet.host.cli.inspect import describe
 from emberlet.module import Module
 from emberlet.module.burn_names import burn_names
 from support import burnpacks
@@ -161,13 +161,13 @@ def test_names_that_only_look_like_burns_are_still_reported():
 
 
 def test_inspect_shows_identities_and_schemes(tmp_path):
-    assert "  o52fvfaa833ca" in describe_burnpack(str(BURN / "net.bpk"))
+    assert "  o52fvfaa833ca" in describe(emberlet.store.open(BURN / "net.bpk"))
     (tmp_path / "q.bpk").write_bytes(lzma.decompress((BURN / "quant_flex.bpk.xz").read_bytes()))
-    text = describe_burnpack(str(tmp_path / "q.bpk"))
+    text = describe(emberlet.store.open(tmp_path / "q.bpk"))
     assert "Q4S, blocks of 4×16, scales F32" in text
     assert "Q2F, blocks of 16, scales UE4M3 times one F32" in text
     (tmp_path / "u.bpk").write_bytes(one({"QFloat": [1]}, [4], bytes(8)))
-    assert "unknown scheme [1]" in describe_burnpack(str(tmp_path / "u.bpk"))
+    assert "unknown scheme [1]" in describe(emberlet.store.open(tmp_path / "u.bpk"))
 
 
 def test_limits_can_be_raised(monkeypatch, tmp_path):

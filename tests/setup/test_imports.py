@@ -38,7 +38,8 @@ ROOMS = {
     "host.stubs": f"{GROUND} host names module model nn param",
     # The command line alone calls what is built on core.
     "__main__": "host.cli",
-    "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack model host codegen micro wgpu_backend",
+    "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack store model host "
+    "codegen micro wgpu_backend",
     # So does what stands in for onnxruntime.
     "onnxruntime": f"emberlet {GROUND} backend functional host codegen",
     "codegen": f"{GROUND} backend tensor functional model nn host host.numpy_backend",

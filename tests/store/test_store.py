@@ -267,7 +267,7 @@ def test_a_file_that_exists_is_replaced_only_on_request(tmp_path):
     before = path.read_bytes()
     with pytest.raises(FileExistsError):
         Net().save_into(path)
-    with pytest.raises(EmberletError, match="pass overwrite=True"):
+    with pytest.raises(EmberletError, match="overwrite=True"):
         Net().save_into(tmp_path / "net")
     assert path.read_bytes() == before
     Net().save_into(path, overwrite=True)
@@ -314,7 +314,7 @@ def test_shared_parameters_are_written_once_in_a_burnpack(tmp_path):
 
 
 def test_only_known_formats_are_written(tmp_path):
-    with pytest.raises(EmberletError, match="'onnx' is not written; there are burnpack, safetensors"):
+    with pytest.raises(EmberletError, match="'onnx' is not written; there are burnpack, safetensors, npz"):
         filled().save_into(tmp_path / "x", format="onnx")
     with pytest.raises(EmberletError, match="is not a pair of texts"):
         filled().save_into(tmp_path / "x", metadata={"a": 1})
@@ -411,7 +411,7 @@ def test_shards_are_written_together_and_read_by_their_index(tmp_path):
         assert again.numbers() == net.numbers()
     index = json.loads((tmp_path / names[-1]).read_text(encoding="utf-8"))
     assert index["metadata"]["total_size"] == 4 * net.num_params()
-    with pytest.raises(EmberletError, match="exists; pass overwrite=True"):
+    with pytest.raises(EmberletError, match="exists; overwrite=True"):
         net.save_into(tmp_path / "model.safetensors", shard=60)
 
 

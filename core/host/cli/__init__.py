@@ -1,6 +1,7 @@
 """The command line: `emberlet COMMAND …`. Each command is a file of its own, imported when it is asked for.
 
-Exit status: 0 done, 1 `verify` found a difference, 2 an error, 130 interrupted. Errors are one line on stderr.
+Exit status: 0 done, 1 `verify` or `diff` found a difference, 2 an error, 130 interrupted. Errors are one line on
+stderr.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from .plain import plain
 # command -> (module, what it does); a module has configure(parser) and run(arguments) -> exit status
 COMMANDS = {
     "codegen": ("codegen", "write an ONNX model as a Python module and a burnpack of its weights"),
-    "inspect": ("inspect", "print the typed graph of an ONNX model, or the contents of a burnpack"),
+    "inspect": ("inspect", "print the typed graph of an ONNX model, or the contents of a weight file"),
+    "convert": ("convert", "write the weights of a file in another format"),
+    "diff": ("diff", "compare two weight files"),
     "run": ("run", "run a model on inputs from .npy files"),
     "verify": ("verify", "compare a model's outputs with onnxruntime's, or ONNX's reference"),
     "compile": ("compile", "write a model's plan for the GPU: kernels, buffers, weights in one file"),

@@ -1,59 +1,105 @@
-"""emberlet inspect MODEL.onnx | WEIGHTS.bpk | MODEL.plan"""
+"""emberlet inspect FILE: an ONNX model's graph, or what a weight file of any format holds."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+from typing import Any
 
-from ...burnpack import MAGIC, Burnpack
-from ...errors import EmberletError
+from ... import store
+from ...errors import FormatError
 from ...param.identity import ParamId
-from ..schemes import in_words
+from ...store import Store
 from .plain import plain
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="an ONNX file, or a burnpack (weights or a plan)")
-    parser.add_argument("--json", action="store_true", help="print the typed graph of an ONNX file as JSON")
+    parser.add_argument("file", help="an ONNX model, or weights: burnpack, safetensors, PyTorch, GGUF, .npz")
+    parser.add_argument("--json", action="store_true", help="print the typed graph, or the table of tensors, as JSON")
+    parser.add_argument("--key", help="the part of a PyTorch file to show, such as state_dict")
+    parser.add_argument("--weights", action="store_true", help="show the initializers of an ONNX model as a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with open(arguments.file, "rb") as file:
-        magic = file.read(4)
-    if arguments.json:
-        if magic == MAGIC.to_bytes(4, "little"):
-            raise EmberletError(f"{arguments.file} is a burnpack; --json prints the graph of an ONNX file")
-        from emberlet.codegen.graph_json import as_json
+    opened = _weights(arguments.file, arguments.key, arguments.weights)
+    if opened is not None:
+        print(json.dumps(as_json(opened), indent=2) if arguments.json else describe(opened))
+    elif arguments.json:
+        from emberlet.codegen.graph_json import as_json as graph_as_json
 
-        print(json.dumps(as_json(arguments.file), indent=2))
-        return 0
-    if magic == MAGIC.to_bytes(4, "little"):
-        print(describe_burnpack(arguments.file))
-        return 0
-    from emberlet.codegen import inspect
+        print(json.dumps(graph_as_json(arguments.file), indent=2))
+    else:
+        from emberlet.codegen import inspect
 
-    print(plain(inspect(arguments.file)), end="")
+        print(plain(inspect(arguments.file)), end="")
     return 0
 
 
-def describe_burnpack(path: str) -> str:
-    """A table of the tensors in a burnpack, its metadata and scalars."""
-    pack = Burnpack.from_file(path)
+def _weights(path: str, key: str | None, initializers: bool) -> Store | None:
+    """The weight file, or None for what is to be shown as an ONNX model's graph."""
+    if initializers:
+        return store.open(path, format="onnx")
+    if not os.path.isdir(path):
+        with open(path, "rb"):  # a missing file is named as it was given
+            pass
+    if path.lower().endswith((".onnx", ".onnxtxt", ".textproto", ".json")) and not path.endswith(".index.json"):
+        return None
+    try:
+        opened = store.open(path, key=key)
+    except FormatError as error:
+        if "the first bytes are those of no weight file" in str(error):
+            return None
+        raise
+    return None if opened.format == "onnx" else opened
+
+
+def describe(opened: Store) -> str:
+    """A table of the tensors, then metadata, scalars and the rest."""
     rows = [("tensor", "dtype", "shape", "bytes", "param id", "stored as")]
-    total = 0
-    for name in sorted(pack.tensors):
-        entry = pack.tensors[name]
-        total += entry.nbytes
-        identity = "" if entry.param_id is None else str(ParamId(entry.param_id))
-        stored = in_words(entry.stored["QFloat"]) if entry.is_quantized else ""
-        rows.append((_word(name), str(entry.dtype), str(entry.shape), str(entry.nbytes), identity, _word(stored)))
+    for name in sorted(opened):
+        s = opened[name]
+        identity = "" if s.param_id is None else str(ParamId(s.param_id))
+        stored = "" if _plainly_stored(s) else s.stored
+        rows.append((_word(name), str(s.dtype), str(s.shape), str(s.nbytes), identity, _word(stored)))
     shown = [i for i in range(6) if i < 4 or any(row[i] for row in rows[1:])]
     widths = {i: max(len(row[i]) for row in rows) for i in shown}
     lines = ["  ".join(row[i].ljust(widths[i]) for i in shown).rstrip() for row in rows]
-    lines.append(f"{len(pack.tensors)} tensors, {total} bytes")
-    lines += [f"metadata {_word(key)}: {_word(value)}" for key, value in sorted(pack.metadata.items())]
-    lines += [f"scalar {_word(key)}: {value}" for key, value in sorted(pack.scalars.items())]
+    lines.append(f"{len(opened)} tensors, {opened.nbytes} bytes")
+    lines += [f"metadata {_word(key)}: {_word(value)}" for key, value in sorted(opened.metadata.items())]
+    lines += [f"scalar {_word(key)}: {value}" for key, value in sorted(opened.scalars.items())]
+    lines += [f"extra {_word(key)}: {_word(_short(value))}" for key, value in sorted(opened.extras.items())]
     return "\n".join(lines)
+
+
+def as_json(opened: Store) -> dict[str, Any]:
+    """The same as plain values; identities as Burn writes them."""
+    tensors = {}
+    for name, s in opened.items():
+        entry: dict[str, Any] = {"dtype": s.dtype.name, "shape": list(s.shape), "bytes": s.nbytes, "stored": s.stored}
+        if s.param_id is not None:
+            entry["param_id"] = str(ParamId(s.param_id))
+        if s.original != name:
+            entry["original"] = s.original
+        tensors[name] = entry
+    return {
+        "format": opened.format, "layout": opened.layout, "tensors": tensors, "metadata": opened.metadata,
+        "scalars": {k: v if v == v and abs(v) != float("inf") else str(v) for k, v in opened.scalars.items()},
+        "extras": {k: _short(v) for k, v in opened.extras.items()},
+    }  # fmt: skip
+
+
+def _plainly_stored(s: store.Snapshot) -> bool:
+    return not ("scales" in s.stored or "scheme" in s.stored or s.stored.startswith(("Q", "ggml")))
+
+
+def _short(value: Any) -> str:
+    """A value in at most some 60 characters, however large it is."""
+    if isinstance(value, (list, tuple)):
+        begin = ", ".join(_short(v) if isinstance(v, (str, int, float)) else type(v).__name__ for v in value[:4])
+        return f"[{begin}{', …' if len(value) > 4 else ''}] ({len(value)})" if len(value) > 4 else f"[{begin}]"
+    text = str(value) if isinstance(value, (str, int, float, bool)) or value is None else repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _word(text: str) -> str:

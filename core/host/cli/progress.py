@@ -27,3 +27,49 @@ def step(text: str) -> Iterator[None]:
         if time.monotonic() - begin > 1:
             sys.stderr.write(f"{text}: {time.monotonic() - begin:.1f} s\n")
         sys.stderr.flush()
+
+
+class Bytes:
+    """A bar on stderr with the bytes that are done, from the first second on and while a person watches.
+
+    total: how many bytes there are; `add` tells of some that are done.
+    """
+
+    def __init__(self, text: str, total: int) -> None:
+        self._text = plain(text)
+        self._total = max(1, total)
+        self._done = 0
+        self._shown = False
+        self._begin = self._last = time.monotonic()
+        self._watched = sys.stderr.isatty()
+
+    def __enter__(self) -> Bytes:
+        return self
+
+    def add(self, count: int) -> None:
+        """Some more bytes are done."""
+        self._done += count
+        now = time.monotonic()
+        if self._watched and now - self._begin > 1 and now - self._last > 0.1:
+            self._last, self._shown = now, True
+            part = min(1.0, self._done / self._total)
+            bar = ("#" * round(24 * part)).ljust(24, ".")
+            rate = self._done / (now - self._begin)
+            sys.stderr.write(
+                f"\r\x1b[K{self._text} [{bar}] {amount(self._done)} of {amount(self._total)}, {amount(rate)}/s"
+            )
+            sys.stderr.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def amount(count: float) -> str:
+    """Bytes in words: "12.3 MB"."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1000
+    return ""

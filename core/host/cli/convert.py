@@ -1,0 +1,67 @@
+"""emberlet convert SRC DST: weights from one format to another."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from ... import store
+from ...errors import EmberletError
+from ...store import Store
+from .progress import Bytes
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", help="weights: burnpack, safetensors, PyTorch, GGUF, .npz, or an ONNX model")
+    parser.add_argument("target", help="the file to write: .bpk, .safetensors or .npz")
+    parser.add_argument("--half", action="store_true", help="store floats of 32 and 64 bits as float16")
+    parser.add_argument(
+        "--filter", action="append", metavar="REGEX", help="keep tensors whose name matches; several: any of them"
+    )
+    parser.add_argument(
+        "--rename", action="append", metavar="REGEX=NAME", help="replace what matches in names; several: in order"
+    )
+    parser.add_argument("--key", help="the part of a PyTorch file to take, such as state_dict")
+    parser.add_argument("--shard", metavar="SIZE", help="safetensors files of at most this size each: 500M, 2G")
+    parser.add_argument("--overwrite", action="store_true", help="replace the target where it exists")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    opened = store.open(arguments.source, key=arguments.key)
+    if arguments.filter:
+        opened = opened.filter(arguments.filter)
+    if arguments.rename:
+        opened = opened.rename([_pair(text) for text in arguments.rename])
+    if arguments.half:
+        opened = opened.half()
+    if os.path.exists(arguments.target) and os.path.samefile(arguments.source, arguments.target):
+        raise EmberletError(f"{arguments.target} is the source itself; name another target")
+    written = save(opened, arguments.target, arguments.overwrite, size_of(arguments.shard))
+    print(f"{arguments.target}: {len(opened)} tensors, {written} bytes")
+    return 0
+
+
+def save(opened: Store, target: str, overwrite: bool, shard: int | None) -> int:
+    """Write the store, showing how far it is."""
+    total = sum(int(s.dtype.nbytes(s.size)) for s in opened.values())
+    with Bytes(f"writing {target}", total) as progress:
+        watched = opened.map(lambda s: s.watched(progress.add))
+        return watched.save(target, overwrite=overwrite, shard=shard)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    pattern, equals, name = text.partition("=")
+    if not equals:
+        raise EmberletError(f"--rename takes REGEX=NAME, found {text!r}")
+    return pattern, name
+
+
+def size_of(text: str | None) -> int | None:
+    """Bytes of "500M", "2G", "1000"."""
+    if text is None:
+        return None
+    factor = {"K": 10**3, "M": 10**6, "G": 10**9}.get(text[-1:].upper(), 1)
+    digits = text if factor == 1 else text[:-1]
+    if not digits.isascii() or not digits.isdecimal() or not 0 < int(digits) * factor < 1 << 62:
+        raise EmberletError(f"--shard takes a size such as 500M or 2G, found {text!r}")
+    return int(digits) * factor

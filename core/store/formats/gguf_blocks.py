@@ -1,0 +1,141 @@
+"""ggml's blocks of quantized weights, made into float32. The layouts are those of ggml-quants.c.
+
+Written with tensor operations, on NumPy where it is installed and in plain Python elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ... import dtypes
+from ...backend import Backend, get_backend
+from ...dtypes import DType
+from ...errors import BackendError
+from ...functional.movement.joining import concat, stack
+from ...tensor import Tensor
+
+
+class Block(NamedTuple):
+    """A kind of block: its name, how many weights it holds in how many bytes, and what gives them."""
+
+    name: str
+    weights_each: int
+    nbytes: int
+    weights: Callable[[Tensor], Tensor]
+
+
+def dequantize(raw: memoryview, block: Block, shape: tuple[int, ...]) -> Tensor:
+    """The weights of rows of blocks, float32, on the host."""
+    try:
+        backend = get_backend("numpy")
+    except BackendError:
+        backend = get_backend("python")
+    n = len(raw) // block.nbytes
+    if n == 0:
+        return backend.full(shape, 0, dtypes.float32)
+    return block.weights(backend.from_bytes(raw, dtypes.uint8, (n, block.nbytes))).reshape(shape)
+
+
+def _as(x: Tensor, dtype: DType) -> Tensor:
+    """The bytes (n, k) as (n, k / width) elements of another dtype, in float32."""
+    backend: Backend = x.backend
+    raw = backend.to_bytes(x)
+    return backend.from_bytes(raw, dtype, (x.shape[0], x.shape[1] // dtype.itemsize)).astype(dtypes.float32)
+
+
+def _halves(x: Tensor) -> Tensor:
+    return _as(x, dtypes.float16)
+
+
+def _real(x: Tensor) -> Tensor:
+    return x.astype(dtypes.float32)
+
+
+def _nibbles(x: Tensor) -> Tensor:
+    """(n, k) bytes -> (n, 2 k): all the low halves, then all the high ones."""
+    return concat([x & 15, x >> 4], 1)
+
+
+def _bits(x: Tensor) -> Tensor:
+    """(n, 4) bytes -> their 32 bits, lowest first."""
+    parts = stack([(x >> i) & 1 for i in range(8)], 2)
+    return parts.reshape((x.shape[0], 32))
+
+
+def _q4_0(x: Tensor) -> Tensor:
+    return (_real(_nibbles(x[:, 2:])) - 8.0) * _halves(x[:, :2])
+
+
+def _q4_1(x: Tensor) -> Tensor:
+    return _real(_nibbles(x[:, 4:])) * _halves(x[:, :2]) + _halves(x[:, 2:4])
+
+
+def _q5_0(x: Tensor) -> Tensor:
+    levels = _nibbles(x[:, 6:]) | (_bits(x[:, 2:6]) << 4)
+    return (_real(levels) - 16.0) * _halves(x[:, :2])
+
+
+def _q5_1(x: Tensor) -> Tensor:
+    levels = _nibbles(x[:, 8:]) | (_bits(x[:, 4:8]) << 4)
+    return _real(levels) * _halves(x[:, :2]) + _halves(x[:, 2:4])
+
+
+def _q8_0(x: Tensor) -> Tensor:
+    return _as(x[:, 2:], dtypes.int8) * _halves(x[:, :2])
+
+
+def _scales(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The eight scales and eight minima of 6 bits that twelve bytes hold."""
+    a, b, c = x[:, :4], x[:, 4:8], x[:, 8:]
+    return (
+        concat([a & 63, (c & 15) | ((a >> 6) << 4)], 1),
+        concat([b & 63, (c >> 4) | ((b >> 6) << 4)], 1),
+    )
+
+
+def _of_k(x: Tensor, levels: Tensor) -> Tensor:
+    """levels (n, 8, 32) with the scales and minima of a K block."""
+    scale, least = _scales(x[:, 4:16])
+    n = x.shape[0]
+    factor = (_real(scale) * _halves(x[:, :2])).reshape((n, 8, 1))
+    shift = (_real(least) * _halves(x[:, 2:4])).reshape((n, 8, 1))
+    return (_real(levels) * factor - shift).reshape((n, 256))
+
+
+def _q4_k(x: Tensor) -> Tensor:
+    n = x.shape[0]
+    pairs = x[:, 16:].reshape((n, 4, 1, 32))
+    return _of_k(x, concat([pairs & 15, pairs >> 4], 2).reshape((n, 8, 32)))
+
+
+def _q5_k(x: Tensor) -> Tensor:
+    n = x.shape[0]
+    pairs = x[:, 48:].reshape((n, 4, 1, 32))
+    low = concat([pairs & 15, pairs >> 4], 2).reshape((n, 8, 32))
+    high = stack([(x[:, 16:48] >> i) & 1 for i in range(8)], 1)
+    return _of_k(x, low | (high << 4))
+
+
+def _q6_k(x: Tensor) -> Tensor:
+    n = x.shape[0]
+    low = x[:, :128].reshape((n, 2, 1, 64))
+    low = concat([low & 15, low >> 4], 2).reshape((n, 2, 4, 32))
+    high = x[:, 128:192].reshape((n, 2, 1, 32))
+    high = concat([(high >> (2 * i)) & 3 for i in range(4)], 2)
+    levels = _real(low | (high << 4)) - 32.0
+    scale = _as(x[:, 192:208], dtypes.int8) * _halves(x[:, 208:])
+    return (levels.reshape((n, 16, 16)) * scale.reshape((n, 16, 1))).reshape((n, 256))
+
+
+# ggml's number of a type -> Block
+BLOCKS = {
+    2: Block("Q4_0", 32, 18, _q4_0),
+    3: Block("Q4_1", 32, 20, _q4_1),
+    6: Block("Q5_0", 32, 22, _q5_0),
+    7: Block("Q5_1", 32, 24, _q5_1),
+    8: Block("Q8_0", 32, 34, _q8_0),
+    12: Block("Q4_K", 256, 144, _q4_k),
+    13: Block("Q5_K", 256, 176, _q5_k),
+    14: Block("Q6_K", 256, 210, _q6_k),
+}

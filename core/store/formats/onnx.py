@@ -1,0 +1,229 @@
+"""The initializers of an ONNX model as a store: protobuf's wire format read in place, without a library.
+
+https://github.com/onnx/onnx/blob/main/onnx/onnx.proto; https://protobuf.dev/programming-guides/encoding
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from functools import partial
+from math import prod
+from typing import Any
+
+from ... import dtypes
+from ...burnpack.limits import Limits
+from ...errors import FormatError
+from ..reading import Bytes, contents
+from ..snapshot import Snapshot, bools
+from ..stored import Store
+
+DTYPES = {
+    1: dtypes.float32, 2: dtypes.uint8, 3: dtypes.int8, 4: dtypes.uint16, 5: dtypes.int16, 6: dtypes.int32,
+    7: dtypes.int64, 9: dtypes.bool, 10: dtypes.float16, 11: dtypes.float64, 12: dtypes.uint32, 13: dtypes.uint64,
+    16: dtypes.bfloat16, 17: dtypes.float8_e4m3fn, 18: dtypes.float8_e4m3fnuz, 19: dtypes.float8_e5m2,
+    20: dtypes.float8_e5m2fnuz, 21: dtypes.uint4, 22: dtypes.int4, 23: dtypes.float4_e2m1fn,
+    24: dtypes.float8_e8m0fnu, 25: dtypes.uint2, 26: dtypes.int2,
+}  # fmt: skip
+MAX_RANK = 64
+MAX_FIELDS = 10_000_000
+# Where elements lie that are not in raw_data: field -> how one is packed.
+_TYPED = {4: "f", 5: None, 7: None, 10: "d", 11: None}
+
+
+class _Message:
+    """A part of the file that holds the fields of one message."""
+
+    def __init__(self, data: Bytes, start: int, end: int, where: str) -> None:
+        self.data, self.start, self.end, self.where = data, start, end, where
+        self._piece = memoryview(b"")
+        self._from = 0
+
+    def _byte(self, at: int) -> int:
+        if not self._from <= at < self._from + len(self._piece):
+            self._from, self._piece = at, self.data[at : min(at + 4096, self.end)]
+        return self._piece[at - self._from]
+
+    def varint(self, at: int) -> tuple[int, int]:
+        value = shift = 0
+        while True:
+            if at >= self.end or shift > 63:
+                raise FormatError(f"{self.where}: is no ONNX model: a number at byte {at} does not end")
+            byte = self._byte(at)
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value, at
+
+    def fields(self) -> Iterator[tuple[int, int, int]]:
+        """(number, value) of a number, or where the bytes of a field begin and end: (number, start, end)."""
+        at = self.start
+        for _ in range(MAX_FIELDS):
+            if at >= self.end:
+                return
+            tag, at = self.varint(at)
+            kind, number = tag & 7, tag >> 3
+            if kind == 0:
+                value, at = self.varint(at)
+                yield number, value, -1
+                continue
+            if kind == 2:
+                length, at = self.varint(at)
+            else:
+                length = {1: 8, 5: 4}.get(kind, -1)
+            if length < 0 or at + length > self.end or number == 0:
+                raise FormatError(f"{self.where}: is no ONNX model: the field at byte {at} goes past its message")
+            yield number, at, at + length
+            at += length
+
+    def part(self, start: int, end: int) -> _Message:
+        return _Message(self.data, start, end, self.where)
+
+    def text(self, start: int, end: int) -> str:
+        if end < 0 or end - start > 1 << 20:
+            raise FormatError(f"{self.where}: is no ONNX model: a text is none")
+        try:
+            return str(self.data[start:end], "utf-8")
+        except UnicodeDecodeError:
+            raise FormatError(f"{self.where}: is no ONNX model: a text is not UTF-8") from None
+
+
+def read(data: Bytes, where: str, *, path: str | None = None, limits: Limits, **_: object) -> Store:
+    """The initializers of the model's graph. Raises FormatError."""
+    found: dict[str, Snapshot] = {}
+    extras: dict[str, Any] = {}
+    metadata: dict[str, str] = {}
+    graphs = 0
+    model = _Message(data, 0, len(data), where)
+    for number, start, end in model.fields():
+        if number == 7 and end >= 0:
+            graphs += 1
+            graph = model.part(start, end)
+            for n, a, b in graph.fields():
+                if n == 5 and b >= 0:
+                    if len(found) >= limits.tensors:
+                        raise FormatError(f"{where}: more initializers than the limit of {limits.tensors}")
+                    s = _tensor(graph.part(a, b), path, limits)
+                    if isinstance(s, Snapshot):
+                        found[s.name] = s
+                    else:
+                        extras[s[0]] = s[1]
+        elif number == 2 and end >= 0:
+            metadata["producer"] = model.text(start, end)
+        elif number == 14 and end >= 0:
+            pair = model.part(start, end)
+            texts = {n: pair.text(a, b) for n, a, b in pair.fields() if n in (1, 2)}
+            metadata[texts.get(1, "")] = texts.get(2, "")
+    if not graphs:
+        raise FormatError(f"{where}: is no ONNX model: it holds no graph")
+    return Store(found, format="onnx", origin=where, metadata=metadata, extras=extras)
+
+
+def _tensor(message: _Message, path: str | None, limits: Limits) -> Snapshot | tuple[str, str]:
+    where = message.where
+    shape: list[int] = []
+    kind = location = 0
+    name, raw = "", None
+    typed: dict[int, list[tuple[int, int]]] = {}
+    external: dict[str, str] = {}
+    for number, start, end in message.fields():
+        if number == 1:
+            shape += [start] if end < 0 else _numbers(message, start, end, MAX_RANK + 1)
+        elif number == 2 and end < 0:
+            kind = start
+        elif number == 8:
+            name = message.text(start, end)
+        elif number == 9 and end >= 0:
+            raw = (start, end)
+        elif number in _TYPED:
+            typed.setdefault(number, []).append((start, end))
+        elif number == 13 and end >= 0:
+            pair = message.part(start, end)
+            texts = {n: pair.text(a, b) for n, a, b in pair.fields() if n in (1, 2)}
+            external[texts.get(1, "")] = texts.get(2, "")
+        elif number == 14 and end < 0:
+            location = start
+    label = f"{where}: initializer {name[:80]!r}"
+    dtype = DTYPES.get(kind)
+    if dtype is None:
+        return name, f"an initializer of ONNX's type {kind}, which is not read"
+    if len(shape) > MAX_RANK or any(n >= 1 << 63 for n in shape) or prod(shape) >= 1 << 62:
+        raise FormatError(f"{label}: its shape is too large")
+    size = int(dtype.nbytes(prod(shape)))
+    if size > limits.tensor:
+        raise FormatError(f"{label}: {size} bytes are more than the limit of {limits.tensor}")
+    if location == 1:
+        get: Any = partial(_external, label, path, external, size)
+    elif raw is not None:
+        if raw[1] - raw[0] != size:
+            raise FormatError(f"{label}: {raw[1] - raw[0]} bytes where {dtype} of {tuple(shape)} takes {size}")
+        get = partial(_slice, message.data, *raw)
+    else:
+        most = sum(1 if end < 0 else end - start for spans in typed.values() for start, end in spans)
+        if prod(shape) > 2 * most * 8 // min(dtype.bits, 8):
+            raise FormatError(f"{label}: fewer elements than its shape {tuple(shape)} takes")
+        get = partial(_from_fields, label, message, typed, dtype, prod(shape), size)
+    make = partial(bools, get, tuple(shape)) if dtype is dtypes.bool else None
+    return Snapshot(name, dtype, tuple(shape), raw=None if make else get, make=make)
+
+
+def _slice(data: Bytes, start: int, end: int) -> memoryview:
+    return data[start:end]
+
+
+def _numbers(message: _Message, start: int, end: int, most: int) -> list[int]:
+    """Packed numbers."""
+    found: list[int] = []
+    part = message.part(start, end)
+    while start < end:
+        value, start = part.varint(start)
+        found.append(value)
+        if len(found) > most:
+            raise FormatError(f"{message.where}: is no ONNX model: more numbers than there can be")
+    return found
+
+
+def _external(label: str, path: str | None, said: dict[str, str], size: int) -> memoryview:
+    """The bytes in a file beside the model."""
+    name = said.get("location", "")
+    if path is None:
+        raise FormatError(f"{label}: lies in the file {name!r}; open the model by its path")
+    folder = os.path.realpath(os.path.dirname(path) or ".")
+    target = os.path.realpath(os.path.join(folder, name))
+    if not name or "\0" in name or os.path.commonpath([folder, target]) != folder or target == folder:
+        raise FormatError(f"{label}: names the file {name!r}, which does not lie in the model's folder")
+    digits = said.get("offset", "0")
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > 20:
+        raise FormatError(f"{label}: its offset {digits[:40]!r} is no number")
+    data, _ = contents(target, False)
+    if int(digits) + size > len(data):
+        raise FormatError(f"{label}: ends at byte {int(digits) + size} of {name}, which has {len(data)}")
+    return data[int(digits) : int(digits) + size]
+
+
+def _from_fields(
+    label: str, message: _Message, typed: dict[int, list[tuple[int, int]]], dtype: dtypes.DType, count: int, size: int
+) -> memoryview:
+    """The elements that are not in raw_data, as its bytes would be."""
+    number = {"float32": 4, "float64": 10, "int64": 7, "uint64": 11, "uint32": 11}.get(dtype.name, 5)
+    out: list[Any] = []
+    for start, end in typed.get(number, ()):
+        code = _TYPED[number]
+        if end < 0:
+            out.append(start)
+        elif code:
+            raw = message.data[start:end]
+            width = struct.calcsize(code)
+            out += struct.unpack(f"<{len(raw) // width}{code}", raw[: len(raw) // width * width])
+        else:
+            out += _numbers(message, start, end, count)
+    packs = 8 // dtype.bits if dtype.bits < 8 else 1
+    if len(out) != -(-count // packs):
+        raise FormatError(f"{label}: {len(out)} elements where its shape takes {count}")
+    if number in (4, 10):
+        return memoryview(struct.pack(f"<{count}{'f' if number == 4 else 'd'}", *out))
+    width = max(1, dtype.bits // 8)
+    mask = (1 << 8 * width) - 1
+    return memoryview(b"".join([(n & mask).to_bytes(width, "little") for n in out])[:size])

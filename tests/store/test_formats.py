@@ -1,0 +1,207 @@
+"""GGUF, .npz and ONNX files as stores, compared with their own libraries."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+
+import gguf
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from emberlet import dtypes, store
+from emberlet.errors import FormatError
+from onnx import TensorProto, helper, numpy_helper
+
+# -- GGUF
+
+KINDS = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"]
+
+
+def gguf_file(path, tensors, align=None):
+    """Written by the gguf package. tensors: name -> (array, kind or None); bytes for a kind."""
+    writer = gguf.GGUFWriter(path, "llama")
+    if align:
+        writer.add_custom_alignment(align)
+    writer.add_name("tiny")
+    writer.add_uint32("llama.block_count", 3)
+    writer.add_float32("rate", 0.5)
+    writer.add_array("tokens", ["a", "bc", "ü"])
+    writer.add_array("scores", [1, 2, 3])
+    writer.add_bool("flag", True)
+    for name, (array, kind) in tensors.items():
+        writer.add_tensor(name, array, raw_dtype=None if kind is None else gguf.GGMLQuantizationType[kind])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_become_what_ggufs_own_package_makes_of_them(kind, tmp_path):
+    block, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
+    raw = np.random.default_rng(0).integers(0, 256, (3, 2 * size), dtype=np.uint8)
+    for i in range(0, 2 * size, size):  # scales that are numbers
+        for at in {"Q6_K": [208]}.get(kind, [0, 2] if kind in ("Q4_1", "Q5_1", "Q4_K", "Q5_K") else [0]):
+            raw[:, i + at : i + at + 2] = np.random.default_rng(at).random((3, 1)).astype(np.float16).view(np.uint8)
+    wanted = gguf.quants.dequantize(raw, gguf.GGMLQuantizationType[kind])
+    gguf_file(tmp_path / "m.gguf", {"w": (raw, kind)})
+    opened = store.open(tmp_path / "m.gguf")
+    assert opened["w"].shape == wanted.shape == (3, 2 * block)
+    assert opened["w"].stored == kind
+    np.testing.assert_allclose(np.asarray(opened["w"]), wanted, rtol=2e-7, atol=1e-6)
+    kept = store.open(tmp_path / "m.gguf", blocks=True)["w"]
+    assert np.array_equal(np.asarray(kept), raw)
+
+
+def test_blocks_are_dequantized_without_numpy_the_same(tmp_path, monkeypatch):
+    from emberlet.store.formats import gguf_blocks
+
+    for kind, block in gguf_blocks.BLOCKS.items():
+        raw = np.random.default_rng(kind).integers(0, 60, block.nbytes, dtype=np.uint8).tobytes()
+        there = gguf_blocks.dequantize(memoryview(raw), block, (1, block.weights_each)).tolist()
+        with monkeypatch.context() as patch:
+            host = gguf_blocks.get_backend
+            patch.setattr(gguf_blocks, "get_backend", lambda name, host=host: host("python"))
+            here = gguf_blocks.dequantize(memoryview(raw), block, (1, block.weights_each))
+        assert here.backend.name == "python"
+        np.testing.assert_allclose(here.tolist(), there, rtol=1e-6)
+
+
+def test_gguf_tensors_metadata_and_alignment(tmp_path):
+    arrays = {
+        "f": np.arange(6, dtype=np.float32).reshape(2, 3), "h": np.float16([1.5, 2]), "i": np.int32([[1], [2]]),
+        "d": np.float64([0.1]),
+    }  # fmt: skip
+    bits = np.asarray([1, 2.5], ml_dtypes.bfloat16).view(np.uint16).view(np.uint8).reshape(1, 4)
+    for align in (None, 256):
+        gguf_file(tmp_path / "m.gguf", {**{n: (a, None) for n, a in arrays.items()}, "b": (bits, "BF16")}, align)
+        opened = store.open(tmp_path / "m.gguf", zero_copy=True)
+        for name, array in arrays.items():
+            assert np.array_equal(np.asarray(opened[name]), array)
+        assert opened["b"].dtype is dtypes.bfloat16
+        assert np.asarray(opened["b"]).astype(np.float32).tolist() == [[1.0, 2.5]]
+        assert opened.metadata["general.name"] == "tiny"
+        assert opened.scalars["llama.block_count"] == 3
+        assert opened.scalars["flag"] is True
+        assert opened.extras["tokens"] == ["a", "bc", "ü"]
+        assert opened.layout == "pytorch"
+
+
+def test_a_gguf_type_that_is_not_read_refuses_its_tensor_only(tmp_path):
+    raw = np.zeros((1, 84), np.uint8)
+    gguf_file(tmp_path / "m.gguf", {"q2": (raw, "Q2_K"), "f": (np.float32([1]), None)})
+    opened = store.open(tmp_path / "m.gguf")
+    assert opened.tensor("f").tolist() == [1.0]
+    with pytest.raises(FormatError, match=r"tensor 'q2': is of ggml's type 10, which is not read; there are Q4_0"):
+        opened.tensor("q2")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"GGUF" + struct.pack("<IQQ", 9, 0, 0), "GGUF version 9"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 0), "at most 100000"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 0, 1), "is truncated"),
+        (b"GGUF" + struct.pack("<IQQQ1sI", 3, 0, 1, 1, b"k", 99), "the type 99"),
+        (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"k", 9, 8, 1 << 50), "goes past its header"),
+        (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"k", 9, 0, 1 << 62), "is truncated"),
+        (b"GGUF" + struct.pack("<IQQQ1sIQIQ", 3, 1, 0, 1, b"t", 1, 4, 0, 1 << 63), "ends at byte"),
+        (b"GGUF" + struct.pack("<IQQQ1sI", 3, 1, 0, 1, b"t", 99), "99 axes"),
+        (b"GGUF" + struct.pack("<IQQQ1sIQIQ", 3, 1, 0, 1, b"t", 1, 5, 2, 0), "no blocks of 32"),
+        (b"GGUF" + struct.pack("<IQQQ1sIQQIQ", 3, 1, 0, 1, b"t", 2, 1 << 40, 1 << 40, 0, 0), "overflows"),
+    ],
+)
+def test_malformed_gguf_is_refused(data, says):
+    with pytest.raises(FormatError, match=says):
+        store.open(data)
+
+
+# -- .npz
+
+ARRAYS = {
+    "f": np.arange(6, dtype=np.float32).reshape(2, 3), "fortran": np.asfortranarray(np.arange(24).reshape(2, 3, 4)),
+    "b": np.array([True, False]), "scalar": np.array(7, np.int16), "empty": np.zeros((0, 2)), "a/b": np.float16([1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("zero_copy", [False, True])
+def test_npz_files_of_numpy_are_read(write, zero_copy, tmp_path):
+    write(tmp_path / "x.npz", texts=np.array(["a"]), **ARRAYS)
+    opened = store.open(tmp_path / "x.npz", zero_copy=zero_copy)
+    for name, array in ARRAYS.items():
+        assert np.array_equal(np.asarray(opened[name]), array)
+        assert opened[name].dtype.name == array.dtype.name
+    assert opened.extras == {"texts": "an array of <U1, which is not read"}
+
+
+def test_npz_files_are_written_for_numpy(tmp_path):
+    store.store_of(ARRAYS).save(tmp_path / "x.npz")
+    with np.load(tmp_path / "x.npz") as found:
+        assert {n: found[n].tolist() for n in found.files} == {n: a.tolist() for n, a in ARRAYS.items()}
+
+
+def test_npz_that_lie_about_their_size_are_refused(tmp_path):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", b"\x93NUMPY\1\0" + b"v\0" + b"{'descr':'<f4','fortran_order':False,'shape':(9,)}")
+    with pytest.raises(FormatError, match="npy"):
+        store.open(file.getvalue())
+    with pytest.raises(FormatError, match="cut off"):
+        store.open(file.getvalue()[:-30])
+
+
+# -- ONNX
+
+
+def model(initializers, path=None, **options):
+    graph = helper.make_graph([], "g", [], [], initializer=initializers)
+    made = helper.make_model(graph, producer_name="torch")
+    helper.set_model_props(made, {"author": "me"})
+    if path:
+        onnx.save(made, path, **options)
+    return made.SerializeToString()
+
+
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize("name", ["FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16", "INT64", "INT32", "INT16", "INT8", "UINT8",
+                                  "UINT16", "UINT32", "UINT64", "BOOL", "INT4", "UINT4", "FLOAT8E4M3FN"])  # fmt: skip
+def test_initializers_are_what_onnx_reads(name, raw):
+    kind = getattr(TensorProto, name)
+    values = np.array([[0, 1, 1], [1, 0, 1]]) * (1 if name == "BOOL" else 3)
+    if raw:
+        array = values.astype(helper.tensor_dtype_to_np_dtype(kind))
+        made = numpy_helper.from_array(array, "w")
+    else:
+        made = helper.make_tensor("w", kind, values.shape, values.reshape(-1).tolist())
+    opened = store.open(model([made]), format="onnx")
+    assert np.asarray(opened["w"]).astype(float).tolist() == values.tolist()
+    assert opened.metadata == {"producer": "torch", "author": "me"}
+
+
+def test_external_data_is_read_from_beside_the_model_only(tmp_path):
+    array = np.arange(2000, dtype=np.float32)
+    model([numpy_helper.from_array(array, "w")], tmp_path / "m.onnx", save_as_external_data=True, location="m.data",
+          size_threshold=0)  # fmt: skip
+    assert np.array_equal(np.asarray(store.open(tmp_path / "m.onnx")["w"]), array)
+    for location in ("../m.data", "/etc/passwd", ""):
+        made = onnx.load(tmp_path / "m.onnx", load_external_data=False)
+        made.graph.initializer[0].external_data[0].value = location
+        (tmp_path / "evil.onnx").write_bytes(made.SerializeToString())
+        with pytest.raises(FormatError, match="does not lie in the model's folder"):
+            store.open(tmp_path / "evil.onnx").tensor("w")
+
+
+def test_what_is_no_onnx_model_is_refused():
+    for data, says in [(b"", "holds no graph"), (b"\xff" * 20, "does not end"), (b"\x3a\x7f", "goes past its message")]:
+        with pytest.raises(FormatError, match=says):
+            store.open(data, format="onnx")
+    made = helper.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0])
+    made.dims[0] = 1 << 20
+    with pytest.raises(FormatError, match="fewer elements"):
+        store.open(model([made]), format="onnx")
+    strings = helper.make_tensor("s", TensorProto.STRING, [1], [b"x"])
+    assert store.open(model([strings]), format="onnx").extras["s"].endswith("type 8, which is not read")
