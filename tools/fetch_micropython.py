@@ -1,4 +1,4 @@
-"""Fetches MicroPython's Unix port without installing it: Debian's packages, unpacked into the cache.
+"""Fetches MicroPython's Unix port, and its source, without installing: Debian's packages, unpacked into the cache.
 
 apt does the fetching, by its own signed indexes and from the mirror that this machine already uses, but with lists,
 status and sources of its own: the system's configuration stays as it is and nobody needs to be root. The interpreter
@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -59,11 +60,35 @@ def fetch(architecture: str) -> None:
         raise FetchError(f"{launcher(architecture)} said {said!r} where 'micropython' was expected")
 
 
+def fetch_source(folder: Path) -> Path:
+    """Fetch MicroPython's source as Debian has it, unpacked below `folder`; where.
+
+    Raises:
+        FetchError: apt failed.
+    """
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        options = _apt(Path(scratch), _run("dpkg", "--print-architecture").strip(), "deb-src")
+        _run("apt-get", *options, "source", "--download-only", "micropython", cwd=Path(scratch))
+        archive = next(Path(scratch).glob("micropython_*.orig.tar.xz"))
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
+    return next(folder.glob("micropython-*"))
+
+
 def _download(scratch: Path, architecture: str) -> list[Path]:
     """Fetch micropython and all that it depends on into `scratch`."""
+    options = _apt(scratch, architecture, "deb")
+    tree = _run("apt-cache", *options, "depends", "--recurse", "--important", "micropython")
+    names = sorted({line for line in tree.splitlines() if re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", line)})
+    _run("apt-get", *options, "download", *names, cwd=scratch / "packages")
+    return sorted((scratch / "packages").glob("*.deb"))
+
+
+def _apt(scratch: Path, architecture: str, kind: str) -> list[str]:
+    """apt's options for lists and a status of its own in `scratch`, which it has read. kind: "deb" or "deb-src"."""
     sources = scratch / "sources"
     sources.mkdir()
-    entry = f"Types: deb\nURIs: {_mirror()}\nSuites: {SUITE}\nComponents: main\nSigned-By: {KEYRING}\n"
+    entry = f"Types: {kind}\nURIs: {_mirror()}\nSuites: {SUITE}\nComponents: main\nSigned-By: {KEYRING}\n"
     (sources / "debian.sources").write_text(entry, encoding="utf-8")
     for folder in ("lists/partial", "cache/archives/partial", "packages"):
         (scratch / folder).mkdir(parents=True)
@@ -81,10 +106,7 @@ def _download(scratch: Path, architecture: str) -> list[Path]:
         "-oAcquire::Retries=3",
     ]
     _run("apt-get", *options, "update")
-    tree = _run("apt-cache", *options, "depends", "--recurse", "--important", "micropython")
-    names = sorted({line for line in tree.splitlines() if re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", line)})
-    _run("apt-get", *options, "download", *names, cwd=scratch / "packages")
-    return sorted((scratch / "packages").glob("*.deb"))
+    return options
 
 
 def _mirror() -> str | None:

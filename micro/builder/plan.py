@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from .assembly.registry import scratch
 from .graph import Graph, Reshape, renamed
 from .kernels.depthwise import Depthwise, DepthwiseFloat
 from .kernels.dot import Dot, DotFloat
@@ -86,10 +87,17 @@ def _living(buffers: Sequence[Buffer], step: int) -> int:
     return sum(b.size for b in buffers if b.first <= step <= b.last)
 
 
-def plan(graph: Graph) -> Program:
-    """The program of a graph, quantized or float32."""
+BEYOND = 4
+"""Bytes behind the arena and behind the weights for kernels in assembly, which read whole words."""
+
+
+def plan(graph: Graph, families: Sequence[str] = ()) -> Program:
+    """The program of a graph, quantized or float32.
+
+    families: of assembly.registry, whose kernels need room of their own in the arena.
+    """
     bordered, borders = _borders(graph)
-    return _Planner(bordered, borders).program()
+    return _Planner(bordered, borders, families).program()
 
 
 def _borders(graph: Graph) -> tuple[Graph, dict[str, tuple[Pads, float]]]:
@@ -150,8 +158,9 @@ def _with_copy(graph: Graph, name: str, reader: Layer) -> Graph:
 
 
 class _Planner:
-    def __init__(self, graph: Graph, borders: dict[str, tuple[Pads, float]]) -> None:
+    def __init__(self, graph: Graph, borders: dict[str, tuple[Pads, float]], families: Sequence[str]) -> None:
         self.graph = graph
+        self.families = () if graph.is_float else tuple(families)
         self.views: dict[str, View] = {}
         self.sizes: dict[str, int] = {}
         for name, shape in graph.shapes.items():
@@ -219,17 +228,24 @@ class _Planner:
             root = self._find(layer.output)
             buffer = buffers.setdefault(root, Buffer(self.sizes[root], k, k))
             buffer.last = max(buffer.last, self._last[layer.output])
-        own: list[tuple[Buffer | None, Buffer | None]] = []
+        own: list[tuple[Buffer | None, Buffer | None, Buffer | None]] = []
         for k, layer in enumerate(self.layers):
             whole = (-1, steps) if layer.remembers else (k, k)
             state = Buffer(layer.state, *whole) if layer.state else None
-            own.append((state, Buffer(layer.scratch, k, k) if layer.scratch else None))
-        everything = [*buffers.values(), *(b for pair in own for b in pair if b)]
-        arena = place(everything)
-        constants = Constants(graph.is_float)
+            extra = scratch(layer, self.families)
+            own.append(
+                (
+                    state,
+                    Buffer(layer.scratch, k, k) if layer.scratch else None,
+                    Buffer(extra, k, k) if extra else None,
+                )
+            )
+        everything = [*buffers.values(), *(b for these in own for b in these if b)]
+        arena = place(everything) + (BEYOND if self.families else 0)
+        constants = Constants(graph.is_float, BEYOND if self.families else 0)
         made: list[Step] = []
         states: list[tuple[int, int]] = []
-        for layer, (state, scratch) in zip(self.layers, own, strict=True):
+        for layer, (state, sums, room) in zip(self.layers, own, strict=True):
             if isinstance(layer, Reshape):
                 continue
             places = {f"i{k}": buffers[self._find(name)].place for k, name in enumerate(layer.inputs)}
@@ -238,8 +254,10 @@ class _Planner:
                 places["st"] = state.place
                 if layer.remembers:
                     states.append((state.place, layer.state if graph.is_float else layer.state // 3))
-            if scratch:
-                places["zo"] = scratch.place
+            if sums:
+                places["zo"] = sums.place
+            if room:
+                places["zs"] = room.place
             places["wo"], places["to"] = constants.add(layer)
             made.append(Step(layer, tuple(self.views[n] for n in layer.inputs), self.views[layer.output], places))
         return Program(

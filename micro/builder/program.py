@@ -77,7 +77,9 @@ class Program:
 class Constants:
     """W and T, filled layer by layer; what is equal is stored once."""
 
-    def __init__(self, is_float: bool) -> None:
+    def __init__(self, is_float: bool, beyond: int = 0) -> None:
+        """beyond: zeros behind the weights."""
+        self._beyond = beyond
         self._parts: list[Array] = []
         self._places: dict[bytes, int] = {}
         self._size = 0
@@ -111,4 +113,4 @@ class Constants:
 
     @property
     def weights(self) -> Array:
-        return np.concatenate(self._parts) if self._parts else np.empty(0, self._dtype)
+        return np.concatenate([*self._parts, np.zeros(self._beyond, self._dtype)])

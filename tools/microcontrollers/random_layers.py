@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from emberlet.micro.builder.assembly.registry import ALL, scratch
 from emberlet.micro.builder.kernels.depthwise import Depthwise
 from emberlet.micro.builder.kernels.dot import Dot
 from emberlet.micro.builder.kernels.elementwise import Binary, Lookup, sum_factors
@@ -279,6 +280,41 @@ def cases(seed: int, count: int) -> Iterator[Case]:
         yield KINDS[n % len(KINDS)](rng)
 
 
+def wide_depthwise(rng: Rng) -> Case:
+    """Of as many channels as assembly wants, and more columns than it takes in one go."""
+    h, w = (int(v) for v in rng.integers(1, 9, 2))
+    c = int(rng.integers(4, 14))
+    window = window_at_random(rng, h, w, 7)
+    weights = weights_at_random(rng, (c, *window.kernel))
+    bias, zero = rng.integers(-5000, 5000, c), int(rng.integers(0, 256))
+    layer = Depthwise(
+        "depthwise", ("x",), "y", (h, w, c), window, weights, bias, zero, requant_for(rng, weights, bias, zero)
+    )
+    return Case(layer, (bytes_at_random(rng, (h, w, c)),), (*window.output(h, w), c), window.pads, zero)
+
+
+def many_channels(rng: Rng) -> Case:
+    """A convolution of whole words, with many channels, on an image."""
+    h, w = (int(v) for v in rng.integers(1, 7, 2))
+    c, n = 4 * int(rng.integers(1, 9)), int(rng.integers(1, 14))
+    window = window_at_random(rng, h, w, 3)
+    weights = weights_at_random(rng, (n, *window.kernel, c))
+    bias, zero = rng.integers(-5000, 5000, n), int(rng.integers(0, 256))
+    layer = Dot("conv", ("x",), "y", (h, w, c), window, 1, weights, bias, zero, requant_for(rng, weights, bias, zero))
+    return Case(layer, (bytes_at_random(rng, (h, w, c)),), (*window.output(h, w), n), window.pads, zero)
+
+
+ASSEMBLY_KINDS = (dense, conv, many_channels, wide_depthwise, depthwise, recurrent, binary, pool, reduce)
+"""Kinds of layers that some instruction set has kernels in assembly for."""
+
+
+def assembly_cases(seed: int, count: int) -> Iterator[Case]:
+    """Layers of those kinds."""
+    rng = np.random.default_rng([seed, 20])
+    for n in range(count):
+        yield ASSEMBLY_KINDS[n % len(ASSEMBLY_KINDS)](rng)
+
+
 def border_view(shape: tuple[int, ...], pads: tuple[int, int, int, int]) -> tuple[View, int]:
     """The view of a tensor with a border, and the size of its buffer."""
     h, w, c = as_image(shape)
@@ -312,6 +348,8 @@ def program_of(batch: list[Case]) -> tuple[Program, bytes, list[tuple[int, Array
         arena += bytes(case.layer.state)
         places["zo"] = len(arena)
         arena += bytes(case.layer.scratch)
+        places["zs"] = len(arena)
+        arena += bytes([0xC3]) * scratch(case.layer, ALL)
         places["wo"], places["to"] = constants.add(case.layer)
         steps.append(Step(case.layer, tuple(views), dense_view(case.shape), places))
         due.append((places["o"], case.expected))

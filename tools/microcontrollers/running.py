@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from emberlet.micro.builder.compile import compile_mpy
-from emberlet.micro.builder.emit_kernels import kernels_source
+from emberlet.micro.builder.emit_kernels import kernels_source, machine_code
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.program import Program
 
@@ -57,17 +57,20 @@ def run_program(
     folder: Path,
     precompiled: bool = True,
     check: str = "",
+    assembly: str = "",
 ) -> Array:
     """The arena after the program ran in an arena that held `arena`: bytes, or floats where the program is float32.
 
-    check: lines that run afterwards; `allocated` is how many bytes of the heap the program took.
+    check: lines that run afterwards; `allocated` is how many bytes of the heap the program took. assembly: the
+    instruction set, as mpy-cross calls it, whose assembly kernels are used.
     """
-    source = kernels_source(program, dialect)
+    source = kernels_source(program, dialect, assembly)
     for old in folder.glob("kernels.*"):
         old.unlink()
     if precompiled:
-        arch = architecture(port) if dialect == "viper" else None
-        (folder / "kernels.mpy").write_bytes(compile_mpy(source, "kernels", arch))
+        arch = (assembly or architecture(port)) if dialect == "viper" else None
+        code = machine_code(program, assembly)
+        (folder / "kernels.mpy").write_bytes(compile_mpy(source, "kernels", arch, code=code))
     else:
         (folder / "kernels.py").write_text(source, encoding="utf-8")
     (folder / "weights").write_bytes(program.weight_bytes)

@@ -1,0 +1,79 @@
+"""What the assemblers of all instruction sets share: labels, branches, and the listing.
+
+Encodings are methods named as in the manuals; tests hold each against GNU's assembler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+Encode = Callable[[int], bytes]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """code: its bytes; a branch has `encode` in their place, which takes the distance from itself to `target`."""
+
+    text: str
+    code: bytes
+    target: str = ""
+    encode: Encode | None = None
+
+
+class Assembler:
+    """One function in the making. A label is any string; a place is counted in bytes from the first instruction."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self.labels: dict[str, int] = {}
+        self.size = 0
+
+    def emit(self, text: str, code: bytes) -> None:
+        """Append an instruction."""
+        self.instructions.append(Instruction(text, code))
+        self.size += len(code)
+
+    def branch(self, text: str, size: int, target: str, encode: Encode) -> None:
+        """Append a branch of `size` bytes."""
+        self.instructions.append(Instruction(text, bytes(size), target, encode))
+        self.size += size
+
+    def label(self, name: str) -> None:
+        """Set a label here."""
+        assert name not in self.labels, name
+        self.labels[name] = self.size
+
+    def listing(self) -> list[tuple[str, bytes]]:
+        """Every instruction as the manual writes it (branches as `b .+8`), with its bytes."""
+        out, place = [], 0
+        for one in self.instructions:
+            if one.encode is None:
+                out.append((one.text, one.code))
+            else:
+                distance = self.labels[one.target] - place
+                out.append((f"{one.text} .{distance:+d}", one.encode(distance)))
+            place += len(one.code)
+        return out
+
+    def code(self) -> bytes:
+        """The machine code."""
+        return b"".join(code for _, code in self.listing())
+
+    def text(self, name: str) -> str:
+        """The function as GNU's assembler reads it."""
+        targets = {place: label for label, place in self.labels.items()}
+        lines, place = [f"{name}:"], 0
+        for text, code in self.listing():
+            if place in targets:
+                lines.append(f"    // {targets[place]}")
+            lines.append(f"    {text}")
+            place += len(code)
+        return "\n".join(lines) + "\n"
+
+
+def check(what: str, value: int, choices: Sequence[int]) -> int:
+    """`value`, if an instruction can hold it. Raises ValueError otherwise: a kernel asked for what does not exist."""
+    if value not in choices:
+        raise ValueError(f"{what} is {value}, which the instruction cannot hold")
+    return value

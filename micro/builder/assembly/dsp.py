@@ -1,0 +1,141 @@
+"""What the kernels for ARMv7E-M share: entry and exit, the sums of a window, and requantization."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ..reference import Requant
+from .frame import Frame
+from .thumb import LR, PC, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, SP, ThumbDsp
+
+
+def enter(a: ThumbDsp, f: Frame, bases: Mapping[str, int]) -> None:
+    """Save registers, copy the numbers to the stack, and add the buffers' addresses to `bases` (r0: A, r1: W, r2: T).
+
+    MicroPython's arguments lie where r3 points.
+    """
+    a.push_w(R4, R5, R6, R7, R8, R9, R10, R11, LR)
+    a.sub_sp(f.size)
+    a.ldm(R3, R0, R1, R2, R4, writeback=True)
+    for buffer in (R0, R1, R2):
+        a.asrs(buffer, buffer, 1)
+        a.lsls(buffer, buffer, 2)
+    a.lsrs(R4, R4, 1)
+    a.add(R1, R4)
+    a.add_from_sp(R5, 0)
+    a.movs(R6, len(f.fields))
+    a.label("copy")
+    a.ldr_after(R4, R3, 4)
+    a.asrs(R4, R4, 1)
+    a.str_after(R4, R5, 4)
+    a.subs_imm(R6, 1)
+    a.b_if("ne", "copy")
+    for name, base in bases.items():
+        a.ldr(R4, SP, f[name])
+        a.add(R4, base)
+        a.str_(R4, SP, f[name])
+
+
+def leave(a: ThumbDsp, f: Frame) -> None:
+    """The way out: MicroPython gets its small integer 0."""
+    a.movs(R0, 1)
+    a.add_sp(f.size)
+    a.pop_w(R4, R5, R6, R7, R8, R9, R10, R11, PC)
+
+
+def halved_loop(a: ThumbDsp, name: str, count: int, body: Callable[[], None]) -> None:
+    """`body` as often as register `count` says (at least once), two at a time; lr counts."""
+    a.lsrs_w(LR, count, 1)
+    a.adc_w(LR, LR, 0)
+    a.b_if_w("cs", f"{name} odd")
+    a.label(f"{name} loop")
+    body()
+    a.label(f"{name} odd")
+    body()
+    a.subs_w(LR, LR, 1)
+    a.b_if_w("ne", f"{name} loop")
+
+
+WINDOW = ("n0", "n1", "run", "words", "after0", "after1", "K4")
+"""Fields that say how a window lies: `n0` times `n1` runs of `run` bytes (as many `words`, rounded up); what is added
+behind each run and behind each n1 of them; the words of a whole window."""
+
+
+def spread(a: ThumbDsp, f: Frame, gather: bool, step: int) -> None:
+    """Write a window as pairs of 16 bits, as UXTB16 makes them, two words for each four bytes.
+
+    r0: the window; r1: where to, the next pair `step` bytes on; r2 becomes the sum of the bytes. gather: copy the runs
+    side by side to `g` first, zeros behind them, where a run is no whole number of words. Clobbers r3 to r10, lr.
+    """
+    a.mov_w(R8, 0)
+    a.mov_w(R2, 0)
+
+    def four() -> None:
+        a.ldr_after(R4, R0, 4)
+        a.usada8(R2, R4, R8, R2)
+        a.uxtb16(R5, R4)
+        a.uxtb16(R6, R4, 8)
+        a.strd_after(R5, R6, R1, step)
+
+    if gather:
+        a.ldr(R3, SP, f["g"])
+    a.ldr_w(R10, SP, f["n0"])
+    a.label("rows of window")
+    a.ldr_w(R9, SP, f["n1"])
+    a.label("runs")
+    a.ldr(R7, SP, f["words"])
+    if gather:
+        a.mov(R4, R3)
+        a.label("copy run")
+        a.ldr_after(R5, R0, 4)
+        a.str_after(R5, R4, 4)
+        a.subs_imm(R7, 1)
+        a.b_if("ne", "copy run")
+        a.ldr(R7, SP, f["run"])
+        a.add(R3, R7)
+    else:
+        halved_loop(a, "run", R7, four)
+    a.ldr(R7, SP, f["after1"])
+    a.add(R0, R7)
+    a.subs_w(R9, R9, 1)
+    a.b_if("ne", "runs")
+    a.ldr(R7, SP, f["after0"])
+    a.add(R0, R7)
+    a.subs_w(R10, R10, 1)
+    a.b_if("ne", "rows of window")
+    if gather:
+        a.str_w(R8, R3, 0)
+        a.ldr(R0, SP, f["g"])
+        a.ldr(R7, SP, f["K4"])
+        halved_loop(a, "run", R7, four)
+
+
+def start(a: ThumbDsp, f: Frame) -> None:
+    """From the bytes' sum in r2 to what a position adds to every bias: -128 * sum - lift, in r2. Clobbers r3."""
+    a.lsls(R2, R2, 7)
+    a.ldr(R3, SP, f["lift"])
+    a.adds(R2, R2, R3)
+    a.rsbs(R2, R2)
+
+
+REQUANT = ("up", "scale", "base", "c1", "c2")
+"""Fields of requantization: sums are shifted left by `up`, multipliers by `scale`, then the upper word of their
+product, rounded, is added to `base`; `c1` and `c2` clamp it."""
+
+
+def requant_fields(r: Requant) -> dict[str, int] | None:
+    """Values of REQUANT, or None where SMMLAR does not give what the reference does.
+
+    SMMLAR rounds half up at bit 32, which is `(s * m + 2**(shift-1)) >> shift` for `m << (32 - shift)`. Where that does
+    not fit a word (ratios of 0.5 and more), the sum takes part of the shift: it is small then, as `Requant` bounds
+    `s * m`. A clamp to low..high is a saturation to a byte of what lies above low, a saturating addition of
+    `c1 = 255 - (high - low)` and a subtraction of `c2 = 255 - high`.
+    """
+    if r.shift > 32 or r.rest < 2:
+        return None
+    most = max(r.multipliers)
+    up = next(u for u in range(32) if most << max(0, 32 - r.shift - u) < 1 << 31)
+    if up > 32 - r.shift:
+        return None
+    c1, c2 = 255 - (r.high - r.low), 255 - r.high
+    return {"up": up, "scale": 32 - r.shift - up, "base": r.zero - r.low, "c1": c1, "c2": c2}

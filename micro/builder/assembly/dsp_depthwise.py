@@ -1,0 +1,173 @@
+"""Depthwise convolution for ARMv7E-M: four channels at a time.
+
+A group's weights are taken to the stack once, signed and in the order in which UXTB16 unpacks a word of activations:
+channels 0 and 2 in one word, 1 and 3 in the next. SMLABB and SMLATT then multiply the halves of their own. Where the
+channels are no multiple of four the last group overlaps the one before.
+"""
+
+from __future__ import annotations
+
+from .dsp import REQUANT, enter, leave
+from .frame import Frame
+from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP, ThumbDsp
+
+SUMS = (R3, R4, R5, R6)
+"""Of channels 0, 1, 2 and 3 of a group."""
+
+MOST_TAPS = 64
+"""Larger windows would need more of the stack than a small board has to spare."""
+
+
+def frame(taps: int) -> Frame:
+    """x, y: the first window and output, of channel 0; w, q: as in dsp_dot.CONV; C, N: channels of a pixel, of the
+    output; dx: bytes from one column of the window to the next; dy: from one row to the next, less the steps taken
+    within the row; rows, cols: positions; xstep, xrow: from one position to the next, and what is added behind a row;
+    ygap: behind a row of the output. At the end: bias and multiplier of four channels, and the weights.
+    """
+    return Frame(
+        ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "cols", "xstep", "xrow", "ystep", "ygap") + REQUANT,
+        ("at", "row", "b0", "b1", "b2", "b3", "m0", "m1", "m2", "m3"),
+        8 * taps,
+    )
+
+
+def columns_stepped(kw: int) -> int:
+    """Columns by which the kernel's pointer moves within a row of the window: three at a time."""
+    return 3 * ((kw - 1) // 3)
+
+
+def depthwise(kh: int, kw: int, up: bool) -> ThumbDsp:
+    """A window of kh rows and kw columns."""
+    a, taps = ThumbDsp(), kh * kw
+    f = frame(taps)
+    weights = f.block
+    enter(a, f, {"x": R0, "y": R0, "w": R1, "q": R2})
+    for name in ("c1", "c2"):
+        a.ldr(R4, SP, f[name])
+        a.orr_w(R4, R4, R4, 8)
+        a.orr_w(R4, R4, R4, 16)
+        a.str_(R4, SP, f[name])
+    a.movs(R4, 0)
+    a.str_(R4, SP, f["at"])
+
+    a.label("group")
+    # Weights of four channels: bytes around 128 in rows of `taps`, to signed halves.
+    a.ldr(R0, SP, f["at"])
+    a.movs(R1, taps)
+    a.muls(R1, R0)
+    a.ldr(R2, SP, f["w"])
+    a.add(R2, R1)
+    for k, half in enumerate((0, 4, 2, 6)):
+        a.add_from_sp(R4, weights)
+        a.movs(R5, taps)
+        a.adds_imm(R4, half)
+        a.label(f"weights {k}")
+        a.ldrb_after(R6, R2, 1)
+        a.subs_imm(R6, 128)
+        a.strh_after(R6, R4, 8)
+        a.subs_imm(R5, 1)
+        a.b_if("ne", f"weights {k}")
+    a.ldr(R1, SP, f["q"])
+    a.add_w(R1, R1, R0, 3)
+    a.ldr(R2, SP, f["lift"])
+    a.ldr(R3, SP, f["scale"])
+    for k in range(4):
+        a.ldrd(R4, R5, R1, 8 * k)
+        a.subs(R4, R4, R2)
+        a.lsls_reg(R5, R3)
+        a.str_(R4, SP, f[f"b{k}"])
+        a.str_(R5, SP, f[f"m{k}"])
+
+    a.ldr(R4, SP, f["x"])
+    a.add_w(R0, R4, R0)
+    a.ldr(R4, SP, f["y"])
+    a.ldr(R5, SP, f["at"])
+    a.add_w(LR, R4, R5)
+    a.ldr(R2, SP, f["dx"])
+    a.ldr_w(R11, SP, f["dy"])
+    a.ldr(R4, SP, f["rows"])
+    a.str_(R4, SP, f["row"])
+    a.add_from_sp(R4, f["b0"])
+    a.mov(R12, R4)
+
+    a.label("row")
+    a.ldr(R1, SP, f["cols"])
+    a.label("position")
+    a.push(R1)
+    _position(a, f, kh, kw, up, weights, 4)
+    a.pop(R1)
+    a.subs_imm(R1, 1)
+    a.b_if_w("ne", "position")
+    a.ldr(R4, SP, f["xrow"])
+    a.add(R0, R4)
+    a.ldr(R4, SP, f["ygap"])
+    a.add(LR, R4)
+    a.ldr(R4, SP, f["row"])
+    a.subs_imm(R4, 1)
+    a.str_(R4, SP, f["row"])
+    a.b_if_w("ne", "row")
+
+    a.ldr(R0, SP, f["at"])
+    a.adds_imm(R0, 4)
+    a.ldr(R1, SP, f["C"])
+    a.cmp(R0, R1)
+    a.b_if("cs", "done")
+    a.subs_imm(R1, 4)
+    a.cmp(R0, R1)
+    a.b_if("ls", "whole")
+    a.mov(R0, R1)
+    a.label("whole")
+    a.str_(R0, SP, f["at"])
+    a.b_w("group")
+    a.label("done")
+    leave(a, f)
+    return a
+
+
+def _position(a: ThumbDsp, f: Frame, kh: int, kw: int, up: bool, weights: int, pushed: int) -> None:
+    """Four outputs: x at r0, dx in r2, dy in r11, y in lr, the biases at r12. Moves r0 and lr on."""
+    a.ldm(R12, *SUMS)
+    base = R0
+    for i in range(kh):
+        if i:
+            a.add_w(R1, base, R11)
+            base = R1
+        for j in range(kw):
+            if j and j % 3 == 0:
+                a.add_w(R1, base, R2, 1)
+                a.add(R1, R2)
+                base = R1
+            if j % 3:
+                a.ldr_index(R7, base, R2, j % 3 - 1)
+            elif base == R0:
+                a.ldr_w(R7, R0)
+            else:
+                a.ldr(R7, R1)
+            a.ldrd(R9, R10, SP, weights + pushed + 8 * (i * kw + j))
+            a.uxtb16(R8, R7, 8)
+            a.uxtb16(R7, R7)
+            a.smlabb(R3, R7, R9, R3)
+            a.smlatt(R5, R7, R9, R5)
+            a.smlabb(R4, R8, R10, R4)
+            a.smlatt(R6, R8, R10, R6)
+    if up:
+        a.ldr(R1, SP, f["up"] + pushed)
+        for s in SUMS:
+            a.lsl_reg(s, s, R1)
+    a.ldr(R1, SP, f["base"] + pushed)
+    a.ldrd(R7, R8, SP, f.pair("m0", "m1") + pushed)
+    a.ldrd(R9, R10, SP, f.pair("m2", "m3") + pushed)
+    for s, m in zip(SUMS, (R7, R8, R9, R10), strict=True):
+        a.smmlar(s, s, m, R1)
+        a.usat(s, 8, s)
+    a.orr_w(R3, R3, R4, 8)
+    a.orr_w(R3, R3, R5, 16)
+    a.orr_w(R3, R3, R6, 24)
+    a.ldrd(R7, R8, SP, f.pair("c1", "c2") + pushed)
+    a.uqadd8(R3, R3, R7)
+    a.usub8(R3, R3, R8)
+    a.ldr(R4, SP, f["ystep"] + pushed)
+    a.str_w(R3, LR)
+    a.add(LR, R4)
+    a.ldr(R4, SP, f["xstep"] + pushed)
+    a.add(R0, R4)

@@ -1,0 +1,301 @@
+"""Dense and convolution layers for ARMv7E-M: SMLAD, two products an instruction.
+
+The window of a position is spread once, as pairs of 16 bits, and serves all channels. `conv` takes two positions and
+two channels at a time, so that every word of weights is unpacked for two positions and every pair of activations is
+used for two channels; `dense`, for a layer of one position, takes four channels.
+
+Where rows are left over at the end the last one is computed more than once, and stored to its own place each time.
+"""
+
+from __future__ import annotations
+
+from .dsp import REQUANT, WINDOW, enter, halved_loop, leave, spread, start
+from .frame import Frame
+from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP, ThumbDsp
+
+SUMS = (R9, R10, R11, R12)
+
+CONV = Frame(
+    ("x", "y", "w", "q", "e", "K4", "g", "K", "lift", "N", "left", "cols", "xstep", "xrow", "ystep", "ygap")
+    + tuple(n for n in WINDOW if n != "K4")
+    + REQUANT,
+    ("W", "KS", "Q", "QS", "t0", "t1", "y0", "y1", "YS", "rem", "filled", "row", "col"),
+)
+"""x: the first window; y: the first output; w, q: the weights, and the pairs of bias and multiplier; e: the spread
+windows, g: a gathered one; K: bytes of a window; lift: what every bias lies
+above itself; N: channels; left: positions; cols: in a row; xstep, xrow: from one
+position to the next, across and down; ystep: of the output; ygap: behind a row of it."""
+
+
+def conv(gather: bool, up: bool) -> ThumbDsp:
+    """gather: a run of the window is no whole number of words; up: sums are shifted before they are multiplied."""
+    a, f = ThumbDsp(), CONV
+    enter(a, f, {"x": R0, "y": R0, "e": R0, **({"g": R0} if gather else {}), "w": R1, "q": R2})
+    a.movs(R4, 0)
+    a.str_(R4, SP, f["filled"])
+    a.ldr(R4, SP, f["x"])
+    a.str_(R4, SP, f["row"])
+    a.ldr(R4, SP, f["cols"])
+    a.str_(R4, SP, f["col"])
+
+    a.label("position")
+    a.ldr(R1, SP, f["e"])
+    a.ldr(R7, SP, f["filled"])
+    a.add_w(R1, R1, R7, 3)
+    a.ldr(R0, SP, f["x"])
+    spread(a, f, gather, 16)
+    start(a, f)
+    a.ldr(R7, SP, f["filled"])
+    a.add_from_sp(R4, f["t0"])
+    a.add_w(R4, R4, R7, 2)
+    a.str_(R2, R4)
+    a.ldr(R5, SP, f["y"])
+    a.str_(R5, R4, f["y0"] - f["t0"])
+    a.ldr(R6, SP, f["ystep"])
+    a.add(R5, R6)
+    a.str_(R5, SP, f["y"])
+    a.ldr(R6, SP, f["left"])
+    a.subs_imm(R6, 1)
+    a.str_(R6, SP, f["left"])
+    a.cmp_imm(R7, 1)
+    a.b_if("eq", "both")
+    a.cmp_imm(R6, 0)
+    a.b_if("eq", "last")
+    a.movs(R7, 1)
+    a.str_(R7, SP, f["filled"])
+    a.b_w("next")
+    a.label("last")  # one position is left over: the second goes to the same place first
+    a.str_(R2, SP, f["t1"])
+    a.ldr(R5, SP, f["y0"])
+    a.str_(R5, SP, f["y1"])
+
+    a.label("both")
+    _rows_of_two(a, f, up)
+    a.movs(R7, 0)
+    a.str_(R7, SP, f["filled"])
+    a.ldr(R6, SP, f["left"])
+    a.cmp_imm(R6, 0)
+    a.b_if("eq", "done")
+
+    a.label("next")
+    a.ldr(R0, SP, f["x"])
+    a.ldr(R1, SP, f["xstep"])
+    a.add(R0, R1)
+    a.ldr(R2, SP, f["col"])
+    a.subs_imm(R2, 1)
+    a.b_if("ne", "same row")
+    a.ldr(R0, SP, f["row"])
+    a.ldr(R1, SP, f["xrow"])
+    a.add(R0, R1)
+    a.str_(R0, SP, f["row"])
+    a.ldr(R1, SP, f["y"])
+    a.ldr(R2, SP, f["ygap"])
+    a.add(R1, R2)
+    a.str_(R1, SP, f["y"])
+    a.ldr(R2, SP, f["cols"])
+    a.label("same row")
+    a.str_(R2, SP, f["col"])
+    a.str_(R0, SP, f["x"])
+    a.b_w("position")
+    a.label("done")
+    leave(a, f)
+    return a
+
+
+def _rows_of_two(a: ThumbDsp, f: Frame, up: bool) -> None:
+    """All channels of the two positions in the buffer."""
+    for name, source in (("rem", "N"), ("W", "w"), ("Q", "q"), ("KS", "K")):
+        a.ldr(R7, SP, f[source])
+        a.str_(R7, SP, f[name])
+    a.movs(R6, 8)
+    a.str_(R6, SP, f["QS"])
+    a.movs(R6, 1)
+    a.str_(R6, SP, f["YS"])
+
+    a.label("channels")
+    a.ldr(R7, SP, f["rem"])
+    a.cmp_imm(R7, 1)
+    a.b_if("ne", "two")
+    a.movs(R7, 0)
+    for name in ("KS", "QS", "YS"):
+        a.str_(R7, SP, f[name])
+    a.label("two")
+    a.ldrd(R0, R1, SP, f.pair("W", "KS"))
+    a.add(R1, R0)
+    a.ldrd(R6, R7, SP, f.pair("Q", "QS"))
+    a.ldr(R3, R6)
+    a.ldr_reg(R4, R6, R7)
+    a.ldrd(R5, R8, SP, f.pair("t0", "t1"))
+    a.add_w(R9, R3, R5)
+    a.add_w(R10, R4, R5)
+    a.add_w(R11, R3, R8)
+    a.add_w(R12, R4, R8)
+    a.ldrd(R2, LR, SP, f.pair("e", "K4"))
+
+    def four() -> None:
+        a.ldm(R2, R3, R4, R5, R6, writeback=True)
+        for weights, first, second in ((R0, R9, R11), (R1, R10, R12)):
+            a.ldr_after(R7, weights, 4)
+            a.uxtb16(R8, R7, 8)
+            a.uxtb16(R7, R7)
+            a.smlad(first, R3, R7, first)
+            a.smlad(first, R4, R8, first)
+            a.smlad(second, R5, R7, second)
+            a.smlad(second, R6, R8, second)
+
+    halved_loop(a, "products", LR, four)
+
+    a.ldrd(R6, R7, SP, f.pair("Q", "QS"))
+    a.ldr(R3, R6, 4)
+    a.add(R7, R6)
+    a.ldr(R4, R7, 4)
+    a.ldrd(R0, R1, SP, f.pair("scale", "base"))
+    a.lsl_reg(R3, R3, R0)
+    a.lsl_reg(R4, R4, R0)
+    if up:
+        a.ldr(R2, SP, f["up"])
+        for s in SUMS:
+            a.lsl_reg(s, s, R2)
+    for s, m in zip(SUMS, (R3, R4, R3, R4), strict=True):
+        a.smmlar(s, s, m, R1)
+    a.ldrd(R0, R1, SP, f.pair("c1", "c2"))
+    for s in SUMS:
+        _clamp(a, s)
+    a.ldrd(R0, R1, SP, f.pair("y0", "y1"))
+    a.ldr(R2, SP, f["YS"])
+    a.strb_w(R11, R1)
+    a.strb_index(R12, R1, R2)
+    a.strb_w(R9, R0)
+    a.strb_index(R10, R0, R2)
+    a.adds_imm(R0, 2)
+    a.adds_imm(R1, 2)
+    a.strd(R0, R1, SP, f.pair("y0", "y1"))
+    a.ldr(R0, SP, f["W"])
+    a.ldr(R1, SP, f["K"])
+    a.add_w(R0, R0, R1, 1)
+    a.str_(R0, SP, f["W"])
+    a.ldr(R6, SP, f["Q"])
+    a.adds_imm(R6, 16)
+    a.str_(R6, SP, f["Q"])
+    a.ldr(R7, SP, f["rem"])
+    a.subs_imm(R7, 2)
+    a.str_(R7, SP, f["rem"])
+    a.b_if_w("gt", "channels")
+
+
+def _clamp(a: ThumbDsp, s: int) -> None:
+    """Clamp by c1 and c2, in r0 and r1."""
+    a.usat(s, 8, s)
+    a.uqadd8(s, s, R0)
+    a.sub_w(s, s, R1)
+
+
+DENSE = Frame(
+    ("x", "y", "w", "q", "e", "K4", "g", "K", "lift", "N") + tuple(n for n in WINDOW if n != "K4") + REQUANT,
+    ("K1", "K2", "K3", "Q1", "Q2", "Q3", "Y1", "Y2", "Y3", "t0", "rem"),
+)
+"""As CONV."""
+
+
+def dense(gather: bool, up: bool, wide: bool) -> ThumbDsp:
+    """wide: the outputs are numbers of 16 bits."""
+    a, f = ThumbDsp(), DENSE
+    size = 2 if wide else 1
+    enter(a, f, {"x": R0, "y": R0, "e": R0, **({"g": R0} if gather else {}), "w": R1, "q": R2})
+    a.ldr(R0, SP, f["x"])
+    a.ldr(R1, SP, f["e"])
+    spread(a, f, gather, 8)
+    start(a, f)
+    a.str_(R2, SP, f["t0"])
+    a.ldr(R7, SP, f["N"])
+    a.str_(R7, SP, f["rem"])
+    a.ldr(R4, SP, f["K"])
+    a.movs(R5, 0)
+    for k in (1, 2, 3):
+        a.adds(R5, R5, R4)
+        a.str_(R5, SP, f[f"K{k}"])
+        a.movs(R6, 8 * k)
+        a.str_(R6, SP, f[f"Q{k}"])
+        a.movs(R6, size * k)
+        a.str_(R6, SP, f[f"Y{k}"])
+
+    a.label("channels")
+    a.ldr(R7, SP, f["rem"])
+    a.cmp_imm(R7, 4)
+    a.b_if("ge", "four")
+    for k in (1, 2, 3):
+        a.cmp_imm(R7, k)
+        a.b_if("gt", f"has {k}")
+        for name in "KQY":
+            if k == 1:
+                a.movs(R6, 0)
+            else:
+                a.ldr(R6, SP, f[f"{name}{k - 1}"])
+            a.str_(R6, SP, f[f"{name}{k}"])
+        a.label(f"has {k}")
+    a.label("four")
+    a.ldr(R0, SP, f["w"])
+    for k, w in ((1, R1), (2, R2), (3, R3)):
+        a.ldr(w, SP, f[f"K{k}"])
+        a.add(w, R0)
+    a.ldr(R4, SP, f["q"])
+    a.ldr(R5, SP, f["t0"])
+    for k, s in enumerate(SUMS):
+        if k:
+            a.ldr(R6, SP, f[f"Q{k}"])
+            a.ldr_reg(R6, R4, R6)
+        else:
+            a.ldr(R6, R4)
+        a.add_w(s, R6, R5)
+    a.ldrd(R4, LR, SP, f.pair("e", "K4"))
+
+    def four() -> None:
+        a.ldrd_after(R5, R6, R4, 8)
+        for w, s in zip((R0, R1, R2, R3), SUMS, strict=True):
+            a.ldr_after(R7, w, 4)
+            a.uxtb16(R8, R7, 8)
+            a.uxtb16(R7, R7)
+            a.smlad(s, R5, R7, s)
+            a.smlad(s, R6, R8, s)
+
+    halved_loop(a, "products", LR, four)
+
+    a.ldrd(R2, R3, SP, f.pair("scale", "base"))
+    a.ldr(R4, SP, f["q"])
+    a.ldr(R5, SP, f["y"])
+    a.ldrd(R0, R1, SP, f.pair("c1", "c2"))
+    if up:
+        a.ldr_w(LR, SP, f["up"])
+    for k, s in enumerate(SUMS):
+        a.mov(R6, R4)
+        if k:
+            a.ldr(R7, SP, f[f"Q{k}"])
+            a.add(R6, R7)
+        a.ldr(R6, R6, 4)
+        a.lsl_reg(R6, R6, R2)
+        if up:
+            a.lsl_reg(s, s, LR)
+        a.smmlar(s, s, R6, R3)
+        if wide:
+            a.usat(s, 16, s)
+        else:
+            _clamp(a, s)
+        if k:
+            a.ldr(R7, SP, f[f"Y{k}"])
+        else:
+            a.movs(R7, 0)
+        (a.strh_index if wide else a.strb_index)(s, R5, R7)
+    a.adds_imm(R5, 4 * size)
+    a.str_(R5, SP, f["y"])
+    a.adds_imm(R4, 32)
+    a.str_(R4, SP, f["q"])
+    a.ldr(R0, SP, f["w"])
+    a.ldr(R1, SP, f["K"])
+    a.add_w(R0, R0, R1, 2)
+    a.str_(R0, SP, f["w"])
+    a.ldr(R7, SP, f["rem"])
+    a.subs_imm(R7, 4)
+    a.str_(R7, SP, f["rem"])
+    a.b_if_w("gt", "channels")
+    leave(a, f)
+    return a

@@ -1,0 +1,52 @@
+"""Kernels in assembly compute what NumPy computes, byte by byte.
+
+`python3 dev.py bench micro --layers` does the same with 10,000 layers on every emulated processor.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from emberlet.micro.builder.assembly.registry import FAMILIES, calls
+from emberlet.micro.builder.kernels.dot import Dot
+
+from tools.microcontrollers.random_layers import Case, assembly_cases, program_of
+from tools.microcontrollers.running import run_program
+from tools.micropython import Port
+
+LAYERS = 500
+# Instruction sets whose code the emulated 32-bit ARM port runs.
+ARM = ("armv7emdp",)
+
+
+def wrong_layers(made: list[Case], port: Port, arch: str, folder: Path) -> list[str]:
+    program, arena, due = program_of(made)
+    out = run_program(port, program, "viper", arena, folder, assembly=arch)
+    return [
+        f"{case.layer.name} {[x.shape for x in case.inputs]} -> {case.shape}"
+        for case, (at, expected) in zip(made, due, strict=True)
+        if not np.array_equal(out[at : at + expected.size], expected.reshape(-1))
+    ]
+
+
+@pytest.mark.parametrize("arch", ARM)
+def test_every_layer_is_exact_on_arm(arch: str, armhf_port: Port, tmp_path: Path) -> None:
+    assert wrong_layers(list(assembly_cases(0, LAYERS)), armhf_port, arch, tmp_path) == []
+
+
+@pytest.mark.parametrize("arch", ARM)
+def test_fresh_layers_are_exact_on_arm(arch: str, armhf_port: Port, tmp_path: Path) -> None:
+    seed = random.SystemRandom().randrange(1 << 31)
+    print(f"seed {seed}")
+    assert wrong_layers(list(assembly_cases(seed, 300)), armhf_port, arch, tmp_path) == []
+
+
+@pytest.mark.parametrize("arch", ARM)
+def test_dense_and_convolution_layers_run_in_assembly(arch: str) -> None:
+    """But for few: those of many groups, or of scales that no word holds."""
+    steps = [step for step in program_of(list(assembly_cases(3, 600)))[0].steps if isinstance(step.layer, Dot)]
+    found = [calls(s.layer, FAMILIES[arch], s.inputs, s.output, s.places) for s in steps]
+    assert sum(f is not None for f in found) > 0.9 * len(found)

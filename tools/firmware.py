@@ -1,0 +1,184 @@
+"""MicroPython's firmware for the boards that QEMU emulates, built from Debian's source package and kept in the cache.
+
+`ports/qemu` of MicroPython is made for tests. It is built here for four processors, with a heap for whole models:
+
+| name   | processor  | emulated board               |
+|--------|------------|------------------------------|
+| `m7`   | Cortex-M7  | MPS2 with AN500              |
+| `m4`   | Cortex-M4  | MPS2 with AN386              |
+| `m0`   | Cortex-M0  | BBC micro:bit, with more RAM |
+| `rv32` | RV32IMAC   | QEMU's own, "virt"           |
+
+Beside the firmware a board gets a `payload`, a block of bytes in memory that no program of its own uses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import fetch_micropython
+from .paths import CACHE
+
+FOLDER = CACHE / "firmware"
+
+_ARM = "QEMU_ARCH = arm\nSRC_BOARD_O = shared/runtime/gchelper_native.o shared/runtime/gchelper_{helper}.o\n"
+_MPS2 = (
+    _ARM.format(helper="thumb2") + "QEMU_MACHINE = {machine}\nLDSCRIPT = mcu/arm/mps2.ld\n"
+    "CFLAGS += -mthumb -mcpu={cpu} -mfpu={fpu} -mfloat-abi=hard -DQEMU_SOC_MPS2\n"
+)
+# The Unix port's firmware for it has no native emitter: switch it on, as the RP2040's has it.
+_MICROBIT = (
+    _ARM.format(helper="thumb1") + "QEMU_MACHINE = microbit\nLDSCRIPT = mcu/arm/nrf51.ld\n"
+    "CFLAGS += -mthumb -mcpu=cortex-m0 -mfloat-abi=soft -DQEMU_SOC_NRF51\n"
+    "CFLAGS += -DMICROPY_EMIT_THUMB=1 -DMICROPY_EMIT_THUMB_ARMV7M=0\n"
+)
+# Debian's picolibc is found for rv32imac only, whose instructions for control registers then belong to the base.
+_VIRT = (
+    "QEMU_ARCH = riscv32\nQEMU_MACHINE = virt\nLDSCRIPT = mcu/rv32/virt.ld\n"
+    "RV32_ARCH = rv32imac\nAFLAGS += -misa-spec=2.2\nCFLAGS += -DQEMU_SOC_VIRT\n"
+    "SRC_BOARD_O += shared/runtime/gchelper_native.o shared/runtime/gchelper_rv32i.o\n"
+)
+_NAME = "CFLAGS += -DMICROPY_HW_MCU_NAME='\"{cpu}\"'\n"
+# The floating-point unit is off after a reset.
+_FPU = "    #if defined(__ARM_FP)\n    *(volatile unsigned int *)0xE000ED88 |= 0xF << 20;\n    #endif\n"
+
+
+@dataclass(frozen=True)
+class Board:
+    """arch: mpy-cross's name of the instruction set; command: QEMU without the kernel; payload: its address; clock:
+    nanoseconds of virtual time, which are instructions, that a step of its timer takes: SysTick, which counts down,
+    or the low word of RISC-V's."""
+
+    name: str
+    title: str
+    arch: str
+    make: str
+    heap: int
+    command: tuple[str, ...]
+    payload: int
+    clock: float
+    counts_down: bool = True
+
+    @property
+    def recipe(self) -> str:
+        """The board's file for MicroPython's makefile."""
+        return self.make + _NAME.format(cpu=self.title)
+
+    @property
+    def elf(self) -> Path:
+        """The firmware, whether it is there or not."""
+        fingerprint = hashlib.sha256(f"{self.recipe}{self.heap}{_FPU}".encode()).hexdigest()
+        return FOLDER / f"{self.name}-{fingerprint[:12]}.elf"
+
+
+_QEMU_ARM = ("qemu-system-arm", "-machine")
+BOARDS = {
+    board.name: board
+    for board in (
+        Board(
+            "m7",
+            "Cortex-M7",
+            "armv7emdp",
+            _MPS2.format(machine="mps2-an500", cpu="cortex-m7", fpu="fpv5-d16"),
+            2_000_000,
+            (*_QEMU_ARM, "mps2-an500"),
+            0x6000_0000,
+            40,
+        ),
+        Board(
+            "m4",
+            "Cortex-M4",
+            "armv7emsp",
+            _MPS2.format(machine="mps2-an386", cpu="cortex-m4", fpu="fpv4-sp-d16"),
+            2_000_000,
+            (*_QEMU_ARM, "mps2-an386"),
+            0x2100_0000,
+            40,
+        ),
+        Board(
+            "m0",
+            "Cortex-M0",
+            "armv6m",
+            _MICROBIT,
+            200_000,
+            (
+                *_QEMU_ARM,
+                "microbit",
+                "-global",
+                "nrf51-soc.flash-size=1048576",
+                "-global",
+                "nrf51-soc.sram-size=33554432",
+            ),
+            0x2010_0000,
+            62.5,
+        ),
+        Board(
+            "rv32",
+            "RV32IMAC",
+            "rv32imc",
+            _VIRT,
+            1_500_000,
+            ("qemu-system-riscv32", "-bios", "none", "-machine", "virt"),
+            0x8200_0000,
+            100,
+            False,
+        ),
+    )
+}
+
+
+def missing() -> list[Board]:
+    """The boards whose firmware is not in the cache."""
+    return [board for board in BOARDS.values() if not board.elf.exists()]
+
+
+def build(board: Board) -> None:
+    """Put a board's firmware into the cache.
+
+    Raises:
+        FetchError: the source could not be had, or did not compile.
+    """
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    source = next(FOLDER.glob("micropython-*"), None) or fetch_micropython.fetch_source(FOLDER)
+    port = source / "ports" / "qemu"
+    startup = port / "mcu" / "arm" / "startup.c"
+    text = startup.read_text(encoding="utf-8")
+    if _FPU not in text:
+        startup.write_text(text.replace("    mp_semihosting_init();\n", _FPU + "    mp_semihosting_init();\n", 1))
+    home = port / "boards" / f"EMBERLET_{board.name.upper()}"
+    home.mkdir(exist_ok=True)
+    (home / "mpconfigboard.mk").write_text(board.recipe, encoding="utf-8")
+    out = port / f"build-{board.name}"
+    shutil.rmtree(out, ignore_errors=True)
+    command = [
+        "make",
+        f"-j{os.cpu_count() or 1}",
+        f"BOARD={home.name}",
+        f"BUILD={out.name}",
+        "FROZEN_MANIFEST=",
+        f"MICROPY_HEAP_SIZE={board.heap}",
+    ]
+    done = subprocess.run(command, cwd=port, capture_output=True, text=True, encoding="utf-8", check=False)
+    if done.returncode != 0:
+        raise fetch_micropython.FetchError(
+            f"MicroPython for {board.title} does not compile:\n{(done.stdout + done.stderr)[-2000:]}"
+        )
+    partial = board.elf.with_suffix(f".{os.getpid()}")
+    shutil.copy(out / "firmware.elf", partial)
+    partial.replace(board.elf)
+    shutil.rmtree(out)
+
+
+def build_missing() -> None:
+    """Put every board's firmware into the cache.
+
+    Raises:
+        FetchError: the source could not be had, or did not compile.
+    """
+    for board in missing():
+        build(board)

@@ -1,0 +1,171 @@
+"""The architectures of MLPerf Tiny with weights at random: what microcontrollers are compared by.
+
+Layers and sizes as in the benchmark's reference models (github.com/mlcommons/tiny); the streaming wake word is a
+separable network over 30 frames of 40 bands, of the size of that one.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from emberlet.micro.builder.graph import Graph
+from emberlet.micro.builder.kernels.depthwise import DepthwiseFloat
+from emberlet.micro.builder.kernels.dot import DotFloat
+from emberlet.micro.builder.kernels.elementwise import BinaryFloat
+from emberlet.micro.builder.kernels.layer import Array, Layer
+from emberlet.micro.builder.kernels.pool import ReduceFloat
+from emberlet.micro.builder.kernels.softmax import SoftmaxFloat
+from emberlet.micro.builder.kernels.window import Window
+
+INF = float("inf")
+
+
+class _Network:
+    """A graph in the making: each method appends a layer behind `at` and makes its output the new `at`."""
+
+    def __init__(self, name: str, shape: tuple[int, ...], seed: int) -> None:
+        self.name = name
+        self.rng = np.random.default_rng(seed)
+        self.layers: list[Layer] = []
+        self.shapes: dict[str, tuple[int, ...]] = {"x": shape}
+        self.at = "x"
+
+    def _append(self, layer: Layer, shape: tuple[int, ...]) -> None:
+        self.layers.append(layer)
+        self.shapes[layer.output] = shape
+        self.at = layer.output
+
+    def _next(self) -> tuple[str, str, tuple[int, ...]]:
+        """A layer's name, its output's, and the shape of its input."""
+        count = len(self.layers)
+        return f"layer{count}", f"t{count}", self.shapes[self.at]
+
+    def _same(self, kernel: tuple[int, int], strides: tuple[int, int]) -> Window:
+        """TensorFlow's "same" padding: what is odd goes below and to the right."""
+        pads = []
+        for side, k, s in zip(self.shapes[self.at][:2], kernel, strides, strict=True):
+            total = max((-(-side // s) - 1) * s + k - side, 0)
+            pads.append((total // 2, total - total // 2))
+        return Window(kernel, strides, pads=(pads[0][0], pads[1][0], pads[0][1], pads[1][1]))
+
+    def conv(self, n: int, kernel: tuple[int, int], stride: int = 1, low: float = 0.0, valid: bool = False) -> None:
+        name, out, shape = self._next()
+        window = Window(kernel, (stride, stride)) if valid else self._same(kernel, (stride, stride))
+        weights = self.rng.standard_normal((n, *kernel, shape[2])) * (2 / (prod(kernel) * shape[2])) ** 0.5
+        bias = self.rng.standard_normal(n) * 0.1
+        layer = DotFloat(name, (self.at,), out, shape, window, 1, weights, bias, low, INF)
+        self._append(layer, (*window.output(*shape[:2]), n))
+
+    def depthwise(self, kernel: tuple[int, int], stride: int = 1) -> None:
+        name, out, shape = self._next()
+        window = self._same(kernel, (stride, stride))
+        weights = self.rng.standard_normal((shape[2], *kernel)) * (2 / prod(kernel)) ** 0.5
+        bias = self.rng.standard_normal(shape[2]) * 0.1
+        layer = DepthwiseFloat(name, (self.at,), out, shape, window, weights, bias, 0.0, INF)
+        self._append(layer, (*window.output(*shape[:2]), shape[2]))
+
+    def dense(self, n: int, low: float = 0.0) -> None:
+        name, out, shape = self._next()
+        weights = self.rng.standard_normal((n, 1, 1, shape[0])) * (2 / shape[0]) ** 0.5
+        bias = self.rng.standard_normal(n) * 0.1
+        layer = DotFloat(name, (self.at,), out, shape, Window((1, 1)), 1, weights, bias, low, INF)
+        self._append(layer, (n,))
+
+    def add(self, other: str) -> None:
+        name, out, shape = self._next()
+        self._append(BinaryFloat(name, (self.at, other), out, "add", shape, shape, None, 0.0, INF), shape)
+
+    def mean(self) -> None:
+        name, out, (h, w, c) = self._next()  # type: ignore[misc]
+        self._append(ReduceFloat(name, (self.at,), out, (1, h * w, c), "sum", 1 / (h * w)), (c,))
+
+    def softmax(self) -> None:
+        name, out, shape = self._next()
+        self._append(SoftmaxFloat(name, (self.at,), out, 1, shape[0]), shape)
+
+    def graph(self) -> Graph:
+        return Graph(self.name, tuple(self.layers), self.shapes, ("x",), (self.at,))
+
+
+def ds_cnn() -> Graph:
+    """Keyword spotting: 49 frames of 10 coefficients to 12 words."""
+    n = _Network("ds_cnn", (49, 10, 1), 1)
+    n.conv(64, (10, 4), 2)
+    for _ in range(4):
+        n.depthwise((3, 3))
+        n.conv(64, (1, 1))
+    n.mean()
+    n.dense(12, -INF)
+    n.softmax()
+    return n.graph()
+
+
+def resnet8() -> Graph:
+    """Image classification: 32 × 32 in color to 10 classes."""
+    n = _Network("resnet8", (32, 32, 3), 2)
+    n.conv(16, (3, 3))
+    for channels, stride in ((16, 1), (32, 2), (64, 2)):
+        before = n.at
+        n.conv(channels, (3, 3), stride)
+        n.conv(channels, (3, 3), low=-INF)
+        if stride > 1:
+            main, n.at = n.at, before
+            n.conv(channels, (1, 1), stride, -INF)
+            before, n.at = n.at, main
+        n.add(before)
+    n.mean()
+    n.dense(10, -INF)
+    n.softmax()
+    return n.graph()
+
+
+def mobilenet() -> Graph:
+    """Visual wake words: MobileNetV1 of a quarter of the width, 96 × 96 in color to 2 classes."""
+    n = _Network("mobilenet", (96, 96, 3), 3)
+    n.conv(8, (3, 3), 2)
+    widths = ((16, 1), (32, 2), (32, 1), (64, 2), (64, 1), (128, 2), *[(128, 1)] * 5, (256, 2), (256, 1))
+    for channels, stride in widths:
+        n.depthwise((3, 3), stride)
+        n.conv(channels, (1, 1))
+    n.mean()
+    n.dense(2, -INF)
+    n.softmax()
+    return n.graph()
+
+
+def autoencoder() -> Graph:
+    """Anomaly detection: 640 numbers to 640."""
+    n = _Network("autoencoder", (640,), 4)
+    for width in (128, 128, 128, 128, 8, 128, 128, 128, 128):
+        n.dense(width)
+    n.dense(640, -INF)
+    return n.graph()
+
+
+def wake_word() -> Graph:
+    """Streaming wake word: 30 frames of 40 bands to 3 classes."""
+    n = _Network("wake_word", (30, 1, 40), 5)
+    n.conv(128, (3, 1), valid=True)
+    for kernel in (5, 7, 9, 11):
+        n.depthwise((kernel, 1))
+        n.conv(128, (1, 1))
+    n.mean()
+    n.dense(3, -INF)
+    n.softmax()
+    return n.graph()
+
+
+NETWORKS = {
+    "DS-CNN": ds_cnn,
+    "ResNet-8": resnet8,
+    "MobileNetV1-0.25": mobilenet,
+    "FC autoencoder": autoencoder,
+    "streaming wake word": wake_word,
+}
+
+
+def samples(graph: Graph, count: int = 4) -> dict[str, Array]:
+    """Inputs at random, to calibrate with."""
+    rng = np.random.default_rng(7)
+    return {"x": rng.standard_normal((count, *graph.shapes["x"])).astype(np.float32)}
