@@ -289,6 +289,15 @@ COMPONENTS = {
             essential=False,
         ),
         Component(
+            "xtensa-assembler",
+            "GNU's assembler for Xtensa",
+            lambda: shutil.which("xtensa-lx106-elf-as"),
+            f"on Debian or Ubuntu `{apt_command(['binutils-xtensa-lx106'])}`",
+            source="apt",
+            apt=("binutils-xtensa-lx106",),
+            essential=False,
+        ),
+        Component(
             "board-compilers",
             "compilers for ARM and RISC-V, and QEMU for their boards",
             lambda: "the PATH" if all(map(shutil.which, _BOARD_TOOLS)) else None,

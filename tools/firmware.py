@@ -31,9 +31,9 @@ _MPS2 = (
     _ARM.format(helper="thumb2") + "QEMU_MACHINE = {machine}\nLDSCRIPT = mcu/arm/mps2.ld\n"
     "CFLAGS += -mthumb -mcpu={cpu} -mfpu={fpu} -mfloat-abi=hard -DQEMU_SOC_MPS2\n"
 )
-# The Unix port's firmware for it has no native emitter: switch it on, as the RP2040's has it.
+# MicroPython leaves out its native emitter here; the RP2040's firmware has it.
 _MICROBIT = (
-    _ARM.format(helper="thumb1") + "QEMU_MACHINE = microbit\nLDSCRIPT = mcu/arm/nrf51.ld\n"
+    _ARM.format(helper="thumb1") + "QEMU_MACHINE = microbit\nLDSCRIPT = $(BOARD_DIR)/nrf51.ld\n"
     "CFLAGS += -mthumb -mcpu=cortex-m0 -mfloat-abi=soft -DQEMU_SOC_NRF51\n"
     "CFLAGS += -DMICROPY_EMIT_THUMB=1 -DMICROPY_EMIT_THUMB_ARMV7M=0\n"
 )
@@ -105,7 +105,7 @@ BOARDS = {
             "Cortex-M0",
             "armv6m",
             _MICROBIT,
-            200_000,
+            2_000_000,
             (
                 *_QEMU_ARM,
                 "microbit",
@@ -114,7 +114,7 @@ BOARDS = {
                 "-global",
                 "nrf51-soc.sram-size=33554432",
             ),
-            0x2010_0000,
+            0x2080_0000,
             62.5,
         ),
         Board(
@@ -153,6 +153,8 @@ def build(board: Board) -> None:
     home = port / "boards" / f"EMBERLET_{board.name.upper()}"
     home.mkdir(exist_ok=True)
     (home / "mpconfigboard.mk").write_text(board.recipe, encoding="utf-8")
+    layout = (port / "mcu" / "arm" / "nrf51.ld").read_text(encoding="utf-8")
+    (home / "nrf51.ld").write_text(layout.replace("LENGTH = 256K", "LENGTH = 4096K"), encoding="utf-8")
     out = port / f"build-{board.name}"
     shutil.rmtree(out, ignore_errors=True)
     command = [

@@ -227,9 +227,9 @@ def _compile(built: BuildResult, options: Options) -> None:
     archs = sorted({b.arch for b in options.boards}) if native else []
     for arch in archs or [""]:
         files = dict(portable)
+        own = arch if options.kernels == "assembly" else ""
         if arch:
             files.pop(f"{name}_bytecode.mpy", None)
-            own = arch if options.kernels == "assembly" else ""
             source = kernels_source(built.program, "viper", own)
             files[f"{native}.mpy"] = compile_mpy(source, native, arch, release, machine_code(built.program, own))
             kernels = assembly_kernels(built.program, own)
@@ -245,7 +245,7 @@ def _compile(built: BuildResult, options: Options) -> None:
         if how == "romfs":
             built.images[arch] = romfs_image(built.deployed[arch])
             flash = len(built.images[arch])
-        built.costs[arch] = cost(built.program, built.deployed[arch], how, flash)
+        built.costs[arch] = cost(built.program, built.deployed[arch], how, flash, own)
 
 
 def write(built: BuildResult, options: Options, out: Path) -> list[Path]:

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .assembly.frame import BUFFERS
+from .assembly.registry import FAMILIES, calls
 from .boards import KB, Board
-from .emit_kernels import kernels_source
+from .emit_kernels import assembly_kernels, kernels_source
 from .kernels.layer import Layer
 from .kernels.pool import _Pool, _Reduce
-from .program import Program
+from .program import Program, Step
 
 FACTOR = {"depthwise": 0.9, "lstm": 1.4, "gru": 1.4}
 """Cycles of a multiply-accumulate in proportion to a dense layer's, by the kind of layer, from counted instructions."""
 
 ELEMENT = 4
 """An element that is only moved or looked up, in multiply-accumulates of a dense layer."""
+
+ASSEMBLY = {"dsp": (0.12, 0.27, 1.5)}
+"""For kernels in assembly: a multiply-accumulate, one of a depthwise layer, and bringing a sum to the output's scale, in
+multiply-accumulates of a dense layer in viper, from counted instructions; `SCALAR` for other families."""
+
+SCALAR = (0.36, 0.6, 3.0)
 
 OUTPUT = 7
 """Bringing one sum to the output's scale, in multiply-accumulates of a dense layer."""
@@ -59,15 +67,15 @@ class Cost:
         return self.work * board.cycles / board.mhz / 1000
 
 
-def cost(program: Program, files: Mapping[str, bytes], weights: str, flash: int) -> Cost:
+def cost(program: Program, files: Mapping[str, bytes], weights: str, flash: int, arch: str = "") -> Cost:
     """files: what is deployed, by name, in `flash` bytes; weights: how they are ("module", "file", "romfs", "frozen",
-    "partition-copied" or "partition-mapped").
+    "partition-copied" or "partition-mapped"); arch: the instruction set whose assembly kernels are used.
     """
     blobs = len(program.weight_bytes) + len(program.word_bytes)
     modules = sum(len(data) for name, data in files.items() if name.endswith((".mpy", ".py")))
     code = modules - (blobs if weights in ("module", "frozen") else 0)
     in_place = weights in ("romfs", "frozen", "partition-mapped")
-    frame, deepest = stack(program)
+    frame, deepest = stack(program, arch)
     return Cost(
         flash=flash,
         arena=program.arena_bytes,
@@ -79,9 +87,18 @@ def cost(program: Program, files: Mapping[str, bytes], weights: str, flash: int)
         macs=program.macs,
         peak=program.peak,
         is_float=program.is_float,
-        work=sum(work(step.layer, step.output.row * step.output.shape[0]) for step in program.steps)
-        * (FLOAT if program.is_float else 1),
+        work=sum(_work(step, arch) for step in program.steps) * (FLOAT if program.is_float else 1),
     )
+
+
+def _work(step: Step, arch: str) -> float:
+    """A step's work in multiply-accumulates of a dense layer in viper."""
+    layer, outputs = step.layer, step.output.row * step.output.shape[0]
+    family = FAMILIES.get(arch, "")
+    if not family or calls(layer, family, step.inputs, step.output, step.places) is None:
+        return work(layer, outputs)
+    product, deep, output = ASSEMBLY.get(family, SCALAR)
+    return layer.macs * (deep if layer.kind == "depthwise" else product) + outputs * output
 
 
 def work(layer: Layer, outputs: int) -> float:
@@ -95,14 +112,17 @@ def work(layer: Layer, outputs: int) -> float:
     return outputs * ELEMENT
 
 
-def stack(program: Program) -> tuple[int, str]:
+def stack(program: Program, arch: str = "") -> tuple[int, str]:
     """Bytes of stack that the largest kernel takes on 32-bit words, and its name: its locals, what its expressions hold
     at once, the registers it saves, and the frames around it.
     """
-    source = kernels_source(program, "float32" if program.is_float else "viper")
+    source = kernels_source(program, "float32" if program.is_float else "viper", arch)
     module = compile(source, "kernels", "exec")
     kernels = [c for c in module.co_consts if hasattr(c, "co_nlocals")]
-    words, name = max(((c.co_nlocals + c.co_stacksize + 12, c.co_name) for c in kernels), default=(0, ""))
+    sizes = [(c.co_nlocals + c.co_stacksize + 12, c.co_name) for c in kernels]
+    for name, kernel in assembly_kernels(program, arch).items():
+        sizes.append((kernel.frame.size // 4 + len(kernel.frame.fields) + BUFFERS + 12, name))
+    words, name = max(sizes, default=(0, ""))
     return 4 * words + VM_FRAME, name
 
 

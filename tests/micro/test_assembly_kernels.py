@@ -19,7 +19,7 @@ from tools.micropython import Port
 
 LAYERS = 500
 # Instruction sets whose code the emulated 32-bit ARM port runs.
-ARM = ("armv7emdp",)
+ARM = ("armv6m", "armv7emdp")
 
 
 def wrong_layers(made: list[Case], port: Port, arch: str, folder: Path) -> list[str]:

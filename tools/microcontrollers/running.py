@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import base64
+import struct
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from emberlet.micro.builder.build import BuildResult
 from emberlet.micro.builder.compile import compile_mpy
 from emberlet.micro.builder.emit_kernels import kernels_source, machine_code
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.program import Program
+from emberlet.micro.builder.reference import quantize
 
+from tools.boards_in_qemu import EmulatedBoard
 from tools.micropython import Port
 
 _RUN = """
@@ -93,3 +98,81 @@ def inputs_in_arena(program: Program, values: list[Array]) -> bytes:
 def outputs_of(program: Program, arena: Array) -> list[Array]:
     """The outputs in an arena."""
     return [arena[p.place : p.place + p.size].reshape(p.shape) for p in program.outputs]
+
+
+_ON_A_BOARD = """
+import struct, kernels
+W, T = kernels.prepare(memoryview(open("/rom/weights", "rb")), memoryview(open("/rom/words", "rb")))
+with open("/rom/arena", "rb") as f:
+    A = bytearray(f.read())
+kernels.run(A, W, T)
+due = memoryview(open("/rom/due", "rb"))
+right = memoryview(open("/rom/right", "rb"))
+arena = memoryview(A)
+place = 0
+for k in range(len(due) // 8):
+    at, size = struct.unpack("<II", due[8 * k : 8 * k + 8])
+    if arena[at : at + size] != right[place : place + size]:
+        print(k, end=" ")
+    place += size
+"""
+
+
+def wrong_on_board(
+    board: EmulatedBoard, program: Program, arena: bytes, due: list[tuple[int, Array]], assembly: bool = True
+) -> list[int]:
+    """The numbers of the outputs that differ from what is due once an emulated board has run a program."""
+    own = board.arch if assembly else ""
+    source, code = kernels_source(program, "viper", own), machine_code(program, own)
+    files = {
+        "kernels.mpy": compile_mpy(source, "kernels", board.arch, code=code),
+        "weights": program.weight_bytes,
+        "words": program.word_bytes,
+        "arena": arena,
+        "due": b"".join(struct.pack("<II", at, y.size) for at, y in due),
+        "right": b"".join(y.tobytes() for _, y in due),
+    }
+    return [int(k) for k in board.run(_ON_A_BOARD, files).split()]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """An inference on an emulated board: instructions, bytes of the heap, and whether it is NumPy's."""
+
+    instructions: int
+    heap: int
+    exact: bool
+
+
+_COUNTED = """
+import gc, model
+with open("/rom/input", "rb") as f:
+    data = f.read()
+model.input[:] = data
+model.run()
+model.input[:] = data
+gc.collect()
+gc.disable()
+before = after = start = end = 0
+before = gc.mem_alloc()
+start = count()
+model.run()
+end = count()
+after = gc.mem_alloc()
+spent = gc.mem_alloc()
+count()
+count()
+spent = gc.mem_alloc() - spent
+print(end - start, after - before - spent, *model.output)
+"""
+
+
+def counted(board: EmulatedBoard, built: BuildResult, sample: Array) -> Counted:
+    """Run a build for a board of its instruction set, weights in a ROMFS, on one sample of its first input."""
+    program, graph = built.program, built.graph
+    port = program.inputs[0]
+    x = quantize(sample, port.scale, port.zero)
+    expected = graph.run({graph.inputs[0]: x})[graph.outputs[0]].reshape(-1)
+    out = board.run(_COUNTED, {**built.deployed[board.arch], "input": x.tobytes()})
+    instructions, heap, *found = map(int, out.split())
+    return Counted(instructions, heap, found == expected.tolist())

@@ -9,19 +9,40 @@ from functools import cache
 from ..kernels.depthwise import Depthwise
 from ..kernels.dot import Dot
 from ..kernels.layer import Layer, View
-from ..kernels.window import Window, window_loops
-from . import dsp_depthwise, dsp_dot
+from ..kernels.window import Loops, window_loops
+from ..reference import Requant
+from . import dsp, dsp_depthwise, dsp_dot, scalar_depthwise, scalar_dot
 from .assembler import Assembler
-from .dsp import requant_fields
 from .frame import Frame
+from .scalar import Scalar
+from .scalar_rv32 import ScalarRv32
+from .scalar_thumb import ScalarThumb
+from .scalar_xtensa import ScalarXtensa, ScalarXtensaWindowed
 
-DSP = "dsp"
+DSP, THUMB, RV32, XTENSA, XTENSA_WINDOWED = "dsp", "thumb", "rv32", "xtensa", "xtensawin"
 
-FAMILIES = {"armv7em": DSP, "armv7emsp": DSP, "armv7emdp": DSP}
+FAMILIES = {
+    "armv6m": THUMB,
+    "armv7m": THUMB,
+    "armv7em": DSP,
+    "armv7emsp": DSP,
+    "armv7emdp": DSP,
+    "rv32imc": RV32,
+    "xtensa": XTENSA,
+    "xtensawin": XTENSA_WINDOWED,
+}
 """mpy-cross's instruction sets that have kernels in assembly."""
 
 ALL = tuple(sorted(set(FAMILIES.values())))
 """The families of instruction sets."""
+
+SCALAR: dict[str, type[Scalar]] = {
+    THUMB: ScalarThumb,
+    RV32: ScalarRv32,
+    XTENSA: ScalarXtensa,
+    XTENSA_WINDOWED: ScalarXtensaWindowed,
+}
+"""The families whose kernels are those of scalar.py."""
 
 MOST_GROUPS = 8
 """A grouped convolution is a call for each group, up to this many."""
@@ -72,53 +93,63 @@ def scratch(layer: Layer, families: Sequence[str]) -> int:
     """Bytes of the arena that the layer's kernels in assembly use while they run, wherever in it they lie."""
     if not families or not isinstance(layer, Dot):
         return 0
-    k4 = -(-layer.weights[0].size // 4)
-    return (8 if _positions(layer) == 1 else 16) * k4 + 4 * k4 + 8 + 3
+    words = -(-layer.weights[0].size // 4)
+    if DSP not in families:
+        return 4 * words
+    return (8 if layer.positions == 1 else 16) * words + 4 * words + 8 + 3
 
 
-def _positions(layer: Dot) -> int:
-    return layer.positions
+def _bound(requant: Requant, family: str) -> dict[str, int] | None:
+    """The fields of requantization, or None where a family's arithmetic does not do it."""
+    return dsp.requant_fields(requant) if family == DSP else scalar_dot.requant_fields(requant)
+
+
+@cache
+def _bind(make: Callable[..., Assembler], *options: object) -> Callable[[], Assembler]:
+    return lambda: make(*options)
+
+
+@cache
+def _scalar(make: Callable[..., Scalar], family: str, *options: object) -> Callable[[], Assembler]:
+    return lambda: make(SCALAR[family](), *options)
+
+
+def _name(kind: str, **flags: bool) -> str:
+    return "_".join([kind, *(name for name, is_set in flags.items() if is_set)])
 
 
 def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -> list[Call] | None:
-    requant = requant_fields(layer.requant)
+    requant = _bound(layer.requant, family)
     if requant is None or layer.groups > MOST_GROUPS:
         return None
     loops, run = window_loops(layer.window, x.pitch, layer.image[2], layer.weights.shape[3])
-    _, ow = layer.window.output(*layer.image[:2])
+    oh, ow = layer.window.output(*layer.image[:2])
     each, n = layer.weights.shape[3], len(layer.weights) // layer.groups
     k = layer.weights[0].size
-    k4 = -(-k // 4)
     one = layer.positions == 1
-    scratch_at = places["zs"] + 3 & ~3
-    gather = run % 4 != 0
-    up = requant["up"] > 0
     numbers = {
-        "e": scratch_at,
-        "g": scratch_at + (8 if one else 16) * k4,
-        "K4": k4,
         "K": k,
         "N": n,
         "lift": layer.lift,
-        "left": layer.positions,
+        "rows": oh,
         "cols": ow,
         "xstep": layer.window.strides[1] * layer.image[2],
         "xrow": layer.window.strides[0] * x.pitch,
         "ystep": len(layer.weights),
         "ygap": y.pitch - y.row,
-        **window_fields(loops, run),
         **requant,
     }
-    suffix = ("_gather" if gather else "") + ("_up" if up else "")
-    if one:
-        kernel = Kernel(f"dense{suffix}", _bind(dsp_dot.dense, gather, up, False), dsp_dot.DENSE)
+    if family == DSP:
+        kernel, own = _dsp_dot(loops, run, k, one, requant["up"] > 0, places["zs"])
+        numbers["left"] = layer.positions
     else:
-        kernel = Kernel(f"conv{suffix}", _bind(dsp_dot.conv, gather, up), dsp_dot.CONV)
+        kernel, own = _scalar_dot(family, loops, run, k, n < 4, layer.requant.split > 0, places["zs"])
     return [
         Call(
             kernel,
             {
                 **numbers,
+                **own,
                 "x": places["i0"] + layer.window.corner(x) + g * each,
                 "y": places["o"] + y.origin + g * n,
                 "w": places["wo"] + g * n * k,
@@ -129,11 +160,23 @@ def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -
     ]
 
 
-def window_fields(loops: Sequence[tuple[int, int]], run: int) -> dict[str, int]:
-    """Values of dsp.WINDOW but K4."""
-    (n0, step0), (n1, step1) = [*[(1, 0)] * (2 - len(loops)), *loops]
-    words = -(-run // 4)
-    return {
+def _two_loops(loops: Loops) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The loops over the runs of a window, filled up with loops of one turn."""
+    outer, inner = [*[(1, 0)] * (2 - len(loops)), *loops]
+    return outer, inner
+
+
+def _dsp_dot(
+    loops: Loops, run: int, k: int, one: bool, up: bool, scratch_at: int, wide: bool = False
+) -> tuple[Kernel, dict[str, int]]:
+    gather = run % 4 != 0
+    (n0, step0), (n1, step1) = _two_loops(loops)
+    words, k4 = -(-run // 4), -(-k // 4)
+    e = scratch_at + 3 & ~3
+    fields = {
+        "e": e,
+        "g": e + (8 if one else 16) * k4,
+        "K4": k4,
         "n0": n0,
         "n1": n1,
         "run": run,
@@ -141,23 +184,41 @@ def window_fields(loops: Sequence[tuple[int, int]], run: int) -> dict[str, int]:
         "after1": step1 - 4 * words,
         "after0": step0 - n1 * step1,
     }
+    if one:
+        name = _name("dense", gather=gather, up=up, wide=wide)
+        return Kernel(name, _bind(dsp_dot.dense, gather, up, wide), dsp_dot.DENSE), fields
+    return Kernel(_name("conv", gather=gather, up=up), _bind(dsp_dot.conv, gather, up), dsp_dot.CONV), fields
 
 
-@cache
-def _bind(make: Callable[..., Assembler], *options: object) -> Callable[[], Assembler]:
-    return lambda: make(*options)
+def _scalar_dot(
+    family: str, loops: Loops, run: int, k: int, few: bool, split: bool, scratch_at: int, wide: bool = False
+) -> tuple[Kernel, dict[str, int]]:
+    gather = bool(loops)
+    (n0, step0), (n1, step1) = _two_loops(loops)
+    fields = {
+        "g": scratch_at,
+        "K8": k // scalar_dot.UNROLL,
+        "rest8": k % scalar_dot.UNROLL,
+        "n0": n0,
+        "n1": n1,
+        "run4": run // 4,
+        "rest4": run % 4,
+        "after1": step1 - run,
+        "after0": step0 - n1 * step1,
+    }
+    name = _name("conv", gather=gather, few=few, split=split, wide=wide)
+    return Kernel(name, _scalar(scalar_dot.conv, family, gather, few, split, wide), scalar_dot.FRAME), fields
 
 
 def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[str, int]) -> list[Call] | None:
-    requant = requant_fields(layer.requant)
-    channels = layer.image[2]
-    window: Window = layer.window
+    requant = _bound(layer.requant, family)
+    channels, window = layer.image[2], layer.window
     kh, kw = window.kernel
-    if requant is None or channels < 4 or len(layer.weights) != channels or kh * kw > dsp_depthwise.MOST_TAPS:
+    least, most = (4, dsp_depthwise.MOST_TAPS) if family == DSP else (1, scalar_depthwise.MOST_TAPS)
+    if requant is None or channels < least or len(layer.weights) != channels or kh * kw > most:
         return None
     oh, ow = window.output(*layer.image[:2])
     dx = window.dilations[1] * channels
-    up = requant["up"] > 0
     numbers = {
         "x": places["i0"] + window.corner(x),
         "y": places["o"] + y.origin,
@@ -175,9 +236,11 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
         "ygap": y.pitch - y.row,
         **requant,
     }
-    kernel = Kernel(
-        f"depthwise_{kh}x{kw}{'_up' if up else ''}",
-        _bind(dsp_depthwise.depthwise, kh, kw, up),
-        dsp_depthwise.frame(kh * kw),
-    )
-    return [Call(kernel, numbers)]
+    size = f"depthwise_{kh}x{kw}"
+    if family == DSP:
+        up = requant["up"] > 0
+        make = _bind(dsp_depthwise.depthwise, kh, kw, up)
+        return [Call(Kernel(_name(size, up=up), make, dsp_depthwise.frame(kh * kw)), numbers)]
+    split = layer.requant.split > 0
+    make = _scalar(scalar_depthwise.depthwise, family, kh, kw, split)
+    return [Call(Kernel(_name(size, split=split), make, scalar_depthwise.frame(kh * kw)), numbers)]

@@ -12,7 +12,20 @@ from .assembler import Assembler, check
 
 R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP, LR, PC = range(16)
 
-CONDITIONS = {"eq": 0, "ne": 1, "cs": 2, "cc": 3, "mi": 4, "pl": 5, "hi": 8, "ls": 9, "ge": 10, "lt": 11, "gt": 12}
+CONDITIONS = {
+    "eq": 0,
+    "ne": 1,
+    "cs": 2,
+    "cc": 3,
+    "mi": 4,
+    "pl": 5,
+    "hi": 8,
+    "ls": 9,
+    "ge": 10,
+    "lt": 11,
+    "gt": 12,
+    "le": 13,
+}
 
 _NAMES = [*(f"r{k}" for k in range(13)), "sp", "lr", "pc"]
 
@@ -180,15 +193,24 @@ class Thumb(Assembler):
     def strb_reg(self, t: int, n: int, m: int) -> None:
         self._indexed("strb", 0x5400, t, n, m)
 
+    def ldmia(self, n: int, *registers: int) -> None:
+        """Leaves n behind the last word."""
+        _low(n, *registers)
+        if n in registers:
+            raise ValueError("the base is loaded too")
+        self._one(f"ldmia {name(n)}!, {_names(registers)}", 0xC800 | n << 8 | sum(1 << r for r in registers))
+
     # -- the stack -----------------------------------------------------------------------------------------------------
 
     def push(self, *registers: int) -> None:
-        _low(*registers)
-        self._one(f"push {_names(registers)}", 0xB400 | sum(1 << r for r in registers))
+        """Low registers, and lr."""
+        _low(*(r for r in registers if r != LR))
+        self._one(f"push {_names(registers)}", 0xB400 | sum(1 << r if r != LR else 0x100 for r in registers))
 
     def pop(self, *registers: int) -> None:
-        _low(*registers)
-        self._one(f"pop {_names(registers)}", 0xBC00 | sum(1 << r for r in registers))
+        """Low registers, and pc."""
+        _low(*(r for r in registers if r != PC))
+        self._one(f"pop {_names(registers)}", 0xBC00 | sum(1 << r if r != PC else 0x100 for r in registers))
 
     def sub_sp(self, size: int) -> None:
         """At most 508 bytes an instruction."""

@@ -1,0 +1,107 @@
+"""Processors without instructions for several bytes at once, as kernels see them.
+
+Kernels for them are written once, for a machine with eight working registers V, a few more H that only moves and
+additions reach, and variables on the stack; Cortex-M0 is that machine, RISC-V and Xtensa have more than it. Each
+instruction set says in a class of its own how the operations below are done: one instruction each where nothing else
+is said.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+
+from .assembler import Assembler
+from .frame import Frame
+
+V0, V1, V2, V3, V4, V5, V6, V7 = range(8)
+H0, H1, H2, H3 = range(8, 12)
+
+BUFFERS = "AWT"
+
+
+class Scalar(Assembler):
+    """The operations. d: changed; offsets are constants below 32 (bytes), 64 (halves) and 128 (words)."""
+
+    @abstractmethod
+    def enter(self, f: Frame, bases: Mapping[str, str]) -> None:
+        """Save registers, copy the call's numbers to the stack, add buffers' addresses to those in `bases`."""
+
+    @abstractmethod
+    def leave(self, f: Frame) -> None:
+        """Return MicroPython's small integer 0."""
+
+    @abstractmethod
+    def get(self, d: int, place: int) -> None:
+        """d = the word on the stack."""
+
+    @abstractmethod
+    def put(self, d: int, place: int) -> None:
+        """The word on the stack = d."""
+
+    @abstractmethod
+    def copy(self, d: int, m: int) -> None: ...
+
+    @abstractmethod
+    def number(self, d: int, value: int) -> None:
+        """d = 0 … 255."""
+
+    @abstractmethod
+    def plus(self, d: int, m: int) -> None:
+        """d += m."""
+
+    @abstractmethod
+    def minus(self, d: int, m: int) -> None:
+        """d -= m."""
+
+    @abstractmethod
+    def step(self, d: int, value: int) -> None:
+        """d += -255 … 255."""
+
+    @abstractmethod
+    def times(self, d: int, m: int) -> None:
+        """d *= m."""
+
+    @abstractmethod
+    def both(self, d: int, m: int) -> None:
+        """d &= m."""
+
+    @abstractmethod
+    def left(self, d: int, bits: int) -> None:
+        """d <<= bits."""
+
+    @abstractmethod
+    def right(self, d: int, m: int) -> None:
+        """d >>= m, arithmetically."""
+
+    @abstractmethod
+    def byte(self, d: int, base: int, offset: int = 0) -> None:
+        """d = the unsigned byte there."""
+
+    @abstractmethod
+    def byte_at(self, d: int, base: int, index: int) -> None:
+        """d = the unsigned byte at base + index; not always one instruction."""
+
+    @abstractmethod
+    def word(self, d: int, base: int, offset: int = 0) -> None: ...
+
+    @abstractmethod
+    def store_byte(self, d: int, base: int, offset: int = 0) -> None: ...
+
+    @abstractmethod
+    def store_half(self, d: int, base: int, offset: int = 0) -> None: ...
+
+    @abstractmethod
+    def go(self, target: str) -> None: ...
+
+    @abstractmethod
+    def go_if(self, condition: str, n: int, m: int, target: str, far: bool = False) -> None:
+        """Branch where n `condition` m, signed: "eq", "ne", "lt", "ge". far: more than 100 bytes away."""
+
+    def go_if_not_zero_now(self, n: int, target: str, far: bool = False) -> None:
+        """Branch where n is not zero, right behind the `step` that changed it."""
+        self.go_if_zero("ne", n, target, far)
+
+    @abstractmethod
+    def go_if_zero(self, condition: str, n: int, target: str, far: bool = False) -> None:
+        """Branch where n is "eq", "ne", "lt", "ge", "gt" or "le" zero."""

@@ -1,0 +1,105 @@
+"""Depthwise convolution on the scalar machine: channel by channel, its weights on the stack."""
+
+from __future__ import annotations
+
+from .frame import Frame
+from .scalar import H0, H1, H2, V0, V1, V2, V3, V4, V5, V6, V7, Scalar
+from .scalar_dot import REQUANT, requantize
+
+MOST_TAPS = 64
+
+
+def frame(taps: int) -> Frame:
+    """As dsp_depthwise.frame; C: channels. At the end the weights, a word each."""
+    return Frame(
+        ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "cols", "xstep", "xrow", "ystep", "ygap") + REQUANT,
+        ("row", "col", "b", "m"),
+        4 * taps,
+    )
+
+
+def depthwise(a: Scalar, kh: int, kw: int, split: bool) -> Scalar:
+    """A window of kh rows and kw columns."""
+    taps = kh * kw
+    f = frame(taps)
+    a.enter(f, {"x": "A", "y": "A", "w": "W", "q": "T"})
+    a.label("channel")
+    a.get(V0, f["w"])
+    done = 0
+    for k in range(taps):
+        if k - done == 32:
+            a.step(V0, 32)
+            done = k
+        a.byte(V1, V0, k - done)
+        a.step(V1, -128)
+        a.put(V1, f.block + 4 * k)
+    a.step(V0, taps - done)
+    a.put(V0, f["w"])
+    a.get(V0, f["q"])
+    a.word(V1, V0)
+    a.get(V2, f["lift"])
+    a.minus(V1, V2)
+    a.put(V1, f["b"])
+    a.word(V1, V0, 4)
+    a.put(V1, f["m"])
+    a.step(V0, 8)
+    a.put(V0, f["q"])
+    for high, name in ((H0, "x"), (H1, "y"), (H2, "dy")):
+        a.get(V0, f[name])
+        a.copy(high, V0)
+    a.get(V1, f["dx"])
+    a.copy(V2, V1)
+    a.plus(V2, V1)
+    a.get(V6, f["offset"])
+    a.get(V7, f["rest"])
+    a.get(V3, f["rows"])
+    a.label("row")
+    a.put(V3, f["row"])
+    a.get(V3, f["cols"])
+    a.label("position")
+    a.put(V3, f["col"])
+    _position(a, f, kh, kw, split)
+    a.get(V3, f["col"])
+    a.step(V3, -1)
+    a.go_if_not_zero_now(V3, "position", far=True)
+    for high, name in ((H0, "xrow"), (H1, "ygap")):
+        a.get(V3, f[name])
+        a.plus(high, V3)
+    a.get(V3, f["row"])
+    a.step(V3, -1)
+    a.go_if_not_zero_now(V3, "row", far=True)
+    for name, by in (("x", 1), ("y", 1), ("C", -1)):
+        a.get(V0, f[name])
+        a.step(V0, by)
+        a.put(V0, f[name])
+    a.go_if_zero("ne", V0, "channel", far=True)
+    a.leave(f)
+    return a
+
+
+def _position(a: Scalar, f: Frame, kh: int, kw: int, split: bool) -> None:
+    """One output: x at H0, y at H1, dy in H2, dx in V1 and twice in V2, the constants in V6
+    and V7; moves x and y on."""
+    a.copy(V0, H0)
+    a.get(V5, f["b"])
+    for i in range(kh):
+        if i:
+            a.plus(V0, H2)
+        for j in range(kw):
+            if j and j % 3 == 0:
+                a.plus(V0, V1)
+                a.plus(V0, V2)
+            if j % 3:
+                a.byte_at(V3, V0, (V1, V2)[j % 3 - 1])
+            else:
+                a.byte(V3, V0)
+            a.get(V4, f.block + 4 * (i * kw + j))
+            a.times(V4, V3)
+            a.plus(V5, V4)
+    a.get(V4, f["m"])
+    requantize(a, f, V5, V4, split, (V0, V3), (V6, V7), "0")
+    a.copy(V3, H1)
+    a.store_byte(V5, V3)
+    for high, name in ((H0, "xstep"), (H1, "ystep")):
+        a.get(V3, f[name])
+        a.plus(high, V3)

@@ -1,0 +1,240 @@
+"""Dense and convolution layers on the scalar machine: one position and four channels at a time.
+
+A byte of the window is loaded once for four channels, so that a product costs a load, a multiplication, an addition and
+a quarter of a load. Where channels are left over at the end, some are computed twice. A window of several runs is first
+copied to where it lies side by side.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ..reference import Requant
+from .frame import Frame
+from .scalar import H0, H1, H2, H3, V0, V1, V2, V3, V4, V5, V6, V7, Scalar
+
+SUMS = (H0, H1, H2, H3)
+
+REQUANT = ("offset", "rest", "split", "mask", "low", "high")
+
+UNROLL = 8
+
+FRAME = Frame(
+    (
+        *("x", "y", "w", "q", "g", "K", "K8", "rest8", "lift", "N", "rows", "cols"),
+        *("xstep", "xrow", "ystep", "ygap", "n0", "n1", "run4", "rest4", "after0", "after1"),
+        *REQUANT,
+    ),
+    ("row", "col", "W", "Q", "Y", "t0", "xs", "rem"),
+)
+"""As dsp_dot.CONV. K8, rest8: a window's bytes by eight and what is left; run4, rest4: a run's by four."""
+
+
+def requant_fields(r: Requant) -> dict[str, int]:
+    """Values of REQUANT."""
+    return {
+        "offset": r.offset,
+        "rest": r.rest,
+        "split": r.split,
+        "mask": (1 << r.split) - 1,
+        "low": r.low,
+        "high": r.high,
+    }
+
+
+def requantize(
+    a: Scalar, f: Frame, s: int, m: int, split: bool, spare: tuple[int, int], constants: tuple[int, int], mark: str
+) -> None:
+    """Bring register s to the output's scale by the multiplier in m and clamp it.
+
+    spare: registers to be changed, as m is; constants: registers with `offset` and `rest`.
+    """
+    first, second = spare
+    offset, rest = constants
+    if split:
+        a.get(second, f["split"])
+        a.copy(first, s)
+        a.right(first, second)
+        a.times(first, m)
+        a.get(second, f["mask"])
+        a.both(s, second)
+        a.times(s, m)
+        a.get(second, f["split"])
+        a.right(s, second)
+        a.plus(s, first)
+    else:
+        a.times(s, m)
+    a.plus(s, offset)
+    a.right(s, rest)
+    a.get(first, f["low"])
+    a.go_if("ge", s, first, f"above {mark}")
+    a.copy(s, first)
+    a.label(f"above {mark}")
+    a.get(first, f["high"])
+    a.go_if("ge", first, s, f"below {mark}")
+    a.copy(s, first)
+    a.label(f"below {mark}")
+
+
+def conv(a: Scalar, gather: bool, few: bool, split: bool, wide: bool) -> Scalar:
+    """gather: the window has several runs; few: there are fewer than four channels, taken one by one; split: the
+    product with the multiplier is taken in two halves; wide: the outputs are numbers of 16 bits."""
+    f = FRAME
+    a.enter(f, {"x": "A", "y": "A", "w": "W", "q": "T", **({"g": "A"} if gather else {})})
+    a.get(V0, f["x"])
+    a.put(V0, f["row"])
+    a.get(V0, f["cols"])
+    a.put(V0, f["col"])
+    a.label("position")
+    _sum(a, f, gather)
+    _channels(a, f, 1 if few else 4, split, 2 if wide else 1)
+    a.get(V0, f["y"])
+    a.get(V1, f["ystep"])
+    a.plus(V0, V1)
+    a.get(V2, f["x"])
+    a.get(V1, f["xstep"])
+    a.plus(V2, V1)
+    a.get(V3, f["col"])
+    a.step(V3, -1)
+    a.go_if_not_zero_now(V3, "same row")
+    a.get(V1, f["ygap"])
+    a.plus(V0, V1)
+    a.get(V2, f["row"])
+    a.get(V1, f["xrow"])
+    a.plus(V2, V1)
+    a.put(V2, f["row"])
+    a.get(V3, f["cols"])
+    a.get(V4, f["rows"])
+    a.step(V4, -1)
+    a.put(V4, f["rows"])
+    a.go_if_zero("eq", V4, "done")
+    a.label("same row")
+    a.put(V0, f["y"])
+    a.put(V2, f["x"])
+    a.put(V3, f["col"])
+    a.go("position")
+    a.label("done")
+    a.leave(f)
+    return a
+
+
+def _sum(a: Scalar, f: Frame, gather: bool) -> None:
+    """Sum the window's bytes, copying them to `g` where that is asked for; what channels add to their biases to t0."""
+    a.get(V0, f["x"])
+    a.number(V2, 0)
+    if gather:
+        a.get(V1, f["g"])
+        a.put(V1, f["xs"])
+        a.get(V6, f["n0"])
+        a.label("window rows")
+        a.get(V5, f["n1"])
+        a.label("runs")
+    else:
+        a.put(V0, f["xs"])
+    for name, count in (("run4", 4), ("rest4", 1)):
+        a.get(V4, f[name])
+        a.go_if_zero("eq", V4, f"no {name}")
+        a.label(name)
+        for i in range(count):
+            a.byte(V3, V0, i)
+            if gather:
+                a.store_byte(V3, V1, i)
+            a.plus(V2, V3)
+        a.step(V0, count)
+        if gather:
+            a.step(V1, count)
+        a.step(V4, -1)
+        a.go_if_not_zero_now(V4, name)
+        a.label(f"no {name}")
+    if gather:
+        for name, counter, again in (("after1", V5, "runs"), ("after0", V6, "window rows")):
+            a.get(V4, f[name])
+            a.plus(V0, V4)
+            a.step(counter, -1)
+            a.go_if_not_zero_now(counter, again)
+    a.left(V2, 7)
+    a.get(V3, f["lift"])
+    a.plus(V2, V3)
+    a.number(V3, 0)
+    a.minus(V3, V2)
+    a.put(V3, f["t0"])
+
+
+def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int) -> None:
+    """All channels of one position, `rows` at a time; where they are no multiple of it, the last ones overlap."""
+    for name, source in (("W", "w"), ("Q", "q"), ("Y", "y"), ("rem", "N")):
+        a.get(V0, f[source])
+        a.put(V0, f[name])
+    a.label("channels")
+    sums, weights = SUMS[:rows], (V3, V4, V5, V6)[:rows]
+    a.get(V0, f["Q"])
+    a.get(V2, f["t0"])
+    for k, s in enumerate(sums):
+        a.word(V1, V0, 8 * k)
+        a.plus(V1, V2)
+        a.copy(s, V1)
+    a.get(V3, f["W"])
+    a.get(V1, f["K"])
+    for before, w in pairwise(weights):
+        a.copy(w, before)
+        a.plus(w, V1)
+    a.get(V2, f["xs"])
+    for name, count in (("K8", UNROLL), ("rest8", 1)):
+        a.get(V7, f[name])
+        a.go_if_zero("eq", V7, f"no {name}", far=count > 1)
+        a.label(name)
+        for i in range(count):
+            a.byte(V0, V2, i)
+            for w, s in zip(weights, sums, strict=True):
+                a.byte(V1, w, i)
+                a.times(V1, V0)
+                a.plus(s, V1)
+        for p in (V2, *weights):
+            a.step(p, count)
+        a.step(V7, -1)
+        a.go_if_not_zero_now(V7, name)
+        a.label(f"no {name}")
+    a.get(V4, f["Q"])
+    a.get(V5, f["Y"])
+    a.get(V6, f["offset"])
+    a.get(V7, f["rest"])
+    for k, s in enumerate(sums):
+        a.copy(V0, s)
+        a.word(V1, V4, 8 * k + 4)
+        requantize(a, f, V0, V1, split, (V2, V3), (V6, V7), str(k))
+        if size == 2:
+            a.store_half(V0, V5, 2 * k)
+        else:
+            a.store_byte(V0, V5, k)
+    a.get(V0, f["K"])
+    a.get(V1, f["W"])
+    a.get(V2, f["rem"])
+    if rows == 4:
+        a.copy(V3, V0)
+        a.left(V3, 2)
+        a.plus(V1, V3)
+    else:
+        a.plus(V1, V0)
+    a.step(V4, 8 * rows)
+    a.step(V5, size * rows)
+    a.step(V2, -rows)
+    a.go_if_zero("eq", V2, "all channels")
+    if rows == 4:
+        a.number(V3, 4)
+        a.go_if("ge", V2, V3, "four are left")
+        a.minus(V3, V2)  # go back by so many
+        a.times(V0, V3)
+        a.minus(V1, V0)
+        if size == 2:
+            a.minus(V5, V3)
+        a.minus(V5, V3)
+        a.left(V3, 3)
+        a.minus(V4, V3)
+        a.number(V2, 4)
+        a.label("four are left")
+    a.put(V1, f["W"])
+    a.put(V4, f["Q"])
+    a.put(V5, f["Y"])
+    a.put(V2, f["rem"])
+    a.go("channels")
+    a.label("all channels")

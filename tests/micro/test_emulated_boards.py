@@ -1,0 +1,52 @@
+"""MicroPython on emulated boards: layers and a whole network in assembly are exact, and use no heap."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from emberlet.micro.builder.boards import BOARDS
+from emberlet.micro.builder.build import Options, build
+
+from tools import firmware
+from tools.boards_in_qemu import EmulatedBoard
+from tools.microcontrollers.networks import ds_cnn, samples
+from tools.microcontrollers.random_layers import assembly_cases, program_of
+from tools.microcontrollers.running import counted, wrong_on_board
+
+MACS = 2_656_768
+"""Multiply-accumulates of the network below."""
+
+pytestmark = pytest.mark.needs("emulated-boards")
+
+
+@pytest.mark.parametrize("name", firmware.BOARDS)
+@pytest.mark.parametrize("fresh", [False, True])
+def test_layers_are_exact(name: str, fresh: bool) -> None:
+    seed = random.SystemRandom().randrange(1 << 31) if fresh else 0
+    print(f"seed {seed}")
+    made = list(assembly_cases(seed, 300))
+    program, arena, due = program_of(made)
+    wrong = wrong_on_board(EmulatedBoard(name), program, arena, due)
+    assert [(made[k].layer.name, made[k].shape) for k in wrong] == []
+
+
+@pytest.mark.parametrize("name", firmware.BOARDS)
+@pytest.mark.parametrize("kernels", ["assembly", "viper"])
+def test_a_network_is_exact_and_takes_no_heap(name: str, kernels: str) -> None:
+    board = EmulatedBoard(name)
+    graph = ds_cnn()
+    stand_in = replace(BOARDS["rp2"], name=name, arch=board.arch)
+    options = Options("model", "romfs", [stand_in], method="minmax", kernels=kernels)
+    found = counted(board, build(graph, options, samples(graph)), samples(graph)["x"][0])
+    assert found.exact
+    assert found.heap == 0
+    # A count, not a time: viper takes 12 instructions a multiply-accumulate here.
+    most = 13 if kernels == "viper" else 2 if "7em" in board.arch else 5
+    assert found.instructions / MACS < most
+
+
+def test_a_failing_program_says_why() -> None:
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        EmulatedBoard("m7").run("1 // 0")
