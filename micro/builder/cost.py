@@ -20,8 +20,8 @@ ELEMENT = 4
 """An element that is only moved or looked up, in multiply-accumulates of a dense layer."""
 
 ASSEMBLY = {"dsp": (0.12, 0.27, 1.5)}
-"""For kernels in assembly: a multiply-accumulate, one of a depthwise layer, and bringing a sum to the output's scale, in
-multiply-accumulates of a dense layer in viper, from counted instructions; `SCALAR` for other families."""
+"""For kernels in assembly: a multiply-accumulate, one of a depthwise layer, and bringing a sum to the output's scale,
+in multiply-accumulates of a dense layer in viper, from counted instructions; `SCALAR` for other families."""
 
 SCALAR = (0.36, 0.6, 3.0)
 

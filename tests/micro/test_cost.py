@@ -13,7 +13,7 @@ from emberlet.micro.builder.boards import BOARDS, KB, board
 from emberlet.micro.builder.build import Options
 from emberlet.micro.builder.compile import compile_mpy
 from emberlet.micro.builder.cost import report, shortfalls
-from emberlet.micro.builder.emit_kernels import kernels_source
+from emberlet.micro.builder.emit_kernels import kernels_source, machine_code
 
 from tools.microcontrollers.models import build_digits, deployed, desktop_boards
 from tools.micropython import Port
@@ -58,7 +58,7 @@ def test_flash_of_a_romfs_is_the_image(tmp_path: Path) -> None:
 
 def test_stack_holds_the_largest_frame() -> None:
     """The frame that machine code takes off the stack pointer on entry, and the registers it saves."""
-    built = build_digits(boards=[board("stm32f4")])
+    built = build_digits(boards=[board("stm32f4")], kernels="viper")
     text = kernels_source(built.program, "viper")
     frames = []
     for kernel in re.findall(r"@micropython.viper\ndef .*?(?=\n\n|\Z)", text, re.DOTALL):
@@ -68,6 +68,17 @@ def test_stack_holds_the_largest_frame() -> None:
         immediate = code[at + 2] | code[at + 3] << 8
         assert immediate >> 7 == 0b101100001  # sub sp, #
         frames.append(4 * (immediate & 0x7F) + 32)
+    assert max(frames) <= built.costs["armv7emsp"].stack <= 2 * max(frames) + 256
+
+
+def test_stack_holds_the_largest_frame_in_assembly() -> None:
+    built = build_digits(boards=[board("stm32f4")])
+    frames = []
+    for code in machine_code(built.program, "armv7emsp").values():
+        assert code[:4] == bytes.fromhex("2de9f04f")  # push {r4-r11, lr}
+        immediate = code[4] | code[5] << 8
+        assert immediate >> 7 == 0b101100001  # sub sp, #
+        frames.append(4 * (immediate & 0x7F) + 36)
     assert max(frames) <= built.costs["armv7emsp"].stack <= 2 * max(frames) + 256
 
 
