@@ -86,7 +86,7 @@ def layers() -> dict[str, Any]:
 HEAD = """\
 # Microcontrollers, emulated
 
-Whole networks with weights at random, in the architectures of MLPerf Tiny, int8, on MicroPython 1.25 on boards that QEMU
+Whole networks in the architectures of MLPerf Tiny, int8, weights at random, on MicroPython 1.25 on boards that QEMU
 emulates. Instructions a multiply-accumulate, everything in an inference included; QEMU counts them (`-icount shift=0`).
 Instructions are not cycles: a load or a taken branch takes two or more cycles on Cortex-M4, M0 and M0+, while Cortex-M7
 may start two instructions in one. Every output is NumPy's integer arithmetic byte by byte, and no inference takes

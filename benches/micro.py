@@ -2,8 +2,8 @@
 
 Everything runs on MicroPython's Unix port, all variants of a work in one process in turns; processor time, and the best
 of many calls counts. What is exact is compared with NumPy byte by byte, on x86-64 and on 32-bit ARM (emulated, not
-timed). Writes benches/results/micro.md and micro.json; what runs on emulated boards, micro_boards.md. What takes minutes (`--layers`, `--instructions`) is kept from
-one run to the next.
+timed). Writes benches/results/micro.md and micro.json; `--boards` alone, which counts instructions on emulated boards,
+micro_boards.md. What takes minutes (`--layers`, `--instructions`) is kept from one run to the next.
 """
 
 from __future__ import annotations
