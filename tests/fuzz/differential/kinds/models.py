@@ -26,19 +26,27 @@ from emberlet.codegen.onnx_backend import to_array, to_tensor
 from emberlet.errors import EmberletError
 from onnx import helper, numpy_helper
 
+from .. import structured
+from ..onnxruntime_process import outputs
+
 NEEDS: tuple[str, ...] = ()
 DTYPES = {
     "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(int32)": np.int32,
     "tensor(bool)": np.bool_, "tensor(uint8)": np.uint8, "tensor(int8)": np.int8, "tensor(float16)": np.float16,
 }  # fmt: skip
 LEFT_OUT = {
+    # random
     "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout",
-    "If", "Loop", "Scan", "ImageDecoder", "StringNormalizer", "TfIdfVectorizer", "SequenceMap", "RegexFullMatch",
-    "StringConcat", "StringSplit", "SplitToSequence", "ConcatFromSequence", "Optional", "OptionalGetElement",
-    "OptionalHasElement", "Constant", "LSTM", "GRU", "RNN", "Attention", "Unique", "STFT", "DFT", "MelWeightMatrix",
-    "MaxUnpool", "NonMaxSuppression", "MaxRoiPool", "RoiAlign", "DeformConv", "CastLike",
+    # no tensor to compare, or no input
+    "ImageDecoder", "SequenceMap", "SplitToSequence", "ConcatFromSequence", "Optional", "OptionalGetElement",
+    "OptionalHasElement", "Constant",
+    # drawn by structured.py
+    "If", "Loop", "Scan", "StringNormalizer", "TfIdfVectorizer", "RegexFullMatch", "StringConcat", "StringSplit", "LSTM",
+    "GRU", "RNN", "Attention", "Unique", "STFT", "DFT", "MelWeightMatrix", "MaxUnpool", "NonMaxSuppression", "RoiAlign",
+    "DeformConv",
+    "MaxRoiPool",  # onnxruntime's rounding of regions is its own, and the reference has no such operator
+    "CastLike",  # a function of Cast
 }  # fmt: skip
-"""Random, without a tensor to compare, or drawn by kinds and tests of their own; CastLike is a function of Cast."""
 
 WORDS = {
     "auto_pad": ["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"], "direction": ["LEFT", "RIGHT"],
@@ -97,7 +105,15 @@ def draw(choose: random.Random) -> Case | None:
     inputs: list[Input] = []
     steps: list[Step] = []
     known: dict[str, Any] = {}  # value -> dtype, of what a later node may read
-    for _ in range(choose.choice([1, 1, 2, 3])):
+    count = choose.choice([1, 1, 2, 3])
+    if choose.random() < 0.25:
+        step = _structured(choose, opset, inputs, known)
+        if step is None:
+            return None
+        steps.append(step)
+        shape = inputs[0].array.shape
+        count = choose.choice([0, 0, 0, 1])
+    for _ in range(count):
         step = _step(choose, choose.choice(operators(opset)), shape, inputs, known, len(steps))
         if step is None:
             return None
@@ -105,6 +121,30 @@ def draw(choose: random.Random) -> Case | None:
     if all(i.constant for i in inputs):
         inputs = [inputs[0]._replace(constant=False), *inputs[1:]] if inputs else inputs
     return Case(opset, tuple(inputs), tuple(steps), choose.choice(["numpy", "numpy", "python"]))
+
+
+def _structured(choose: random.Random, opset: int, inputs: list[Input], known: dict[str, Any]) -> Step | None:
+    """A node of structured.py as the first one."""
+    drawn = choose.choice(structured.DRAWERS)(choose, opset)
+    if drawn is None:
+        return None
+    operator, arrays, attributes, count = drawn
+    names: list[str] = []
+    for place, array in enumerate(arrays):
+        if array is None:
+            names.append("")
+            continue
+        names.append(f"i{len(inputs)}")
+        inputs.append(Input(names[-1], array, bool(place) and choose.random() < 0.6))
+    if operator.endswith("*"):  # what the subgraphs read is no input of the node
+        operator, names = operator[:-1], names[1:]
+    while names and names[-1] == "":
+        names.pop()
+    outputs = tuple(f"o0_{i}" for i in range(count))
+    first = inputs[0].array.dtype
+    for name in outputs[:1]:
+        known[name] = np.float32 if first == np.float32 else None
+    return Step(operator, tuple(names), outputs, tuple(sorted(attributes.items())))
 
 
 def _step(choose: random.Random, schema: Any, shape: Any, inputs: Any, known: Any, number: int) -> Step | None:
@@ -274,7 +314,7 @@ def difference(case: Case) -> str:
     made = model(case)
     fed = {i.name: i.array for i in case.inputs if not i.constant}
     ours, error = _ours(made, fed, case.backend)
-    runtime, reference = _onnxruntime(made, fed), _reference(made, fed)
+    runtime, reference = outputs(made.SerializeToString(), fed), _reference(made, fed)
     if runtime is None:
         return error if error.startswith("READ") else ""  # the reference takes much that the standard does not allow
     if ours is None:
@@ -297,19 +337,6 @@ def _ours(made: Any, fed: Any, backend: str) -> tuple[list[Any] | None, str]:
         return None, str(error)
     except Exception as error:
         return None, f"RAW {type(error).__name__}: {error}"
-
-
-def _onnxruntime(made: Any, fed: Any) -> list[Any] | None:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    try:
-        session = onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return list(session.run(None, fed))
-    except Exception:  # its errors have no common base
-        return None
 
 
 def _reference(made: Any, fed: Any) -> list[Any] | None:
@@ -391,6 +418,7 @@ def simpler(case: Case) -> Iterable[Case]:
 
 def _tidy(case: Case) -> Case:
     read = {n for s in case.steps for n in s.inputs}
+    read |= {n for s in case.steps for _, v in s.attributes if isinstance(v, onnx.GraphProto) for m in v.node for n in m.input}
     return case._replace(inputs=tuple(i for i in case.inputs if i.name in read))
 
 
