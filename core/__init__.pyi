@@ -263,6 +263,7 @@ from .functional import ones as ones
 from .functional import ones_like as ones_like
 from .functional import outer as outer
 from .functional import pad as pad
+from .functional import pad_axes as pad_axes
 from .functional import pairwise_coupling as pairwise_coupling
 from .functional import permutation as permutation
 from .functional import permute as permute
@@ -293,6 +294,7 @@ from .functional import repeat_dim as repeat_dim
 from .functional import requantize as requantize
 from .functional import require_grad as require_grad
 from .functional import reshape as reshape
+from .functional import reshape_keeping as reshape_keeping
 from .functional import resize as resize
 from .functional import result_type as result_type
 from .functional import reverse_sequence as reverse_sequence
@@ -323,6 +325,7 @@ from .functional import sin as sin
 from .functional import sinh as sinh
 from .functional import slice as slice
 from .functional import slice_assign as slice_assign
+from .functional import slice_axes as slice_axes
 from .functional import softmax as softmax
 from .functional import softmax_zero as softmax_zero
 from .functional import softmin as softmin

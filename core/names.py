@@ -53,6 +53,7 @@ FAMILIES = {
     "linear_algebra.determinants": ("", "det"),
     "linear_algebra.einsum": ("", "einsum"),
     "linear_algebra.products": ("matmul tensordot vecdot dot outer", "gemm"),
+    "movement.by_axes": ("", "slice_axes pad_axes reshape_keeping"),
     "movement.joining": ("unstack split chunk", "concat cat stack"),
     "movement.rearranging": (
         "permute_dims permute transpose matrix_transpose swap_dims moveaxis movedim squeeze expand_dims unsqueeze "

@@ -76,6 +76,11 @@ class Emitter:
             return self.block.held(a)
         if isinstance(a.type, ScalarType):
             return lift((self.block.held(a),))
+        shape = as_tensor(a.type).shape
+        if shape is not None and len(shape) > 1:
+            raise Problem(f"input {i} lists sizes or axes, and has shape {shape}; expected one row")
+        if shape == ():
+            return lift((self.method(self.tensor(a), "item"),))
         return self.method(self.tensor(a), "tolist")
 
     def held(self, i: int) -> Expr:

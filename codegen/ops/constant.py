@@ -9,7 +9,7 @@ from typing import Self
 
 from emberlet import dtypes
 
-from ..emit.emitter import Emission, Emitter
+from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Attribute, Expr, SliceKey, lift
 from ..ir.argument import Constant as ConstantSource
 from ..ir.graph import Node
@@ -190,11 +190,15 @@ class EyeLike(Node[EyeLikeConfig]):
 
     def infer(self) -> tuple[Type, ...]:
         x = self.tensor(0)
+        if x.shape is not None and len(x.shape) != 2:
+            raise Problem(f"the input has shape {x.shape}, expected a matrix")
         return (TensorType(self.config.dtype or x.dtype, x.shape if x.shape is not None else (None, None)),)
 
     def emit(self, e: Emitter) -> Emission:
-        x = e.shape_of(e.x())
         dtype = self.config.dtype or self.dtype(0)
+        if self.tensor(0).shape is None:
+            return e.call("eye_like", e.x(), k=default(self.config.k, 0), dtype=dtype)
+        x = e.shape_of(e.x())
         rows, columns = e.index(x, 0), e.index(x, 1)
         return e.create("eye", rows, columns, **({"k": self.config.k} if self.config.k else {}), dtype=dtype)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..emit.emitter import Emission, Emitter, default
-from ..emit.expression import Binary, Expr, Name, Tuple, flat, lift
-from ..emit.statement import Assign, For
+from ..emit.expression import Expr, Name, Tuple, flat, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, broadcast
@@ -124,8 +123,11 @@ class Pad(Node[PadConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         c, axes = self.config, self.axes()
-        around = self.by_loop(e) if axes is None else self.pairs(e, axes)
         mode = default(c.mode, "constant")
+        if axes is None:
+            filled = {"value": e.number(2)} if self.has(2) and c.mode == "constant" else {}
+            return e.call("pad_axes", e.x(0), e.ints(1), e.ints(3), mode=mode, **filled)
+        around = self.pairs(e, axes)
         if c.mode != "constant":
             return e.call("pad", e.x(0), around, mode=mode)
         value = e.number(2) if self.has(2) else lift(c.value if self.dtype(0).is_float else int(c.value))
@@ -143,16 +145,6 @@ class Pad(Node[PadConfig]):
             high = lift(pads[j]) if pads is not None else e.index(held, j)
             pairs[axis] = Tuple((low, high))
         return Tuple(tuple(pairs))
-
-    def by_loop(self, e: Emitter) -> Expr:
-        """The pairs put together when the model runs."""
-        given, axes, pairs = self.given(e), e.assign("axes", e.ints(3)), e.fresh("pairs")
-        axis, i = e.fresh("axis"), e.fresh("i")
-        e.push(Assign((pairs,), Binary("*", lift([(0, 0)]), lift(self.rank(0)))))
-        high = e.index(given, Binary("+", Name(i), e.builtin("len", axes)))
-        pair = Tuple((e.index(given, Name(i)), high))
-        e.push(For(f"{i}, {axis}", e.builtin("enumerate", axes), [Assign((f"{pairs}[{axis}]",), pair)]))
-        return Name(pairs)
 
     def given(self, e: Emitter) -> Expr:
         pads = e.ints(1)

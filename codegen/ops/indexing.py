@@ -216,6 +216,8 @@ class OneHot(Node[OneHotConfig]):
 
     def infer(self) -> tuple[Type, ...]:
         indices, depth = self.shape(0), self.value(1)
+        if self.shape(2) not in (None, (2,), (None,)) and not isinstance((self.shape(2) or (0,))[0], str):
+            raise Problem(f"the values have shape {self.shape(2)}, expected (2,)")
         if indices is None:
             return (TensorType(self.dtype(2)),)
         axis = axis_of(self.config.axis, len(indices) + 1)

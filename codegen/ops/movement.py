@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..emit.emitter import Emission, Emitter
-from ..emit.expression import Binary, Comprehension, Expr, Name, flat, lift
+from ..emit.expression import Expr, flat, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, product
@@ -120,9 +120,7 @@ class Reshape(Node[ReshapeConfig]):
             return e.method(x, "reshape", tuple(shape))
         if self.config.allow_zero or self.sure():
             return e.method(x, "reshape", e.ints(1))
-        given = e.assign("shape", e.ints(1))
-        kept = Binary("or", Name("d"), e.index(e.shape_of(x), Name("i")))
-        return e.method(x, "reshape", Comprehension(kept, "i, d", e.builtin("enumerate", given)))
+        return e.call("reshape_keeping", x, e.ints(1))
 
     def sure(self) -> bool:
         """Whether no dimension asked for can be a literal 0: all come from sizes of tensors, or are known."""

@@ -185,5 +185,7 @@ class GlobalLpPool(Node[NormOrderConfig]):
         return global_shape(self.tensor(0))
 
     def emit(self, e: Emitter) -> Emission:
-        spatial = e.index(e.shape_of(e.x()), SliceKey(lift(2)))
-        return e.call("lp_pool", e.x(), spatial, p=default(self.config.p, 2))
+        axes: Expr = e.builtin("tuple", e.builtin("range", 2, e.builtin("len", e.shape_of(e.x()))))
+        if self.tensor(0).rank is not None:
+            axes = lift(tuple(range(2, self.rank(0))))
+        return e.call("norm", e.x(), p=default(self.config.p, 2), axis=axes, keepdims=True)

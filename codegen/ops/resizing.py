@@ -117,6 +117,10 @@ class Resize(Node[ResizeConfig]):
     def emit(self, e: Emitter) -> Emission:
         c = self.config
         given, sizes = self._scales(), self._sizes()
+        for i in range(1, len(self.inputs)):
+            shape = self.shape(i) if self.has(i) else None
+            if shape is not None and len(shape) != 1:
+                raise Problem(f"input {i} has shape {shape}, expected one row")
         scales: Expr | tuple[float, ...] | None = c.scales
         if given is not None and sizes is None:
             value = self.value(given)

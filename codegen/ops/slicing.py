@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..emit.emitter import Emission, Emitter
-from ..emit.expression import Binary, Expr, Name, SliceKey, Tuple, lift
-from ..emit.statement import Assign, For, Statement
+from ..emit.emitter import Emission, Emitter, default
+from ..emit.expression import Expr, Name, SliceKey, Tuple, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, Shape, ShapeType, TensorType, Type
@@ -99,22 +98,15 @@ class Slice(Node[SliceConfig]):
     def whole(*parts: Shape) -> bool:
         return all(isinstance(d, int) for part in parts for d in part)
 
-    def by_loop(self, e: Emitter) -> Emission:
-        """The slices put together when the model runs."""
-        x = e.x(0)
-        parts = [e.ints(1), e.ints(2)] + ([e.ints(4)] if self.has(4) else [])
-        ranges, items = e.fresh("ranges"), [e.fresh(n) for n in ("start", "stop", "step")[: len(parts)]]
-        count = e.builtin("len", e.shape_of(x))
-        e.push(Assign((ranges,), Binary("*", lift([(None, None)]), count)))
-        axis = e.fresh("axis")
-        axes = e.ints(3) if self.has(3) else e.builtin("range", count)
-        body: list[Statement] = [Assign((f"{ranges}[{axis}]",), Tuple(tuple(Name(n) for n in items)))]
-        e.push(For(", ".join((axis, *items)), e.builtin("zip", axes, *parts), body))
-        return e.call("slice", x, Name(ranges))
+    def by_values(self, e: Emitter) -> Emission:
+        """Where the axes are known only when the model runs."""
+        axes = e.ints(3) if self.has(3) else None
+        steps = e.ints(4) if self.has(4) else None
+        return e.call("slice_axes", e.x(0), e.ints(1), e.ints(2), axes=default(axes, None), steps=default(steps, None))
 
     def emit(self, e: Emitter) -> Emission:
         if self.open():
-            return self.by_loop(e)
+            return self.by_values(e)
         starts, ends, axes, steps = self.bounds()
         x = e.held(0) if isinstance(self.outputs[0].type, ShapeType) else e.x(0)
         if isinstance(self.outputs[0].type, ShapeType):

@@ -74,7 +74,7 @@ class Arrays:
         end (in a tile that reaches over it, whose results are dropped), which WGSL refuses for a known length."""
         if not self.slots.limits.known_lengths or self.slots.pages(slot) > 1:
             return None
-        length = self.slots.node(slot).nbytes // element_bytes(self.elements[slot])
+        length = -(-self.slots.node(slot).nbytes // element_bytes(self.elements[slot]))  # a buffer has room for it
         return length if self.slots.read.get(slot, -1) < length else None
 
 

@@ -3,6 +3,7 @@
 from ... import dtypes
 from ...backend import operation
 from ...errors import DTypeError
+from ...shapes import broadcast
 from ..operands import alias, astype, floating, is_scalar, like, numeric, tensor
 from ..overriding import composite
 from ..promotion import paired, scalar
@@ -146,6 +147,9 @@ def clip(x, min=None, max=None):
     if not ((min is None or is_scalar(min)) and (max is None or is_scalar(max))):
         min = min if min is None else _bound(min, x)
         max = max if max is None else _bound(max, x)
+        for bound in (min, max):
+            if bound is not None and bound.shape:
+                broadcast(x.shape, bound.shape)  # raises where they do not fit
     fast = operation(x.backend, "clip")
     if fast:
         return fast(x, min, max)

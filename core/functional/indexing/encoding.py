@@ -1,12 +1,13 @@
 """Indices to vectors and back, and other rearrangements that values decide."""
 
 from ... import dtypes
-from ...errors import ShapeError
+from ...errors import IndexingError, ShapeError
 from ...shapes import axis_of
 from ..movement.rearranging import flip, narrow, reshape
 from ..operands import astype, like, tensor
 from ..overriding import composite
 from .selection import take
+from .visibility import visible
 
 
 #: method; ONNX OneHot; Burn one_hot; num_classes: int; on_value: float; off_value: float
@@ -96,7 +97,19 @@ def reverse_sequence(x, lengths, batch_axis=1, time_axis=0):
         shape[axis] = x.shape[axis]
         return backend.reshape(values, tuple(shape))
 
-    lengths = along(batch_axis, astype(tensor(lengths, backend), dtypes.int64))
+    lengths = astype(tensor(lengths, backend), dtypes.int64)
+    if lengths.shape != (x.shape[batch_axis],) or batch_axis == time_axis:
+        raise ShapeError(
+            "reverse_sequence: lengths {} do not fit axis {} of {}, with time along axis {}".format(
+                lengths.shape, batch_axis, x.shape, time_axis
+            )
+        )
+    longest = visible(lengths)
+    if longest is not None and longest.size:
+        ends = [longest.backend.reduce(op, longest, (0,), False).item() for op in ("min", "max")]
+        if ends[0] < 0 or ends[1] > x.shape[time_axis]:
+            raise IndexingError("reverse_sequence: lengths from {} to {} of {} steps".format(*ends, x.shape[time_axis]))
+    lengths = along(batch_axis, lengths)
     step = along(time_axis, backend.arange(0, 1, x.shape[time_axis], dtypes.int64))
     turned = backend.binary("sub", backend.binary("sub", lengths, step), backend.full((), 1, dtypes.int64))
     index = backend.where(backend.binary("lt", step, lengths), turned, step)

@@ -2,12 +2,13 @@
 
 from ... import dtypes
 from ...backend import operation
-from ...errors import ShapeError
+from ...errors import IndexingError, ShapeError
 from ...shapes import size
 from ..movement.rearranging import broadcast_to, reshape
 from ..operands import astype, like, tensor
 from ..overriding import composite, one_backend
 from ..promotion import integers
+from .visibility import visible
 
 
 def _flat_index(indices, lengths, left_out=False):
@@ -51,6 +52,16 @@ def _checked(what, x, indices, batch_dims=0):
                 what, indices.shape, x.shape, batch_dims
             )
         )
+    seen = visible(indices)
+    if seen is not None and seen.size and depth:
+        rows = seen.backend.reshape(seen, (seen.size // depth, depth))
+        low, high = [seen.backend.reduce(op, rows, (0,), False).tolist() for op in ("min", "max")]
+        for i in range(depth):
+            n = x.shape[batch_dims + i]
+            if low[i] < -n or high[i] >= n:
+                raise IndexingError(
+                    "{}: indices from {} to {} on axis {} of length {}".format(what, low[i], high[i], batch_dims + i, n)
+                )
     return indices, depth
 
 

@@ -7,7 +7,7 @@ may say how it sums fastest (`matmul_8bit`, `conv_8bit`: operands in int32 that 
 
 from ... import dtypes
 from ...backend import operation
-from ...errors import DTypeError, ShapeError
+from ...errors import DTypeError, ShapeError, refuse
 from ..convolution import padding_pairs, per_axis
 from ..linear_algebra.products import matmul
 from ..movement.rearranging import permute_dims, reshape
@@ -72,6 +72,8 @@ def requantize(total, scale, zero_point, dtype=None):
     if is_scalar(zero_point):
         return to_levels(real, backend.full((), zero_point, real.dtype), dtypes.dtype(dtype or dtypes.uint8))
     zero_point = tensor(zero_point, backend)
+    if zero_point.size == 1:
+        zero_point = reshape(zero_point, ())
     return to_levels(
         real, backend.cast(zero_point, real.dtype), zero_point.dtype if dtype is None else dtypes.dtype(dtype)
     )
@@ -157,8 +159,14 @@ def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padd
         )
     stride, dilation = per_axis(stride, n, "stride"), per_axis(dilation, n, "dilation")
     padding = padding_pairs(padding, n, weight.shape[2:], dilation)
+    for i in range(n):
+        if x.shape[i + 2] + sum(padding[i]) < dilation[i] * (weight.shape[i + 2] - 1) + 1:
+            refuse("kernel", "conv_integer", weight.shape[2:], x.shape, padding)
+    shapes = x.shape, weight.shape
     x = centred(x, x_zero_point)
     weight = centred(weight, w_zero_point, (-1,) + (1,) * (n + 1))
+    if (x.shape, weight.shape) != shapes:
+        raise ShapeError("conv_integer: a zero point of more axes than what it belongs to")
     convolve = operation(x.backend, "conv_8bit") or x.backend.conv
     return convolve(x, weight, None, stride, padding, dilation, groups)
 
@@ -178,7 +186,10 @@ def qlinear_conv(
     backend = total.backend
     spread = (-1,) + (1,) * (total.ndim - 2)
     if bias is not None:
-        total = backend.binary("add", total, reshape(tensor(bias), spread))
+        bias = tensor(bias)
+        if bias.shape != total.shape[1:2]:
+            raise ShapeError("qlinear_conv: bias {} for {} channels".format(bias.shape, total.shape[1]))
+        total = backend.binary("add", total, reshape(bias, spread))
     x_scale, y_scale = [reshape(_scale(s, backend), ()) for s in (x_scale, y_scale)]
     scale = _ratio(x_scale, _scale(w_scale, backend), y_scale)
     return requantize(total, reshape(scale, spread if scale.size > 1 else ()), y_zero_point, dtype)

@@ -7,7 +7,7 @@ real = (quantized - zero_point) * scale. Scale and zero point are numbers or ten
 from ... import dtypes
 from ...backend import operation
 from ...errors import DTypeError, ShapeError
-from ...shapes import axis_of
+from ...shapes import axis_of, broadcast
 from ..movement.rearranging import broadcast_to, narrow, reshape
 from ..operands import astype, floating, is_scalar, tensor
 from ..overriding import composite
@@ -68,6 +68,8 @@ def to_levels(x, zero, dtype):
     if dtype.name not in RANGES:
         raise DTypeError("cannot quantize to {}; choose one of {}".format(dtype, ", ".join(sorted(RANGES))))
     low, high = RANGES[dtype.name]
+    if zero is not None and zero.size > 1 and broadcast(x.shape, zero.shape) != x.shape:
+        raise ShapeError("zero points {} do not fit a result of shape {}".format(zero.shape, x.shape))
     fast = operation(backend, "to_levels")
     if fast and dtype.bits <= 16:
         return fast(x, zero, low, high, dtype)
@@ -115,6 +117,9 @@ def dynamic_quantize_linear(x):
     backend = x.backend
     axes = tuple(range(x.ndim))
     zero = backend.full((), 0, x.dtype)
+    if not x.size:  # as onnxruntime and the reference have it
+        point = backend.full((), 0, dtypes.uint8)
+        return backend.full(x.shape, 0, dtypes.uint8), backend.full((), 1, x.dtype), point
     high = backend.binary("maximum", backend.reduce("max", x, axes, False), zero)
     low = backend.binary("minimum", backend.reduce("min", x, axes, False), zero)
     scale = backend.binary("div", backend.binary("sub", high, low), backend.full((), 255, x.dtype))
@@ -122,4 +127,4 @@ def dynamic_quantize_linear(x):
     point = backend.unary("round", backend.binary("div", backend.unary("neg", low), safe))
     point = backend.binary("minimum", backend.binary("maximum", point, zero), backend.full((), 255, x.dtype))
     point = backend.cast(point, dtypes.uint8)
-    return quantize_linear(x, safe, point), scale, point
+    return quantize_linear(x, safe, point), safe, point

@@ -119,7 +119,9 @@ def rms_norm(x, weight=None, epsilon=1e-5, axis=-1):
 def group_norm(x, num_groups, weight=None, bias=None, epsilon=1e-5):
     """Zero mean and unit variance over each group of channels of x (n, c, …), then * weight + bias per channel."""
     x, dtype = widened(x)
-    if x.ndim < 2 or x.shape[1] % num_groups:
+    if x.ndim >= 2 and num_groups > 0 and not x.size:
+        return astype(x, dtype)
+    if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
         raise ShapeError("group_norm: the channels of {} do not divide into {} groups".format(x.shape, num_groups))
     backend = x.backend
     n = 1
@@ -138,7 +140,9 @@ def group_norm(x, num_groups, weight=None, bias=None, epsilon=1e-5):
 @composite
 def instance_norm(x, weight=None, bias=None, epsilon=1e-5):
     """Zero mean and unit variance over the spatial axes of each channel, then * weight + bias per channel."""
-    return group_norm(x, x.shape[1], weight, bias, epsilon)
+    if len(x.shape) < 2:
+        raise ShapeError("instance_norm: an input (n, c, …) has 2 axes or more, found shape {}".format(x.shape))
+    return group_norm(x, max(1, x.shape[1]), weight, bias, epsilon)
 
 
 #: function; ONNX LRN; PyTorch local_response_norm
@@ -149,6 +153,11 @@ def local_response_norm(x, size, alpha=1e-4, beta=0.75, bias=1.0):
 
     x, dtype = widened(x)
     backend = x.backend
+    if x.ndim < 2 or size < 1:
+        raise ShapeError(
+            "local_response_norm: an input (n, c, …) has 2 axes or more and size is positive, found shape {} and "
+            "size {}".format(x.shape, size)
+        )
     before = (size - 1) // 2
     margin = [(before, size - 1 - before) if i == 1 else (0, 0) for i in range(x.ndim)]
     square = pad(backend.binary("mul", x, x), margin)

@@ -35,6 +35,8 @@ def rotary_embedding(x, cos, sin, position_ids=None, *, interleaved=False, rotar
     x = floating(x)
     cos, sin = like(cos, x), like(sin, x)
     shape = x.shape
+    if x.ndim not in (3, 4) or not cos.ndim:
+        raise ShapeError("rotary_embedding: 3 or 4 axes are turned by caches of 2 or 3, found {}".format(shape))
     if x.ndim == 3:
         heads = num_heads or shape[2] // (2 * cos.shape[-1])
         if not heads or shape[2] % heads:

@@ -54,14 +54,14 @@ def col2im(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
     kernel, stride, dilation = (per_axis(v, d, "kernel_size") for v in (kernel_size, stride, dilation))
     padding = padding_pairs(padding, d)
     pixels, out, padded = _window_pixels(output_size, kernel, stride, padding, dilation)
-    n, taps = x.shape[0], size(kernel)
-    if x.ndim != 3 or x.shape[1] % taps or x.shape[2] != size(out):
+    taps = size(kernel)
+    if x.ndim != 3 or not taps or x.shape[1] % taps or x.shape[2] != size(out):
         raise ShapeError(
             "col2im: {} columns do not fold into {} with kernel {} ({} positions)".format(
                 x.shape, output_size, kernel, out
             )
         )
-    c = x.shape[1] // taps
+    n, c = x.shape[0], x.shape[1] // taps
     backend = x.backend
     values = backend.reshape(x, (n, c, taps * size(out)))
     index = backend.expand(backend.from_list(pixels, dtypes.int32, (1, 1, len(pixels))), values.shape)

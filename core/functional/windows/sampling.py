@@ -184,6 +184,8 @@ def roi_align(
     """
     x = floating(x)
     rois = like(rois, x)
+    if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4:
+        raise ShapeError("roi_align wants x (n, c, h, w) and rois (r, 4), found {} and {}".format(x.shape, rois.shape))
     count = rois.shape[0]
     if not count:
         return x.backend.full((0, x.shape[1]) + tuple(output_size), 0, x.dtype)

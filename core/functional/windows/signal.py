@@ -22,8 +22,8 @@ def _cosine_window(length, coefficients, periodic, dtype, backend):
     for i in range(length):
         angle = 2 * math.pi * i / steps if steps else 0.0
         values.append(sum([c * math.cos(angle * j) for j, c in enumerate(coefficients)]))
-    if length == 1:
-        values = [1.0]
+    if length == 1 and not periodic:
+        values = [1.0]  # its formula divides 0 by 0; NumPy and SciPy have the middle of longer windows
     return get_backend(backend).from_list(values, dtypes.dtype(dtype or dtypes.float32), (length,))
 
 

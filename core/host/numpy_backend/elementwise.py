@@ -11,6 +11,7 @@ import numpy as np
 from ... import dtypes
 from ...backend.protocol import BOOLEAN_RESULT
 from ...dtypes import DType
+from ...shapes import broadcast
 from ...tensor import Tensor
 from .storage import NARROW, WIDE, Array, numpy_dtype
 
@@ -118,7 +119,11 @@ def binary(backend: NumpyBackend, op: str, a: Tensor, b: Tensor) -> Tensor:
     if dtype.name in NARROW:
         left, right = left.astype(WIDE[dtype.name]), right.astype(WIDE[dtype.name])
     with np.errstate(all="ignore"):
-        out = np.asarray(_BINARY[op](left, right))
+        try:
+            out = np.asarray(_BINARY[op](left, right))
+        except ValueError:
+            broadcast(a.shape, b.shape)  # says which shapes do not fit
+            raise
     if op in BOOLEAN_RESULT:
         return backend._tensor(out, dtypes.bool)
     return backend._tensor(narrowed(out, dtype), dtype)

@@ -41,7 +41,10 @@ def recurrent(choose: random.Random, opset: int) -> Drawn:
         _maybe(choose, _floats(choose, n, batch, hidden)),
     ]
     if operator == "LSTM":
-        inputs += [_maybe(choose, _floats(choose, n, batch, hidden)), _maybe(choose, _floats(choose, n, 3 * hidden), 0.2)]
+        inputs += [
+            _maybe(choose, _floats(choose, n, batch, hidden)),
+            _maybe(choose, _floats(choose, n, 3 * hidden), 0.2),
+        ]
     attributes: dict[str, Any] = {"hidden_size": hidden, "direction": direction}
     if choose.random() < 0.2:
         attributes["clip"] = choose.choice([0.5, 2.0])
@@ -148,14 +151,21 @@ def suppression(choose: random.Random, opset: int) -> Drawn:
     placed = np.concatenate([corner, corner + 0.5 + np.abs(_floats(choose, batch, boxes, 2))], 2).astype(F32)
     limit = np.array([choose.choice([0, 1, 3])], np.int64)
     inputs = [placed, _floats(choose, batch, classes, boxes), limit, np.array([0.4], F32)]
-    return "NonMaxSuppression", [*inputs, _maybe(choose, np.array([0.1], F32))], {"center_point_box": choose.choice([0, 1])}, 1
+    return (
+        "NonMaxSuppression",
+        [*inputs, _maybe(choose, np.array([0.1], F32))],
+        {"center_point_box": choose.choice([0, 1])},
+        1,
+    )
 
 
 def unique(choose: random.Random, opset: int) -> Drawn:
     if opset < 11:
         return None
     shape = [choose.choice([1, 2, 4]) for _ in range(choose.choice([1, 2]))]
-    values = np.random.default_rng(choose.randrange(1 << 30)).integers(0, 3, shape).astype(choose.choice([F32, np.int64]))
+    values = (
+        np.random.default_rng(choose.randrange(1 << 30)).integers(0, 3, shape).astype(choose.choice([F32, np.int64]))
+    )
     attributes: dict[str, Any] = {"sorted": choose.choice([0, 1])}
     if choose.random() < 0.5:
         attributes["axis"] = choose.randrange(len(shape))
@@ -203,7 +213,10 @@ BODIES = ["b = Add (a, x)", "b = Mul (a, a)", "b = Relu (a)", "b = Sub (x, a)", 
 def branch(choose: random.Random, opset: int) -> Drawn:
     """An If whose branches read a value of the graph around them; the condition is computed or constant."""
     bodies = [choose.choice(["Neg (i0)", "Add (i0, i0)", "Identity (i0)", "Relu (i0)"]) for _ in range(2)]
-    graphs = [_graph(f"{name} () => (float[] {name}_y) {{ {name}_y = {body} }}") for name, body in zip("tf", bodies)]
+    graphs = [
+        _graph(f"{name} () => (float[] {name}_y) {{ {name}_y = {body} }}")
+        for name, body in zip("tf", bodies, strict=True)
+    ]
     for graph in graphs:
         graph.output[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
     condition = np.array(choose.random() < 0.5)

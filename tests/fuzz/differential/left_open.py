@@ -1,0 +1,77 @@
+"""What random models leave out, and why: nodes whose result the standard leaves open, or about which onnxruntime and
+ONNX's reference are known to be wrong. This is the one place that lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Node(NamedTuple):
+    """inputs: the arrays of the first node's inputs, None for what a node before it computes or what is left out;
+    dtypes: of its type variables."""
+
+    inputs: Sequence[Any]
+    dtypes: Sequence[Any]
+    attributes: dict[str, Any]
+
+    def rank(self, i: int) -> int | None:
+        array = self.inputs[i] if i < len(self.inputs) else None
+        return None if array is None else array.ndim
+
+    def has_float(self) -> bool:
+        return any(np.dtype(d).kind == "f" for d in self.dtypes)
+
+    def has_integer(self) -> bool:
+        return any(np.dtype(d).kind in "iu" for d in self.dtypes)
+
+
+KNOWN: list[tuple[tuple[str, ...], str, Callable[[Node], bool]]] = [
+    (("ReduceLogSum", "ReduceLogSumExp"), "logarithms that no integer holds", Node.has_integer),
+    (("Cast",), "a float that an integer does not hold, NaN among them", Node.has_float),
+    (("Compress",), "a condition that is not one row; the standard has no other", lambda n: n.rank(1) != 1),
+    (
+        ("HannWindow", "HammingWindow", "BlackmanWindow"),
+        "a symmetric window of one sample is 0 / 0 by its formula; emberlet and NumPy have 1, the judges NaN",
+        lambda n: n.attributes.get("periodic", 1) == 0,
+    ),
+    (
+        ("GroupNormalization", "InstanceNormalization", "BatchNormalization"),
+        "scales and biases that are no rows; onnxruntime takes some",
+        lambda n: any(n.rank(i) not in (None, 1) for i in range(1, len(n.inputs))),
+    ),
+    (
+        ("ScatterElements", "ScatterND"),
+        "reductions that the standard does not have and onnxruntime takes",
+        lambda n: n.attributes.get("reduction") in ("mean", "sum"),
+    ),
+    (
+        ("MeanVarianceNormalization",),
+        "lines of one value: 0 by the standard's function, which adds 1e-9 below the line; NaN by the judges",
+        lambda n: n.inputs[0] is None or 1 in n.inputs[0].shape,
+    ),
+    (("CenterCropPad", "Squeeze"), "no axes, said by an empty list", lambda n: n.attributes.get("axes") == []),
+    (
+        ("MaxPool",),
+        "column-major indices of other than two spatial axes, which emberlet refuses",
+        lambda n: bool(n.attributes.get("storage_order")) and n.rank(0) != 4,
+    ),
+    (
+        ("OneHot",),
+        "indices that are fractions: the standard casts them to integers, the judges compare them as they are",
+        lambda n: n.inputs[0] is None or n.inputs[0].dtype.kind == "f",
+    ),
+    (
+        ("AveragePool", "LpPool", "MaxPool"),
+        "dilations with auto_pad: onnxruntime pads as if there were no dilations",
+        lambda n: "dilations" in n.attributes and n.attributes.get("auto_pad", "NOTSET") != "NOTSET",
+    ),
+]
+
+
+def left_open(operator: str, inputs: Sequence[Any], dtypes: Sequence[Any], attributes: dict[str, Any]) -> bool:
+    """Whether a node is one of KNOWN."""
+    node = Node(inputs, dtypes, attributes)
+    return any(operator in names and test(node) for names, _, test in KNOWN)
