@@ -79,6 +79,8 @@ class Emitter:
         shape = as_tensor(a.type).shape
         if shape is not None and len(shape) > 1:
             raise Problem(f"input {i} lists sizes or axes, and has shape {shape}; expected one row")
+        if shape is None:
+            return self.method(self.method(self.tensor(a), "flatten"), "tolist")
         if shape == ():
             return lift((self.method(self.tensor(a), "item"),))
         return self.method(self.tensor(a), "tolist")

@@ -222,3 +222,17 @@ def test_a_compiled_function_assigns_to_parts_of_what_it_computes(gpu):
         first, found = run(x)
         assert np.array_equal(np.asarray(first), values * 2)
         assert np.array_equal(np.asarray(found), want)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 6, 7])
+def test_a_saved_plan_reads_the_end_of_an_array_that_is_no_whole_vector(gpu, count, monkeypatch, tmp_path):
+    from emberlet.wgpu_backend.record import node
+
+    monkeypatch.setattr(node, "WIDE", 4)
+    whole, part = np.arange(8, dtype=np.int32), np.arange(count, dtype=np.int32) + 50
+    rest = np.arange(8 - count % 4, dtype=np.int32) + 90
+    arrays = [F.asarray(a, backend="numpy") for a in (whole, part, rest)]
+    path = str(tmp_path / "plan.bpk")
+    plan_file.save(path, lambda a, b, c: F.concat([a, b, c]), *arrays)
+    (found,) = plan_file.load(path, gpu.device).run(*arrays)
+    assert found.to_list() == np.concatenate([whole, part, rest]).tolist()

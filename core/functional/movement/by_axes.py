@@ -1,7 +1,7 @@
 """Slices, padding and shapes by values of the model: ONNX Slice, Pad and Reshape where nothing is constant."""
 
 from ...errors import ShapeError
-from ...reduced_shapes import axes_of
+from ...shapes import axis_of
 from ..operands import tensor
 from ..reshaping import reshape
 from .rearranging import pad
@@ -9,7 +9,7 @@ from .rearranging import pad
 
 def _pairs(what, ndim, axes, *lists):
     """[(axis, an element of each list)…]. Raises ShapeError where they differ in number."""
-    axes = axes_of(tuple(range(ndim)) if axes is None else tuple(axes), ndim)
+    axes = [axis_of(a, ndim) for a in (range(ndim) if axes is None else axes)]
     for values in lists:
         if len(values) != len(axes):
             raise ShapeError("{}: {} values for {} axes".format(what, len(values), len(axes)))

@@ -179,6 +179,8 @@ def resize(
             scales = [scale] * len(axes)
         else:
             scales = [s / n for s, n in zip(sizes, lengths)]
+    if [s for s in sizes if s < 0]:
+        raise ShapeError("resize: sizes are not negative, found {}".format(sizes))
     return _resized(
         x,
         axes,

@@ -52,6 +52,12 @@ KNOWN: list[tuple[tuple[str, ...], str, Callable[[Node], bool]]] = [
         "lines of one value: 0 by the standard's function, which adds 1e-9 below the line; NaN by the judges",
         lambda n: n.inputs[0] is None or 1 in n.inputs[0].shape,
     ),
+    (("Shrink",), "what falls below 0 of unsigned integers", Node.has_integer),
+    (
+        ("CenterCropPad",),
+        "other than one size for each axis",
+        lambda n: n.inputs[1] is None or n.inputs[1].size != len(n.attributes.get("axes", [1] * (n.rank(0) or 0))),
+    ),
     (("CenterCropPad", "Squeeze"), "no axes, said by an empty list", lambda n: n.attributes.get("axes") == []),
     (
         ("MaxPool",),
