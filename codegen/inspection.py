@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from emberlet.dtypes import DType
@@ -124,6 +125,8 @@ def _value(value: Any) -> list[str]:
         return [f"Value {{ dtype: {value.dtype.name}, shape: {value.shape} }}"]
     if isinstance(value, DType):
         return [value.name]
+    if isinstance(value, Enum):
+        return [f"{type(value).__name__}.{value.name}"]
     if is_dataclass(value) and not isinstance(value, type):
         if isinstance(value, TensorType | ScalarType | ShapeType | SequenceType | OptionalType | MapType):
             return _type(value)

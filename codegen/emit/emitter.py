@@ -222,7 +222,8 @@ def keywords(kwargs: Mapping[str, Liftable | Default]) -> tuple[tuple[str, Expr]
     out = []
     for k, v in kwargs.items():
         if isinstance(v, Default):
-            if v.value == v.omitted and type(v.value) is type(v.omitted):
+            alike = type(v.value) is type(v.omitted) or (isinstance(v.value, str) and isinstance(v.omitted, str))
+            if v.value == v.omitted and alike:
                 continue
             v = v.value
         out.append((k, lift(v)))

@@ -148,7 +148,7 @@ def lift(value: Liftable) -> Expr:
     if value is None or isinstance(value, bool):
         return Literal(repr(value))
     if isinstance(value, str):
-        return Literal(string_literal(value))
+        return Literal(string_literal(str(value)))
     if isinstance(value, float):
         return float_literal(value)
     if isinstance(value, int):

@@ -99,6 +99,10 @@ class Node(ABC, Generic[C]):
     def infer(self) -> tuple[Type, ...]:
         """The types of the outputs, from the inputs' types and known values. Raises Problem for what cannot be."""
 
+    def settled(self) -> Self:
+        """The node with a config that says what the file leaves to its inputs' types: a kernel, channels, padding."""
+        return self
+
     @abstractmethod
     def emit(self, e: Emitter) -> Emission:
         """The code: one expression (a tuple of values where there are several outputs), or one for each output."""

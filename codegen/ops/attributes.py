@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
 
 from emberlet import dtypes
 from emberlet.dtypes import DType
@@ -12,6 +13,8 @@ from ..ir.argument import Argument
 from ..ir.problem import Problem
 from ..ir.types import Type
 from ..ir.value import Value
+
+E = TypeVar("E", bound=StrEnum)
 
 if TYPE_CHECKING:
     from ..ir.graph import Graph
@@ -103,6 +106,10 @@ class Attributes:
         if choices and value not in choices:
             raise Problem(f"attribute {name!r} is {value!r}, expected one of {', '.join(choices)}")
         return value
+
+    def choice(self, name: str, kind: type[E], default: E | None = None) -> E:
+        """A word that must be one of an enumeration's."""
+        return kind(self.string(name, default, tuple(kind)))
 
     def ints(self, name: str, default: Sequence[Whole] | None = None) -> tuple[Whole, ...]:
         if default is not None and not self.has(name):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, lift
+from ..ir.choices import BlockMode
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, Shape, TensorType, Type
@@ -18,10 +19,10 @@ FAMILY = "movement"
 @dataclass(frozen=True)
 class BlockConfig:
     block_size: int
-    mode: str
+    mode: BlockMode
 
 
-def block(a: Attributes, mode: str) -> BlockConfig:
+def block(a: Attributes, mode: BlockMode) -> BlockConfig:
     size = a.int("blocksize")
     if size < 1:
         raise Problem(f"attribute 'blocksize' is {size}, expected 1 or more")
@@ -33,7 +34,7 @@ class DepthToSpace(Node[BlockConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> BlockConfig:
-        return block(a, a.string("mode", "DCR", ("DCR", "CRD")) if a.opset >= 11 else "DCR")
+        return block(a, a.choice("mode", BlockMode, BlockMode.DCR) if a.opset >= 11 else BlockMode.DCR)
 
     def infer(self) -> tuple[Type, ...]:
         x, b = self.tensor(0), self.config.block_size
@@ -52,7 +53,7 @@ class SpaceToDepth(Node[BlockConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> BlockConfig:
-        return block(a, a.string("mode", "DCR", ("DCR", "CRD")) if a.has("mode") else "DCR")
+        return block(a, a.choice("mode", BlockMode, BlockMode.DCR))
 
     def infer(self) -> tuple[Type, ...]:
         x, b = self.tensor(0), self.config.block_size

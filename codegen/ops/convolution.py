@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr
+from ..ir.choices import AutoPad
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
@@ -16,8 +18,12 @@ from .windows import Window, short, spatial_of
 
 @dataclass(frozen=True)
 class ConvConfig:
+    """channels_in, channels_out: those of input and output, None where the weight's shape is not known."""
+
     window: Window
     groups: int
+    channels_in: Dim = None
+    channels_out: Dim = None
 
 
 class Conv(Node[ConvConfig]):
@@ -54,6 +60,16 @@ class Conv(Node[ConvConfig]):
         sizes = window.sizes(spatial_of(x.shape, rank))
         return (TensorType(x.dtype, (batch, dim_at(weight.shape, 0), *sizes)),)
 
+    def settled(self) -> Self:
+        window, weight, c = self.window(), self.shape(1), self.config
+        if not window.kernel:
+            return self
+        wanted = dim_at(weight, 1)
+        channels = wanted * c.groups if isinstance(wanted, int) else dim_at(self.shape(0), 1)
+        whole = window.explicit(spatial_of(self.shape(0), len(window.kernel) + 2))
+        config = ConvConfig(whole, c.groups, channels, dim_at(weight, 0))
+        return replace(self, config=config)  # type: ignore[arg-type]
+
     def emit(self, e: Emitter) -> Emission:
         return self.of(e, e.x(0))
 
@@ -80,10 +96,15 @@ class Conv(Node[ConvConfig]):
 
 @dataclass(frozen=True)
 class ConvTransposeConfig:
+    """output_shape: what the file asks for; () once it is in the window's pads. channels_in, channels_out: None where
+    the weight's shape is not known."""
+
     window: Window
     groups: int
     output_padding: tuple[int, ...]
     output_shape: tuple[int, ...]
+    channels_in: Dim = None
+    channels_out: Dim = None
 
 
 class ConvTranspose(Node[ConvTransposeConfig]):
@@ -125,6 +146,19 @@ class ConvTranspose(Node[ConvTransposeConfig]):
             half = total_pad // 2
             pads.append((half, total_pad - half) if window.auto_pad == "SAME_UPPER" else (total_pad - half, half))
         return window, tuple(pads), extra
+
+    def settled(self) -> Self:
+        weight, c = self.shape(1), self.config
+        try:
+            window, padding, extra = self.geometry()
+        except Problem:  # running it will say what is missing
+            return self
+        out = dim_at(weight, 1)
+        channels = out * c.groups if isinstance(out, int) else None
+        pads = (*(low for low, _ in padding), *(high for _, high in padding))
+        whole = replace(window, pads=pads, auto_pad=AutoPad.NOTSET)
+        config = ConvTransposeConfig(whole, c.groups, extra, (), dim_at(weight, 0), channels)
+        return replace(self, config=config)  # type: ignore[arg-type]
 
     def infer(self) -> tuple[Type, ...]:
         x, weight = self.tensor(0), self.shape(1)

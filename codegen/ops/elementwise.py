@@ -11,6 +11,7 @@ from emberlet.dtypes import DType
 
 from ..emit.emitter import Emission, Emitter, default, default_of
 from ..emit.expression import Binary, Unary, lift
+from ..ir.choices import GeluApproximation
 from ..ir.graph import Node
 from ..ir.types import ScalarType, TensorType, Type
 from ..ir.value import Value
@@ -299,7 +300,7 @@ class Shrink(Elementwise[ShrinkConfig]):
 
 @dataclass(frozen=True)
 class GeluConfig:
-    approximate: str
+    approximate: GeluApproximation
 
 
 class Gelu(Elementwise[GeluConfig]):
@@ -309,7 +310,7 @@ class Gelu(Elementwise[GeluConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> GeluConfig:
-        return GeluConfig(a.string("approximate", "none", ("none", "tanh")))
+        return GeluConfig(a.choice("approximate", GeluApproximation, GeluApproximation.NONE))
 
     def emit(self, e: Emitter) -> Emission:
         return e.call("gelu", e.x(), approximate=default(self.config.approximate, "none"))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr, Name, Tuple, flat, lift
+from ..ir.choices import PadMode
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, broadcast
@@ -78,7 +79,7 @@ class Tile(Plain):
 class PadConfig:
     """pads, value: the attributes of opset 1 to 10; None and 0 where they are inputs."""
 
-    mode: str
+    mode: PadMode
     pads: tuple[int, ...] | None
     value: float
 
@@ -90,7 +91,7 @@ class Pad(Node[PadConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> PadConfig:
-        mode = a.string("mode", "constant", ("constant", "reflect", "edge", "wrap"))
+        mode = a.choice("mode", PadMode, PadMode.CONSTANT)
         if a.opset >= 11:
             return PadConfig(mode, None, 0.0)
         return PadConfig(mode, a.ints("paddings" if a.opset < 2 else "pads"), a.float("value", 0.0))

@@ -9,6 +9,7 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr, SliceKey, Tuple, lift
+from ..ir.choices import ScatterReduction
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, ShapeType, TensorType, Type
@@ -111,7 +112,7 @@ class GatherND(Node[GatherNDConfig]):
 @dataclass(frozen=True)
 class ScatterConfig:
     axis: int
-    reduction: str
+    reduction: ScatterReduction
 
 
 class ScatterElements(Node[ScatterConfig]):
@@ -119,7 +120,8 @@ class ScatterElements(Node[ScatterConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> ScatterConfig:
-        reduction = a.string("reduction", "none", ("none", "add", "mul", "max", "min")) if a.opset >= 16 else "none"
+        none = ScatterReduction.NONE
+        reduction = a.choice("reduction", ScatterReduction, none) if a.opset >= 16 else none
         return ScatterConfig(a.int("axis", 0), reduction)
 
     def infer(self) -> tuple[Type, ...]:
@@ -137,7 +139,7 @@ class Scatter(ScatterElements):
 
 @dataclass(frozen=True)
 class ScatterNDConfig:
-    reduction: str
+    reduction: ScatterReduction
 
 
 class ScatterND(Node[ScatterNDConfig]):
@@ -145,8 +147,8 @@ class ScatterND(Node[ScatterNDConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> ScatterNDConfig:
-        choices = ("none", "add", "mul", "max", "min")
-        return ScatterNDConfig(a.string("reduction", "none", choices) if a.opset >= 16 else "none")
+        none = ScatterReduction.NONE
+        return ScatterNDConfig(a.choice("reduction", ScatterReduction, none) if a.opset >= 16 else none)
 
     def infer(self) -> tuple[Type, ...]:
         return (self.tensor(0),)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr
+from ..ir.choices import LossReduction
 from ..ir.graph import Node
 from ..ir.types import TensorType, Type
 from .attributes import Attributes
@@ -18,7 +19,7 @@ class LossConfig:
     """ignore_index: a class that does not count."""
 
     ignore_index: int | None
-    reduction: str
+    reduction: LossReduction
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Loss(Node[LossConfig], ABC):
 
     @classmethod
     def read(cls, a: Attributes) -> LossConfig:
-        reduction = a.string("reduction", "mean", ("none", "mean", "sum"))
+        reduction = a.choice("reduction", LossReduction, LossReduction.MEAN)
         return LossConfig(a.int("ignore_index") if a.has("ignore_index") else None, reduction)
 
     def infer(self) -> tuple[Type, ...]:

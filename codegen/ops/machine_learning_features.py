@@ -9,6 +9,7 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, List, lift
+from ..ir.choices import Norm
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import MapType, SequenceType, TensorType, Type, product
@@ -99,7 +100,7 @@ def per_feature(e: Emitter, name: str, numbers: tuple[float, ...]) -> Expr:
 
 @dataclass(frozen=True)
 class NormalizerConfig:
-    norm: str
+    norm: Norm
 
 
 class Normalizer(Node[NormalizerConfig]):
@@ -110,7 +111,7 @@ class Normalizer(Node[NormalizerConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> NormalizerConfig:
-        return NormalizerConfig(a.string("norm", "MAX", ("MAX", "L1", "L2")))
+        return NormalizerConfig(a.choice("norm", Norm, Norm.MAX))
 
     def infer(self) -> tuple[Type, ...]:
         return (TensorType(dtypes.float32, self.shape(0)),)

@@ -8,6 +8,7 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr, SliceKey, lift
+from ..ir.choices import Direction
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from . import quantization
@@ -118,7 +119,7 @@ class DynamicQuantizeMatMul(PlainContrib):
 
 @dataclass(frozen=True)
 class DynamicLstmConfig:
-    direction: str
+    direction: Direction
     activations: tuple[str, ...]
     alphas: tuple[float, ...]
     betas: tuple[float, ...]
@@ -136,7 +137,7 @@ class DynamicQuantizeLSTM(Contrib[DynamicLstmConfig]):
     def read(cls, a: Attributes) -> DynamicLstmConfig:
         a.has("hidden_size")
         return DynamicLstmConfig(
-            a.string("direction", "forward", ("forward", "reverse", "bidirectional")),
+            a.choice("direction", Direction, Direction.FORWARD),
             a.strings("activations", ()),
             a.floats("activation_alpha", ()),
             a.floats("activation_beta", ()),

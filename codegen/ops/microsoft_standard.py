@@ -9,6 +9,7 @@ from emberlet import dtypes
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, lift
 from ..ir.argument import Argument, Constant
+from ..ir.choices import Metric
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from ..ir.value import scalar_value
@@ -133,7 +134,7 @@ class MatMulInteger16(PlainContrib):
 
 @dataclass(frozen=True)
 class DistanceConfig:
-    metric: str
+    metric: Metric
 
 
 class CDist(Contrib[DistanceConfig]):
@@ -143,7 +144,7 @@ class CDist(Contrib[DistanceConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> DistanceConfig:
-        return DistanceConfig(a.string("metric", "sqeuclidean", ("euclidean", "sqeuclidean")))
+        return DistanceConfig(a.choice("metric", Metric, Metric.SQEUCLIDEAN))
 
     def infer(self) -> tuple[Type, ...]:
         a, b = self.tensor(0), self.shape(1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from emberlet import dtypes
 
@@ -58,6 +58,12 @@ class Pool(Node[PoolConfig], ABC):
         shape = x.shape if x.shape is not None else (None,) * rank
         sizes = window.sizes(spatial_of(shape, rank), self.config.ceil_mode)
         return (TensorType(x.dtype, (*shape[:2], *sizes)),)
+
+    def settled(self) -> Self:
+        window, shape = self.window(), self.shape(0)
+        if not window.kernel:
+            return self
+        return replace(self, config=replace(self.config, window=window.explicit(None if shape is None else shape[2:])))
 
     def pool(self, e: Emitter, function: str, x: Expr | None = None) -> Expr:
         """`function` on x, which is the first input unless given."""

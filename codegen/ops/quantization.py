@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 from emberlet import dtypes
 from emberlet.dtypes import DType
@@ -194,6 +194,11 @@ class QuantizedConvolution(Node[QConvConfig], ABC):
         if not kernel and not self.config.window.kernel:
             raise Problem("the size of the kernel is not known")
         return self.config.window.of(rank - 2, kernel)
+
+    def settled(self) -> Self:
+        window = self.window()
+        whole = window.explicit(spatial_of(self.shape(0), len(window.kernel) + 2))
+        return replace(self, config=replace(self.config, window=whole))
 
     def result(self) -> DType:
         raise NotImplementedError

@@ -9,6 +9,7 @@ from typing import ClassVar
 from ..emit.emitter import Default, Emission, Emitter, default
 from ..emit.expression import Expr, Index, Liftable, SliceKey, lift
 from ..emit.names import informative, owner_of
+from ..ir.choices import Direction
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
@@ -22,7 +23,7 @@ DEFAULT_ACTIVATIONS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("S
 class RecurrentConfig:
     """switch: linear_before_reset of a GRU, input_forget of an LSTM."""
 
-    direction: str
+    direction: Direction
     activations: tuple[str, ...]
     alphas: tuple[float, ...]
     betas: tuple[float, ...]
@@ -46,7 +47,7 @@ class Recurrent(Node[RecurrentConfig], ABC):
         if a.opset < 7:
             a.has("output_sequence")
         return RecurrentConfig(
-            a.string("direction", "forward", ("forward", "reverse", "bidirectional")),
+            a.choice("direction", Direction, Direction.FORWARD),
             a.strings("activations", ()),
             a.floats("activation_alpha", ()),
             a.floats("activation_beta", ()),

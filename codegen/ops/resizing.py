@@ -8,16 +8,12 @@ from typing import ClassVar
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr
+from ..ir.choices import AspectRatio, Coordinates, Interpolation, NearestMode
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
 from .attributes import Attributes
 from .base import axes_of
-
-COORDINATES = (
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
-    "tf_half_pixel_for_nn",
-)  # fmt: skip
 
 LISTED_WEIGHTS = 1 << 18  # of one axis, that are computed early: some tenths of a second
 
@@ -26,16 +22,22 @@ LISTED_WEIGHTS = 1 << 18  # of one axis, that are computed early: some tenths of
 class ResizeConfig:
     """scales: those that opset 7 and older hold as an attribute."""
 
-    mode: str
-    coordinates: str
-    nearest_mode: str
+    mode: Interpolation
+    coordinates: Coordinates
+    nearest_mode: NearestMode
     cubic_coeff_a: float
     exclude_outside: bool
     extrapolation_value: float
     antialias: bool
-    keep_aspect_ratio_policy: str
+    keep_aspect_ratio_policy: AspectRatio
     axes: tuple[int, ...] | None
     scales: tuple[float, ...] | None = None
+
+
+def older(mode: Interpolation, scales: tuple[float, ...] | None = None) -> ResizeConfig:
+    """The config of a Resize before opset 11, and of Upsample."""
+    places = (mode, Coordinates.ASYMMETRIC, NearestMode.FLOOR)
+    return ResizeConfig(*places, -0.75, False, 0.0, False, AspectRatio.STRETCH, None, scales)
 
 
 class Resize(Node[ResizeConfig]):
@@ -59,22 +61,18 @@ class Resize(Node[ResizeConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> ResizeConfig:
-        mode = a.string("mode", "nearest", ("nearest", "linear", "cubic"))
+        mode = a.choice("mode", Interpolation, Interpolation.NEAREST)
         if a.opset < 11:
-            return ResizeConfig(mode, "asymmetric", "floor", -0.75, False, 0.0, False, "stretch", None)
+            return older(mode)
         return ResizeConfig(
             mode,
-            a.string("coordinate_transformation_mode", "half_pixel", COORDINATES),
-            a.string(
-                "nearest_mode",
-                "round_prefer_floor",
-                ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
-            ),
+            a.choice("coordinate_transformation_mode", Coordinates, Coordinates.HALF_PIXEL),
+            a.choice("nearest_mode", NearestMode, NearestMode.ROUND_PREFER_FLOOR),
             a.float("cubic_coeff_a", -0.75),
             a.flag("exclude_outside"),
             a.float("extrapolation_value", 0.0),
             a.flag("antialias"),
-            a.string("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller")),
+            a.choice("keep_aspect_ratio_policy", AspectRatio, AspectRatio.STRETCH),
             a.ints("axes") if a.has("axes") else None,
         )
 
@@ -162,5 +160,4 @@ class Upsample(Resize):
             scales = (1.0, 1.0, a.float("height_scale"), a.float("width_scale"))
         elif a.opset < 9:
             scales = a.floats("scales")
-        linear = "linear" if mode != "nearest" else mode
-        return ResizeConfig(linear, "asymmetric", "floor", -0.75, False, 0.0, False, "stretch", None, scales)
+        return older(Interpolation.NEAREST if mode == "nearest" else Interpolation.LINEAR, scales)

@@ -8,6 +8,7 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr, Index, SliceKey, lift
+from ..ir.choices import GridPadding, Interpolation, RoiMode
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, product
@@ -18,8 +19,8 @@ from .windows import Window, short, short_padding, spatial_of
 
 @dataclass(frozen=True)
 class GridSampleConfig:
-    mode: str
-    padding_mode: str
+    mode: Interpolation
+    padding_mode: GridPadding
     align_corners: bool
 
 
@@ -32,8 +33,8 @@ class GridSample(Node[GridSampleConfig]):
     def read(cls, a: Attributes) -> GridSampleConfig:
         mode = a.string("mode", "linear", ("linear", "nearest", "cubic", "bilinear", "bicubic"))
         return GridSampleConfig(
-            {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode),
-            a.string("padding_mode", "zeros", ("zeros", "border", "reflection")),
+            Interpolation(mode.removeprefix("bi")),
+            a.choice("padding_mode", GridPadding, GridPadding.ZEROS),
             a.flag("align_corners"),
         )
 
@@ -84,7 +85,7 @@ class RoiAlignConfig:
     output_size: tuple[int, int]
     spatial_scale: float
     sampling_ratio: int
-    mode: str
+    mode: RoiMode
     half_pixel: bool
 
 
@@ -101,7 +102,7 @@ class RoiAlign(Node[RoiAlignConfig]):
             (a.int("output_height", 1), a.int("output_width", 1)),
             a.float("spatial_scale", 1.0),
             a.int("sampling_ratio", 0),
-            a.string("mode", "avg", ("avg", "max")),
+            a.choice("mode", RoiMode, RoiMode.AVG),
             transform == "half_pixel",
         )
 

@@ -9,6 +9,7 @@ from emberlet.dtypes import DType
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, List, Literal, lift
+from ..ir.choices import PixelFormat
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import (
@@ -243,7 +244,7 @@ class OptionalHasElement(Plain):
 
 @dataclass(frozen=True)
 class ImageDecoderConfig:
-    pixel_format: str
+    pixel_format: PixelFormat
 
 
 class ImageDecoder(Node[ImageDecoderConfig]):
@@ -253,7 +254,7 @@ class ImageDecoder(Node[ImageDecoderConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> ImageDecoderConfig:
-        return ImageDecoderConfig(a.string("pixel_format", "RGB", ("RGB", "BGR", "Grayscale")))
+        return ImageDecoderConfig(a.choice("pixel_format", PixelFormat, PixelFormat.RGB))
 
     def infer(self) -> tuple[Type, ...]:
         return (TensorType(dtypes.uint8, (None, None, 1 if self.config.pixel_format == "Grayscale" else 3)),)

@@ -9,6 +9,7 @@ from emberlet import dtypes
 from emberlet.dtypes import DType
 
 from ..emit.emitter import Emission, Emitter, default
+from ..ir.choices import CaseChange, Weighting
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type, broadcast
@@ -57,7 +58,7 @@ class StringSplit(Node[StringSplitConfig]):
 
 @dataclass(frozen=True)
 class StringNormalizerConfig:
-    case_change: str
+    case_change: CaseChange
     is_case_sensitive: bool
     stopwords: tuple[str, ...]
     locale: str
@@ -71,7 +72,7 @@ class StringNormalizer(Node[StringNormalizerConfig]):
     @classmethod
     def read(cls, a: Attributes) -> StringNormalizerConfig:
         return StringNormalizerConfig(
-            a.string("case_change_action", "NONE", ("NONE", "LOWER", "UPPER")),
+            a.choice("case_change_action", CaseChange, CaseChange.NONE),
             a.flag("is_case_sensitive"),
             a.strings("stopwords", ()),
             a.string("locale", ""),
@@ -134,7 +135,7 @@ class TfIdfConfig:
     ngram_counts: tuple[int, ...]
     ngram_indexes: tuple[int, ...]
     weights: tuple[float, ...]
-    mode: str
+    mode: Weighting
     min_gram_length: int
     max_gram_length: int
     max_skip_count: int
@@ -153,7 +154,7 @@ class TfIdfVectorizer(Node[TfIdfConfig]):
             a.ints("ngram_counts"),
             a.ints("ngram_indexes"),
             a.floats("weights", ()),
-            a.string("mode", choices=("TF", "IDF", "TFIDF")),
+            a.choice("mode", Weighting),
             a.int("min_gram_length"),
             a.int("max_gram_length"),
             a.int("max_skip_count"),

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..emit.emitter import Default, default
 from ..emit.expression import Liftable
+from ..ir.choices import AutoPad
 from ..ir.problem import Problem
 from ..ir.types import Dim, Shape
 from .attributes import Attributes
 
 Pair = tuple[int, int]
-AUTO = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
 @dataclass(frozen=True)
 class Window:
-    """A window over the spatial axes. Entries a node leaves out are empty tuples, which stand for one of each."""
+    """A window over the spatial axes: kernel, stride and dilation of each; pads, all lower sides and then all upper.
+
+    In a file each may be left out (an empty tuple, for one of each). `explicit` gives the window that is meant, and
+    configs of nodes that were read hold that one, as far as sizes are known.
+    """
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
     pads: tuple[int, ...]
-    auto_pad: str
+    auto_pad: AutoPad = AutoPad.NOTSET
 
     @classmethod
     def read(cls, a: Attributes) -> Window:
@@ -32,7 +36,7 @@ class Window:
             a.ints("strides", ()),
             a.ints("dilations", ()),
             a.ints("pads", ()),
-            a.string("auto_pad", "NOTSET", AUTO),
+            a.choice("auto_pad", AutoPad, AutoPad.NOTSET),
         )
 
     def of(self, n: int, kernel: Sequence[int] = ()) -> Window:
@@ -52,6 +56,15 @@ class Window:
         if min((*whole.kernel, *whole.stride, *whole.dilation), default=1) < 1:
             raise Problem(f"kernel {whole.kernel}, strides {whole.stride}, dilations {whole.dilation} must be positive")
         return whole
+
+    def explicit(self, spatial: Shape | None) -> Window:
+        """The window with its padding in numbers, and no auto_pad; itself where that needs a size that is not known."""
+        try:
+            pairs = self.padding(spatial)
+        except Problem:
+            return self
+        pads = (*(low for low, _ in pairs), *(high for _, high in pairs))
+        return replace(self, pads=pads, auto_pad=AutoPad.NOTSET)
 
     def padding(self, spatial: Shape | None) -> tuple[Pair, ...]:
         """(low, high) per axis. Raises Problem where the automatic padding needs a size that is not known."""

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ..ir.argument import Argument
+from ..ir.choices import GeluApproximation
 from ..ir.graph import Graph, Node
 from ..ir.types import TensorType
 from ..ops.arithmetic import Add, Clip, Div, Mul, Pow
@@ -79,9 +80,9 @@ def named(node: Node[Any], constant: float, x: Argument, other: Node[Any] | None
             if number(other.inputs[i]) != 1.0:
                 continue
             if isinstance(inner, Erf) and scaled(inner.inputs[0], x, math.sqrt(0.5), walk):
-                return Gelu(node.name, (x,), node.outputs, GeluConfig("none"))
+                return Gelu(node.name, (x,), node.outputs, GeluConfig(GeluApproximation.NONE))
             if isinstance(inner, Tanh) and is_tanh_gelu_argument(inner.inputs[0], x, walk):
-                return Gelu(node.name, (x,), node.outputs, GeluConfig("tanh"))
+                return Gelu(node.name, (x,), node.outputs, GeluConfig(GeluApproximation.TANH))
     if isinstance(other, Clip) and close(constant, 1 / 6) and bounds(other) == (0.0, 6.0):
         shifted = walk.made_by(other.inputs[0], Add)
         for i in (0, 1) if shifted is not None else ():

@@ -204,6 +204,7 @@ class Reader:
             node = known(operator.make(name, inputs, outputs, attributes).typed())
             typed = tuple(_originated(o) for o in node.outputs) if node.absorbed else node.outputs
             if not node.absorbed:
+                node = node.settled()
                 out.append(node)
         for key, argument in zip(proto.output, typed, strict=True):
             if not key:

@@ -13,6 +13,7 @@ import pytest
 from emberlet.burnpack import Burnpack
 from emberlet.codegen import generate, inspect, ir
 from emberlet.codegen.graph_json import as_json
+from emberlet.codegen.ir.choices import AutoPad, GridPadding, Interpolation, PadMode
 from emberlet.codegen.ops import OPERATORS
 from models.index import cases
 from onnx import numpy_helper
@@ -78,9 +79,11 @@ Graph {
                     stride: (2, 1),
                     dilation: (3, 1),
                     pads: (4, 2, 4, 2),
-                    auto_pad: 'NOTSET',
+                    auto_pad: AutoPad.NOTSET,
                 },
                 groups: 2,
+                channels_in: 4,
+                channels_out: 6,
             },
         },
     ],
@@ -232,3 +235,60 @@ def test_the_graph_of_every_model_is_json(case: Any) -> None:
     read = ir.read(case.model)
     assert [n["op"] for n in told["nodes"]] == [n.op() for n in read.graph.nodes]
     assert [i["name"] for i in told["inputs"]] == list(read.inputs)
+
+
+@pytest.mark.parametrize(
+    ("text", "kernel", "pads"),
+    [
+        ('Conv<auto_pad = "SAME_UPPER", strides = [2, 2]>(x, w)', (3, 2), (1, 0, 1, 1)),
+        ('Conv<auto_pad = "SAME_LOWER", strides = [2, 2]>(x, w)', (3, 2), (1, 1, 1, 0)),
+        ('Conv<auto_pad = "VALID">(x, w)', (3, 2), (0, 0, 0, 0)),
+        ("Conv(x, w)", (3, 2), (0, 0, 0, 0)),
+        ('MaxPool<kernel_shape = [2, 3], auto_pad = "SAME_UPPER">(x)', (2, 3), (0, 1, 1, 1)),
+        ("AveragePool<kernel_shape = [2, 2]>(x)", (2, 2), (0, 0, 0, 0)),
+        ("ConvTranspose<output_shape = [10, 7], strides = [2, 1]>(x, t)", (3, 2), (1, 1, 0, 0)),
+    ],
+)
+def test_configs_of_windows_say_kernel_strides_and_padding(
+    text: str, kernel: tuple[int, ...], pads: tuple[int, ...]
+) -> None:
+    """Whatever the file left out or asked for by auto_pad, and the channels that only the weight's shape tells."""
+    graph = f"g (float[1, 4, 5, 7] x) => (float[N, M, H, W] y) {{ y = {text} }}"
+    model = parse(graph)
+    for name, shape in (("w", (6, 4, 3, 2)), ("t", (4, 6, 3, 2))):
+        if f", {name})" in text:
+            model.graph.initializer.append(numpy_helper.from_array(np.ones(shape, np.float32), name))
+    (node,) = ir.read(model).graph.nodes
+    window = node.config.window
+    assert (window.kernel, window.pads, window.auto_pad) == (kernel, pads, AutoPad.NOTSET)
+    assert len(window.stride) == len(window.dilation) == 2
+    if text.startswith("Conv"):
+        assert (node.config.channels_in, node.config.channels_out) == (4, 6)
+    (told,) = as_json(model)["nodes"]
+    assert told["config"]["window"]["pads"] == list(pads)
+
+
+def test_a_padding_that_depends_on_an_unknown_size_stays_open() -> None:
+    model = parse(
+        """g (float[1, 4, H, W] x) => (float[N, M, K, L] y) {
+            y = MaxPool<kernel_shape = [2, 3], strides = [2, 2], auto_pad = "SAME_UPPER">(x)
+        }"""
+    )
+    (node,) = ir.read(model).graph.nodes
+    assert node.config.window.auto_pad is AutoPad.SAME_UPPER
+
+
+def test_words_of_attributes_are_enumerations() -> None:
+    model = parse(
+        """g (float[1, 1, 4, 4] x, float[1, 2, 2, 2] grid) => (float[N, M, K, L] y) {
+            a = GridSample<mode = "cubic", padding_mode = "border">(x, grid)
+            p = Constant<value_ints = [0, 0, 1, 1, 0, 0, 1, 1]>()
+            y = Pad<mode = "edge">(a, p)
+        }"""
+    )
+    sample, pad = (n for n in ir.read(model).graph.nodes if n.op() in ("GridSample", "Pad"))
+    assert (sample.config.mode, sample.config.padding_mode) == (Interpolation.CUBIC, GridPadding.BORDER)
+    assert pad.config.mode is PadMode.EDGE
+    configs = {node["op"]: node["config"] for node in as_json(model)["nodes"]}
+    assert configs["GridSample"]["mode"] == "cubic"
+    assert configs["Pad"]["mode"] == "edge"
