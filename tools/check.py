@@ -29,6 +29,7 @@ def check(*, fix: bool = False) -> bool:
         check_bytecode_kernels(fix=fix),
         _tool("pages", [sys.executable, "-m", "tools.contrib_page", *ruff_fix]),
         _tool("schemas", [sys.executable, "-m", "tools.operator_schemas", *ruff_fix]),
+        _tool("operators", [sys.executable, "-m", "tools.operator_places", *ruff_fix]),
         _tool("stubs", [sys.executable, "-m", "emberlet.host.module_stubs", *ruff_fix]),
         _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", *ruff_fix, "."]),
         # A preview rule that stands alone: with it, ruff's other rules would be those of its next release.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ..ops import REGISTRY
+from ..ops import is_operator
 from ..protobuf import NodeProto
 
 Path = tuple[str, ...]
@@ -64,7 +64,4 @@ def named_scope(name: str) -> Path | None:
 
 def _is_operator(part: str) -> bool:
     name = part.partition("_")[0]
-    return name in _OPERATORS or name.endswith("Fusion")
-
-
-_OPERATORS = {op for _, op in REGISTRY}
+    return is_operator(name) or name.endswith("Fusion")

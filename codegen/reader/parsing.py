@@ -1,7 +1,11 @@
-"""From a file's bytes to a ModelProto: by the `onnx` package where it is installed, by our own reader elsewhere."""
+"""From a file's bytes to a ModelProto: by the `onnx` package where it is installed, by our own reader elsewhere.
+
+Importing `onnx` takes longer than our own reader takes for a small file.
+"""
 
 from __future__ import annotations
 
+import sys
 from typing import cast
 
 from emberlet.errors import ModelError
@@ -10,11 +14,14 @@ from emberlet.host.extras import missing
 from .. import protobuf
 from ..protobuf import ModelProto
 
+SMALL = 1 << 23  # bytes of a file up to which `onnx` is not imported for it alone
+
 
 def parsed(data: bytes, origin: str) -> ModelProto:
     """The message in a file. Raises ModelError, which calls the file `origin`."""
     try:
-        return by_onnx(data) if has_onnx() else protobuf.parse(ModelProto, data)
+        small = len(data) < SMALL and "onnx" not in sys.modules
+        return protobuf.parse(ModelProto, data) if small or not has_onnx() else by_onnx(data)
     except Exception as error:
         raise ModelError(f"{origin} is no ONNX model: {error}") from None
 

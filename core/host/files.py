@@ -6,7 +6,6 @@ import contextlib
 import io
 import mmap
 import os
-import secrets
 import stat
 import threading
 import time
@@ -160,7 +159,7 @@ def _scratch_file(folder: str) -> tuple[int, str]:
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
-        scratch = os.path.join(folder, f"{SCRATCH}{secrets.token_hex(8)}{SCRATCH_END}")
+        scratch = os.path.join(folder, f"{SCRATCH}{os.urandom(8).hex()}{SCRATCH_END}")
         with contextlib.suppress(FileExistsError):
             descriptor = os.open(scratch, flags, 0o666)
             if not _lock(descriptor, wait=True) or os.fstat(descriptor).st_nlink:

@@ -11,7 +11,6 @@ import os
 import re
 import stat
 import struct
-import zipfile
 from collections.abc import Callable, Mapping
 from math import prod
 from typing import IO
@@ -61,6 +60,8 @@ def load_archive(
 
     Raises OSError, FormatError (also where little that is stored becomes very much), DTypeError, and what `check` does.
     """
+    import zipfile
+
     where, found = os.fspath(path), {}
     with open(path, "rb") as file:
         try:
@@ -86,6 +87,8 @@ def load_archive(
 def save_archive(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
     """Write an .npz file, whole or not at all. What NumPy has no type for is stored wider: bfloat16 and 8-, 6- and
     4-bit floats as float32, 4- and 2-bit integers as 8-bit ones."""
+    import zipfile
+
     from .files import atomic_write
 
     with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:

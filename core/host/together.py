@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from errno import EISDIR
 from pathlib import Path
@@ -32,8 +30,12 @@ def together(folder: Path) -> Iterator[Path]:
     with _locked(folder):
         finish(folder)
         for stale in folder.glob(SCRATCH + "*"):  # of processes that were killed: nobody else holds the lock
+            import shutil
+
             shutil.rmtree(stale, ignore_errors=True)
         remove_stale(folder)
+        import tempfile
+
         with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH, ignore_cleanup_errors=True) as name:
             scratch = Path(name)
             try:
@@ -107,6 +109,8 @@ def _kept(path: Path, copy: Path) -> None:
     try:
         os.link(path, copy)
     except OSError:
+        import shutil
+
         shutil.copy2(path, copy)
 
 

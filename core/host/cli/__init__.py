@@ -6,9 +6,7 @@ stderr.
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -71,8 +69,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    if arguments == ["--version"]:
+        return _version()
     if arguments and arguments[0] in DELEGATED:
         return _delegate(arguments[0])(arguments[1:])
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog="emberlet", description="ONNX models as readable Python: generate, run, verify, measure."
     )
@@ -84,20 +86,27 @@ def _run(arguments: list[str]) -> int:
         if arguments[:1] == [name]:
             modules[name] = importlib.import_module("emberlet.host.cli." + file)
             modules[name].configure(sub)
-    for name, (module, about) in DELEGATED.items():
-        if importlib.util.find_spec(module):
-            commands.add_parser(name, help=about)
+    if not modules:  # all commands may be listed
+        from importlib.util import find_spec
+
+        for name, (module, about) in DELEGATED.items():
+            if find_spec(module):
+                commands.add_parser(name, help=about)
     parsed = parser.parse_args(arguments)
     if parsed.version:
-        from ... import __version__
-
-        print(__version__)
-        return 0
+        return _version()
     if parsed.command is None:
         parser.print_help()
         return 2
     status: int = modules[parsed.command].run(parsed)
     return status
+
+
+def _version() -> int:
+    from ... import __version__
+
+    print(__version__)
+    return 0
 
 
 def _delegate(name: str) -> Callable[[list[str]], int]:

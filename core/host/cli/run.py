@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import time
 from typing import Any
 
@@ -51,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name, x in outputs.items():
         print(plain(f"{name}: {x.dtype} {x.shape} {_glimpse(x)}"))
     if arguments.repeat > 1:
+        import statistics
+
         rest = seconds[1:]
         print(f"first {seconds[0] * 1e3:.2f} ms, then median {statistics.median(rest) * 1e3:.2f} ms, "
               f"fastest {min(rest) * 1e3:.2f} ms of {len(rest)}")  # fmt: skip
@@ -79,5 +80,7 @@ def _report(outputs: dict[str, Tensor], seconds: list[float], backend: str | Non
         described[name] = one
     times = {"first_ms": seconds[0] * 1e3, "all_ms": [s * 1e3 for s in seconds]}
     if len(seconds) > 1:
+        import statistics
+
         times["median_ms"] = statistics.median(seconds[1:]) * 1e3
     return {"outputs": described, "times": times}
