@@ -45,7 +45,7 @@ def build(target: Path) -> Path:
     build_runtimes(target)
     build_packages(target / "packages")
     facts = build_model(target / "model")
-    for source in sorted((WEB / "page").iterdir()):
+    for source in (WEB / "download.mjs", *sorted((WEB / "page").iterdir())):
         folder = target / "model" if source.suffix == ".py" else target
         refresh(source, folder / source.name)
     sizes = {

@@ -38,7 +38,8 @@ def build(model: Path, out: Path, dims: Sequence[str] = ()) -> int:
     elif status := compile_plan(model, plan, dims):
         return status
     build_runtime("micropython", out / "emberlet")
-    refresh(WEB / "emberlet.mjs", out / "emberlet" / "emberlet.mjs")
+    for name in ("emberlet.mjs", "download.mjs"):
+        refresh(WEB / name, out / "emberlet" / name)
     write_bundle(out / "emberlet" / "emberlet.json", plan_runtime_files())
     if not (out / "index.html").exists():
         shutil.copyfile(PAGE, out / "index.html")

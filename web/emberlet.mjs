@@ -2,13 +2,14 @@
 //
 //   import { load } from "./emberlet/emberlet.mjs";
 //
-//   const model = await load("model.plan"); // what `emberlet compile model.onnx` wrote
+//   const model = await load("model.plan"); // what `emberlet compile model.onnx` wrote: its address, or its bytes
 //   const { logits } = await model.run({ image: new Float32Array(64) });
 //
 // Inputs and results are typed arrays, row by row. What goes wrong is an Error with one sentence for a person; its
 // `cause` has the rest. Beneath is MicroPython with emberlet's plan runtime, whose files lie beside this one. A global
 // scope bears one MicroPython, which all models of a page (or of a worker) share.
 
+import { download } from "./download.mjs";
 import { readable, start } from "./interpreter.mjs";
 
 const ARRAYS = {
@@ -67,18 +68,19 @@ let interpreter = null;
 let count = 0;
 let last = Promise.resolve();
 
-// Load a plan, open the GPU and compile the plan's kernels. Resolves to a model that tells `adapter` (the GPU's name)
+// Load a plan (its address, an ArrayBuffer or a Uint8Array), open the GPU and compile the plan's kernels. Resolves to a model that tells `adapter` (the GPU's name)
 // and, of `inputs` and `outputs`, each one's { name, dtype, shape, array, length }.
 export function load(url) {
   return inTurn(async () => {
-    const content = download(url);
-    interpreter ??= start(download(new URL("emberlet.json", import.meta.url))).then(async (python) => {
+    const given = url instanceof ArrayBuffer || ArrayBuffer.isView(url);
+    const content = given ? new Uint8Array(url.buffer ?? url, url.byteOffset ?? 0, url.byteLength).slice() : bytesAt(url);
+    interpreter ??= start(bytesAt(new URL("emberlet.json", import.meta.url))).then(async (python) => {
       await python.runPythonAsync(GLUE);
       return python;
     });
     interpreter.catch(() => (interpreter = null)); // to be tried again
     const [python, plan] = await Promise.all([interpreter, content]);
-    const path = `/${++count}-${String(url).split("/").pop()}`;
+    const path = `/${++count}-${given ? "plan" : String(url).split("/").pop()}`;
     python.FS.writeFile(path, plan, { canOwn: true }); // read part by part, straight to the GPU
     try {
       await python.runPythonAsync(`answer = await load(${JSON.stringify(path)})`);
@@ -151,10 +153,6 @@ function inTurn(job) {
   return result;
 }
 
-async function download(url) {
-  const response = await fetch(url).catch((error) => {
-    throw new Error(`could not download ${url}: ${error.message}`);
-  });
-  if (!response.ok) throw new Error(`could not download ${url}: the server answered ${response.status}`);
-  return new Uint8Array(await response.arrayBuffer());
+async function bytesAt(url) {
+  return new Uint8Array(await (await download(url)).arrayBuffer());
 }

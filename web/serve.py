@@ -6,12 +6,14 @@ python3 web/serve.py            builds web/dist and serves it until interrupted
 from __future__ import annotations
 
 import argparse
+import gzip
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
 from threading import BoundedSemaphore, Thread
 from typing import Any
@@ -34,6 +36,10 @@ PAGE_POLICY = "; ".join(
     )
 )
 """The Content-Security-Policy of emberlet's page: everything comes from this server, no script is inline."""
+
+
+COMPRESSED = (".html", ".css", ".mjs", ".js", ".json", ".py", ".svg", ".wasm", ".bpk", ".plan")
+"""Files that are sent compressed; archives are compressed already."""
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -86,6 +92,20 @@ class Handler(SimpleHTTPRequestHandler):
         self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "this server answers to localhost only")
         return False
 
+    def send_head(self) -> Any:
+        """As the base class, but compressed where the browser takes that and it is worth it."""
+        path = Path(self.translate_path(self.path))
+        if "gzip" not in self.headers.get("Accept-Encoding", "") or path.suffix not in COMPRESSED or not path.is_file():
+            return super().send_head()
+        data = _gzipped(path, path.stat().st_mtime_ns)
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Vary", "Accept-Encoding")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        return BytesIO(data)
+
     def list_directory(self, path: Any) -> None:
         """A folder without an index.html is not listed."""
         self.send_error(HTTPStatus.NOT_FOUND, "File not found")
@@ -104,6 +124,12 @@ class Handler(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         if self.verbose:
             super().log_message(format, *args)
+
+
+@lru_cache(maxsize=64)
+def _gzipped(path: Path, modified: int) -> bytes:
+    """A file compressed; kept until it changes."""
+    return gzip.compress(path.read_bytes(), 6, mtime=0)
 
 
 def _inside(root: Path, path: str) -> str:

@@ -348,3 +348,25 @@ def refused_whole(page: Page, call: str) -> str:
       return "nothing was raised";
     }}"""
     return str(page.evaluate(code))
+
+
+def test_bytes_and_answers_that_are_no_plan(page: Page, folder: Path) -> None:
+    told = page.evaluate("""async () => {
+      const { load } = await import("/emberlet/emberlet.mjs");
+      const bytes = await (await fetch("model.plan")).arrayBuffer();
+      const outputs = [];
+      for (const given of [bytes, new Uint8Array(bytes)]) {
+        const model = await load(given);
+        outputs.push((await model.run({ image: new Float32Array(64) })).logits.length);
+        await model.release();
+      }
+      const wrong = await load("index.html").catch((error) => error.message);
+      const { download } = await import("/emberlet/download.mjs");
+      const hung = (url, { signal }) =>
+        new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      const late = await download("x.plan", { fetcher: hung, silence: 50 }).catch((error) => error.message);
+      return [outputs, wrong, late];
+    }""")
+    assert told[0] == [10, 10]
+    assert told[1].endswith("index.html: the server answered with a web page; is the path right?")
+    assert told[2] == "could not download x.plan: nothing arrived for 0.05 seconds"

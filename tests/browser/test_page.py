@@ -193,3 +193,84 @@ def test_the_site_is_whole(site: Server, built: Path) -> None:
     for name, size in manifest["files"].items():
         assert (built / name).stat().st_size == size, name
     assert not any(name.endswith((".so", ".pyc")) for name in manifest["files"])
+
+
+def test_a_gpu_that_is_promised_and_not_there_is_said_and_the_cpu_runs(browser: Browser, site: Server) -> None:
+    none = "navigator.gpu.constructor.prototype.requestAdapter = async () => null"
+    page = open_page(browser, site, "micropython", "wgpu", before=none)
+    assert page.evaluate("() => document.querySelector('[value=wgpu]').disabled")
+    assert page.evaluate("() => document.getElementById('no-gpu').innerText") == (
+        "This browser has WebGPU, but offers no GPU to it: the CPU runs the model."
+    )
+    assert page.evaluate(READ)["adapter"] == "the CPU, in plain Python"
+    page.close()
+
+
+def test_a_gpu_that_fails_later_leads_to_the_cpu(browser: Browser, site: Server) -> None:
+    page = browser.open(site.url + "#runtime=micropython&device=python")
+    page.wait(SETTLED, timeout=60000)
+    page.prepend(pattern="**/worker.mjs", code="navigator.gpu.constructor.prototype.requestAdapter = async () => null")
+    page.evaluate("() => { location.hash = 'runtime=micropython&device=wgpu' }")
+    page.wait("() => document.querySelector('main').dataset.state === 'error'", timeout=60000)
+    assert any("Traceback" in line for line in page.log()), "Python's error is in the console"
+    page.unblock()
+    page.click(selector="#use-cpu")
+    page.wait("() => document.querySelector('main').dataset.state === 'ready'", timeout=60000)
+    assert page.evaluate(READ)["adapter"] == "the CPU, in plain Python"
+    page.close()
+
+
+@pytest.mark.parametrize("runtime", ["micropython", "pyodide"])
+def test_a_missing_wasm_file_is_told(browser: Browser, site: Server, runtime: str) -> None:
+    other = "pyodide" if runtime == "micropython" else "micropython"
+    page = browser.open(f"{site.url}#runtime={other}&device=python")
+    page.wait(SETTLED, timeout=60000)
+    page.block(pattern="**/*.wasm")
+    page.click(selector=f"[value={runtime}]")
+    page.wait("() => document.querySelector('main').dataset.state === 'error'", timeout=60000)
+    told = page.evaluate(READ)["error"]
+    assert "could not download" in told and ".wasm" in told
+    page.close()
+
+
+def test_a_second_finger_does_not_draw(browser: Browser, site: Server) -> None:
+    page = open_page(browser, site, "micropython", "python")
+    points = page.evaluate("""async () => {
+      const { Pad } = await import("/pad.mjs");
+      const canvas = document.createElement("canvas");
+      canvas.style.cssText = "position: fixed; inset: 0; width: 100px; height: 100px";
+      canvas.setPointerCapture = () => {};
+      document.body.append(canvas);
+      const pad = new Pad(canvas, { drawn: () => {}, example: () => {} });
+      const send = (name, pointerId, x, y) =>
+        canvas.dispatchEvent(new PointerEvent(name, { pointerId, clientX: x, clientY: y, cancelable: true }));
+      send("pointerdown", 1, 10, 10);
+      send("pointerdown", 2, 90, 90);
+      send("pointermove", 1, 20, 20);
+      send("pointermove", 2, 80, 80);
+      send("pointerup", 2, 80, 80);
+      send("pointermove", 1, 30, 30);
+      send("pointerup", 1, 30, 30);
+      send("pointerdown", 2, 50, 50);
+      canvas.remove();
+      return pad.strokes;
+    }""")
+    assert points == [[[0.1, 0.1], [0.2, 0.2], [0.3, 0.3]], [[0.5, 0.5]]]
+    page.close()
+
+
+def test_the_page_speaks_once_a_digit_and_left_to_right_numbers(browser: Browser, site: Server) -> None:
+    page = open_page(browser, site, "micropython", "python")
+    live = "document.querySelectorAll('output, [aria-live], [role=status], [role=alert]').length"
+    assert page.evaluate(f"() => {live}") == 3  # the answer, the state, an error
+    assert page.evaluate("() => [...document.querySelectorAll('.share')].every((s) => s.dir === 'ltr')")
+    assert page.evaluate("() => document.querySelector('noscript') !== null")
+    page.close()
+
+
+def test_a_page_without_its_manifest_says_so(browser: Browser, site: Server) -> None:
+    page = browser.open(site.url + "#runtime=micropython&device=python")
+    page.block(pattern="**/manifest.json")
+    page.goto(url=site.url)
+    page.wait("() => document.getElementById('status').textContent.startsWith('The page cannot start')")
+    page.close()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import socket
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,5 +103,22 @@ def test_connections_are_bounded(server: serve.Server, monkeypatch: pytest.Monke
 
 
 def test_the_pages_policy_allows_webassembly_and_no_eval() -> None:
-    assert "'wasm-unsafe-eval'" in serve.PAGE_POLICY.split() and "'unsafe-eval'" not in serve.PAGE_POLICY.split()
+    assert "'wasm-unsafe-eval'" in serve.PAGE_POLICY and " 'unsafe-eval'" not in serve.PAGE_POLICY
     assert "'unsafe-inline'" not in serve.PAGE_POLICY
+
+
+def test_text_and_wasm_are_sent_compressed(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b"[" + b"1, " * 5000 + b"1]")
+    (tmp_path / "a.zip").write_bytes(bytes(5000))
+    server = serve.start_server(tmp_path)
+    try:
+        wanted = [("a.json", "gzip", "gzip"), ("a.json", "identity", None), ("a.zip", "gzip", None)]
+        for name, accepted, encoding in wanted:
+            request = urllib.request.Request(server.url + name, headers={"Accept-Encoding": accepted})
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                data = answer.read()
+            assert answer.headers["Content-Encoding"] == encoding
+            assert int(answer.headers["Content-Length"]) == len(data)
+            assert (gzip.decompress(data) if encoding else data) == (tmp_path / name).read_bytes()
+    finally:
+        server.shutdown()

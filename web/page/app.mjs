@@ -1,10 +1,18 @@
 // The page: what is drawn goes to the model in its worker, what the model says goes to the ten bars.
+import { download } from "./download.mjs";
 import { toPixels, SIZE } from "./ink.mjs";
 import { Pad } from "./pad.mjs";
 
 const $ = (id) => document.getElementById(id);
 const main = document.querySelector("main");
-const manifest = await (await fetch("manifest.json")).json();
+main.dataset.started = "";
+const manifest = await download("manifest.json")
+  .then((response) => response.json())
+  .catch((error) => {
+    $("status").textContent = `The page cannot start: ${error.message}. Reload it to try again.`;
+    main.dataset.state = "error";
+    throw error;
+  });
 
 let session = null; // the runtime in use
 let wanted = null; // pixels that wait for the model to be free; only the newest count
@@ -16,7 +24,7 @@ let times = [];
 const bars = Array.from({ length: 10 }, (_, digit) => {
   const item = document.createElement("li");
   item.innerHTML = `<b>${digit}</b><span class="bar" role="meter" aria-label="${digit}" aria-valuemin="0"
-    aria-valuemax="100" aria-valuenow="0"><i></i></span><output>–</output>`;
+    aria-valuemax="100" aria-valuenow="0"><i></i></span><span class="share" dir="ltr">–</span>`;
   $("bars").append(item);
   return item;
 });
@@ -28,10 +36,10 @@ function show(logits) {
     item.classList.toggle("best", digit === best);
     item.querySelector(".bar").setAttribute("aria-valuenow", (100 * shares[digit]).toFixed(1));
     item.querySelector("i").style.setProperty("--share", shares[digit]);
-    item.querySelector("output").textContent = logits ? percentage(shares[digit]) : "–";
+    item.querySelector(".share").textContent = logits ? percentage(shares[digit]) : "–";
   }
   $("answer").innerHTML = logits
-    ? `It reads <b>${best}</b>, ${sure(shares[best])} (${percentage(shares[best])})`
+    ? `It reads <b>${best}</b>, ${sure(shares[best])} (<bdi dir="ltr">${percentage(shares[best])}</bdi>)`
     : "Nothing yet";
 }
 
@@ -174,7 +182,9 @@ function fail(error) {
   $("error-text").textContent = error.message;
   $("error-details").textContent = error.details ?? error.stack ?? "";
   $("error-details").parentElement.hidden = !$("error-details").textContent;
+  $("use-cpu").hidden = choice().device !== "wgpu";
   $("error").hidden = false;
+  console.error(error.details || error);
   show(null);
 }
 
@@ -205,11 +215,21 @@ globalThis.onhashchange = () => {
   start();
 };
 $("retry").onclick = start;
+$("use-cpu").onclick = () => {
+  form.querySelector('[name=device][value="python"]').checked = true;
+  form.onchange();
+};
 
+// A browser may have navigator.gpu and still no adapter: asked before anything is offered.
 const webgpu = form.querySelector('[value="wgpu"]');
-webgpu.disabled = !navigator.gpu;
-if (webgpu.disabled) webgpu.nextElementSibling.title = "this browser has no WebGPU";
-else webgpu.checked = true;
+const adapter = await Promise.resolve(navigator.gpu?.requestAdapter()).catch(() => null);
+webgpu.disabled = !adapter;
+if (adapter) webgpu.checked = true;
+else {
+  const why = navigator.gpu ? "This browser has WebGPU, but offers no GPU to it" : "This browser has no WebGPU";
+  $("no-gpu").textContent = `${why}: the CPU runs the model.`;
+  $("no-gpu").hidden = false;
+}
 
 $("model").textContent =
   `digits.onnx: ${manifest.parameters.toLocaleString("en")} parameters; it reads ${manifest.accuracy} images it was not taught.`;

@@ -12,12 +12,13 @@ export class Pad {
     this.strokes = []; // lists of [x, y], in parts of the pad's width
     this.pixels = null; // of an example, when one is shown
     this.stroke = null; // the one that is being drawn
+    this.pointer = null; // the finger, pen or mouse that draws it
     this.pen = [0.5, 0.3]; // the keyboard's
     this.lowered = false;
     this.keyboard = false; // whether it was the last to draw
     canvas.addEventListener("pointerdown", (event) => this.#down(event));
     canvas.addEventListener("pointermove", (event) => this.#move(event));
-    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => (this.stroke = null));
+    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, (event) => this.#up(event));
     canvas.addEventListener("keydown", (event) => this.#key(event));
     for (const name of ["focus", "blur"]) canvas.addEventListener(name, () => this.#paint());
     new ResizeObserver(() => this.#paint()).observe(canvas);
@@ -37,6 +38,8 @@ export class Pad {
   #down(event) {
     if (event.button !== 0) return;
     event.preventDefault();
+    if (this.pointer !== null) return; // a second finger does not draw
+    this.pointer = event.pointerId;
     this.canvas.focus({ preventScroll: true });
     this.canvas.setPointerCapture(event.pointerId);
     this.keyboard = false;
@@ -45,10 +48,15 @@ export class Pad {
   }
 
   #move(event) {
-    if (!this.stroke || this.keyboard) return;
+    if (!this.stroke || this.keyboard || event.pointerId !== this.pointer) return;
     const events = event.getCoalescedEvents?.() ?? [];
     for (const each of events.length ? events : [event]) this.stroke.push(this.#at(each));
     this.#changed();
+  }
+
+  #up(event) {
+    if (event.pointerId !== this.pointer) return;
+    this.pointer = this.stroke = null;
   }
 
   #begin(point) {

@@ -1,5 +1,6 @@
 // Runs the model beside the page: loads a Python runtime, emberlet and the model, then answers "classify".
 
+import { download } from "./download.mjs";
 import { readable } from "./micropython/interpreter.mjs";
 
 const runtimes = {
@@ -13,7 +14,8 @@ const commands = {
   async load({ runtime, device, files }) {
     const { load, downloads } = await runtimes[runtime]();
     const fetcher = new Fetcher(files, downloads(files, device));
-    model = await load(device, fetcher);
+    // A runtime that waits for a file that failed says nothing: the failure itself does.
+    model = await Promise.race([load(device, fetcher), fetcher.failure]);
     return { adapter: model.adapter, version: model.version };
   },
 
@@ -30,6 +32,8 @@ class Fetcher {
     this.total = names.reduce((sum, name) => sum + sizes[name], 0);
     this.done = 0;
     this.counted = new Set(names.map((name) => new URL(name, import.meta.url).href));
+    this.failure = new Promise((_, reject) => (this.fail = reject));
+    this.failure.catch(() => {});
     this.fetch = globalThis.fetch.bind(globalThis);
     // The runtimes fetch their Wasm themselves; this way that is counted too.
     globalThis.fetch = (resource, options) => this.#counting(resource, options);
@@ -45,23 +49,17 @@ class Fetcher {
 
   async #counting(resource, options) {
     const url = new URL(resource.url ?? resource, import.meta.url).href;
-    let response;
+    const counted = (bytes) => {
+      if (!this.counted.has(url)) return;
+      this.done += bytes;
+      this.tell(`Loading ${megabytes(this.done)} of ${megabytes(this.total)} MB`);
+    };
     try {
-      response = await this.fetch(resource, options);
+      return await download(resource.url ? resource : url, { options, counted, fetcher: this.fetch });
     } catch (error) {
-      throw new Error(`could not download ${url}: ${error.message}`);
+      this.fail(error);
+      throw error;
     }
-    if (!response.ok) throw new Error(`could not download ${url}: the server answered ${response.status}`);
-    if (!this.counted.has(url)) return response;
-    const count = new TransformStream({
-      transform: (chunk, controller) => {
-        this.done += chunk.length;
-        this.tell(`Loading ${megabytes(this.done)} of ${megabytes(this.total)} MB`);
-        controller.enqueue(chunk);
-      },
-    });
-    const { status, headers } = response;
-    return new Response(response.body.pipeThrough(count), { status, headers });
   }
 }
 

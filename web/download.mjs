@@ -1,0 +1,42 @@
+// Downloads that end: in the bytes, or in an Error with one sentence.
+
+const SILENCE = 30000; // ms without a byte after which a download is given up
+
+// Fetch a file: a Response whose body fails, instead of waiting for ever, when nothing arrives for a while.
+// counted(bytes) is told of each part; `fetcher` is the fetch to use.
+export async function download(resource, { options = {}, counted = () => {}, fetcher = fetch, silence = SILENCE } = {}) {
+  const url = String(resource.url ?? resource);
+  const abort = new AbortController();
+  const late = () => abort.abort(new Error(`could not download ${url}: nothing arrived for ${silence / 1000} seconds`));
+  let timer = setTimeout(late, silence);
+  let response;
+  try {
+    response = await fetcher(resource, { ...options, signal: abort.signal });
+  } catch (error) {
+    clearTimeout(timer);
+    throw abort.signal.aborted ? abort.signal.reason : new Error(`could not download ${url}: ${error.message}`);
+  }
+  const refuse = (why) => {
+    clearTimeout(timer);
+    abort.abort();
+    throw new Error(`could not download ${url}: ${why}`);
+  };
+  if (!response.ok) refuse(`the server answered ${response.status}`);
+  const type = response.headers.get("content-type") ?? "";
+  if (type.startsWith("text/html")) refuse("the server answered with a web page; is the path right?");
+  if (!response.body) {
+    clearTimeout(timer);
+    return response;
+  }
+  const watched = new TransformStream({
+    transform: (chunk, controller) => {
+      clearTimeout(timer);
+      timer = setTimeout(late, silence);
+      counted(chunk.length);
+      controller.enqueue(chunk);
+    },
+    flush: () => clearTimeout(timer),
+  });
+  const { status, headers } = response;
+  return new Response(response.body.pipeThrough(watched, { signal: abort.signal }), { status, headers });
+}
