@@ -8,6 +8,7 @@ combination runs every command below in a folder with blanks and letters of othe
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -33,8 +34,7 @@ LOCALES = {
 # Ways to start the interpreter, tried with UTF-8 and a home.
 FLAGS = ("-O", "-OO", "-W error", "-bb", "-X dev")
 HOMES = ("HOME", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA")
-# The newest Python that the oldest packages were built for.
-OLDEST_UP_TO = (3, 13)
+OLDEST = (3, 11)  # the interpreter that the oldest packages are tried with; for the newest there are none
 EMBERLET = ["-m", "emberlet"]
 COMMANDS = {
     "--version": [*EMBERLET, "--version"],
@@ -90,14 +90,25 @@ def write(named: list[str]) -> bool:
 
 
 def _write(rows: Sequence[str]) -> None:
-    """Put the table into the page."""
-    head = "| Python | packages | locale | home | what works |\n|---|---|---|---|---|\n"
-    tried = "Tried in each row: " + ", ".join(f"`{name}`" for name in COMMANDS) + "."
+    """Put the rows into the page's table, in the place of those of the same interpreters and packages."""
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
-    table = head + "\n".join(rows)
+    old, _, after = rest.partition(END)
+    tried_now = {_label(row) for row in rows}
+    kept = [row for row in old.splitlines() if re.match(r"\| \d", row) and _label(row) not in tried_now]
+    head = "| Python | packages | locale | home | what works |\n|---|---|---|---|---|\n"
+    tried = "Tried in each row: " + ", ".join(f"`{name}`" for name in COMMANDS) + "."
+    table = head + "\n".join(sorted([*kept, *rows], key=_order))
     PAGE.write_text(f"{before}{BEGIN}\n\n{tried}\n\n{table}\n\n{END}{after}", encoding="utf-8")
+
+
+def _label(row: str) -> tuple[str, ...]:
+    return tuple(cell.strip() for cell in row.split("|")[1:3])
+
+
+def _order(row: str) -> tuple[list[int], bool]:
+    python, packages = _label(row)
+    return [int(n) for n in re.findall(r"\d+", python)], packages == "newest"
 
 
 def _environments(named: list[str]) -> list[tuple[Path, bool]]:
@@ -110,7 +121,7 @@ def _environments(named: list[str]) -> list[tuple[Path, bool]]:
                 raise
             continue
         numbers = tuple(int(n) for n in environments.version(python).split(".")[:2])
-        found += [(python, True)] if numbers <= OLDEST_UP_TO else []
+        found += [(python, True)] if numbers == OLDEST else []
         found.append((python, False))
     return found
 
