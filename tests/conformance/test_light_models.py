@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from emberlet import asarray
+from emberlet import functional as F
 from emberlet.codegen import load
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -29,6 +30,16 @@ def test_light_model_gives_the_output_that_ships_with_it(name: str) -> None:
     image = (np.arange(math.prod(shape)).reshape(shape) / math.prod(shape)).astype(np.float32)
     expected = onnx.TensorProto()
     expected.ParseFromString((FOLDER / f"light_{name}_output_0.pb").read_bytes())
-    found = np.asarray(load(MODELS[name], backend="numpy")(asarray(image, backend="numpy")))
+    model = onnx.load(MODELS[name])
+    # The weights of squeezenet are equal, and so are its logits: 1000 times 9.5e9, whose neighbors in float32 are 1024
+    # apart. A BLAS that rounds one of them differently gives it the whole softmax, so that is taken of the first alone.
+    last = model.graph.node.pop() if name == "squeezenet" else None
+    if last is not None:
+        model.graph.output[0].name = last.input[0]
+    found = np.asarray(load(model, backend="numpy")(asarray(image, backend="numpy")))
+    if last is not None:
+        np.testing.assert_allclose(found, found.flat[0], rtol=1e-6)
+        logits = asarray(np.full_like(found, found.flat[0]), backend="numpy")
+        found = np.asarray(F.softmax(logits, axis=1))
     # The tolerance that the runner uses for them.
     np.testing.assert_allclose(found, onnx.numpy_helper.to_array(expected), rtol=1e-3, atol=1e-7)

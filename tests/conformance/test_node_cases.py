@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+import onnx
 import pytest
 from emberlet.codegen.ops import REGISTRY
 
@@ -51,7 +52,9 @@ def test_node_cases_give_the_expected_outputs(names: list[str], backend: str) ->
 
 
 def test_all_node_cases_of_onnx_are_collected() -> None:
-    assert len(NAMES) >= 1884
+    # ONNX 1.22 has 1765 of them, 1.23 has 1884.
+    newest = tuple(int(n) for n in onnx.__version__.split(".")[:2]) >= (1, 23)
+    assert len(NAMES) >= (1884 if newest else 1765)
 
 
 def _rows(page: str) -> set[str]:
