@@ -42,20 +42,64 @@ _VARIABLE = re.compile(r"\b[pv]\d+\b")  # before it has its name
 
 @dataclass(slots=True)
 class Hints:
-    """What is known of variables: words for a name, and those whose value must be computed where it stands."""
+    """What is known of variables: words for a name, and those whose value must be computed where it stands. callees:
+    the parameters' names of what a call's function is, by its text."""
 
     words: dict[str, str] = field(default_factory=dict)
     fixed: set[str] = field(default_factory=set)
     kinds: dict[str, str] = field(default_factory=dict)
+    callees: dict[str, list[str]] = field(default_factory=dict)
 
 
 def polished(
     parameters: Sequence[str], statements: list[Statement], hints: Hints, taken: Iterable[str] = ()
 ) -> tuple[list[str], list[Statement]]:
     """The parameters' names and the statements."""
-    statements = joined(statements, hints)
+    statements = joined(without_unread(statements), hints)
     names = _Naming(parameters, statements, hints, set(taken)).names()
-    return [names.get(p, p) for p in parameters], renamed(statements, names)
+    return [names.get(p, p) for p in parameters], unpacked(renamed(statements, names))
+
+
+def without_unread(statements: list[Statement]) -> list[Statement]:
+    """Without sizes that nobody reads."""
+    read: Counter[str] = Counter()
+    reads(statements, read)
+
+    def idle(s: Statement) -> bool:
+        match s:
+            case Assign((name,), Index(Attribute(Name(_), "shape"), Literal(_)), _):
+                return not read[name]
+            case _:
+                return False
+
+    return [s for s in statements if not idle(s)]
+
+
+def unpacked(statements: list[Statement]) -> list[Statement]:
+    """`batch = x.shape[0]`, `length = x.shape[1]` as `batch, length = x.shape[:2]`."""
+    out: list[Statement] = []
+    i = 0
+    while i < len(statements):
+        targets: list[str] = []
+        base: Expr | None = None
+        while i + len(targets) < len(statements):
+            s = statements[i + len(targets)]
+            match s:
+                case Assign((name,), Index(Attribute(Name(x), "shape"), Literal(n)), _):
+                    if n != str(len(targets)) or (base is not None and base != Name(x)) or name in targets or name == x:
+                        break
+                    base = Name(x)
+                    targets.append(name)
+                case _:
+                    break
+        if base is not None and len(targets) > 1:
+            value = Index(Attribute(base, "shape"), SliceKey(None, Literal(str(len(targets)))))
+            out.append(Assign(tuple(targets), value))
+            i += len(targets)
+        else:
+            out.append(statements[i])
+            i += 1
+    return out
 
 
 # -- expressions ------------------------------------------------------------------------------------------------------
@@ -319,6 +363,7 @@ _FUNCTION_ROLES = {
     "one_hot": "one_hot",
     "argmax": "best",
 }
+_ARGUMENT_ROLES = {"attention": ("query", "key", "value", "mask"), "rotary_embedding": ("", "cos", "sin")}
 _KEEP = ("reshape", "permute", "expand", "astype", "squeeze", "flatten")
 _PLAIN = ("x", "y", "z", "a", "b", "c", "d", "e", "g", "h")
 
@@ -336,6 +381,7 @@ class _Naming:
         for p in parameters:
             self._write(p, -1.0)
         self.frozen: set[str] = set()
+        self.uses: dict[str, str] = {}
         self._scan(statements)
         read: Counter[str] = Counter()
         reads(statements, read)
@@ -348,11 +394,28 @@ class _Naming:
         self.last[name] = max(self.last.get(name, at), at)
 
     def _read(self, e: Expr) -> None:
+        mapped(e, self._use)
         found: Counter[str] = Counter()
         count(e, found)
         for name in found:
             if name in self.first:
                 self.last[name] = max(self.last[name], self.at)
+
+    def _use(self, e: Expr) -> Expr | None:
+        """Note what a call takes a variable as."""
+        match e:
+            case Call(Attribute(Name("F"), function), args, _):
+                roles = _ARGUMENT_ROLES.get(function, ())
+            case Call(function, args, _):
+                roles = tuple(self.hints.callees.get(flat(function), ()))
+            case Binary("+", left, Name(variable)) if _is_layer(left) and variable in self.parameters[1:]:
+                args, roles = (Name(variable),), ("residual",)
+            case _:
+                return None
+        for a, role in zip(args, roles, strict=False):
+            if isinstance(a, Name) and role and role not in _PLAIN:
+                self.uses.setdefault(a.id, role)
+        return None
 
     def _scan(self, statements: Iterable[Statement]) -> None:
         for s in statements:
@@ -413,6 +476,8 @@ class _Naming:
             wanted = self._role(variable, chosen)
         kind = self.hints.kinds.get(variable, "")
         if not wanted:
+            wanted = self.uses.get(variable, "")
+        if not wanted:
             wanted = {"scalar": "n", "shape": "shape", "bool": "mask"}.get(kind, "x")
         if wanted in _PLAIN:
             for name in (wanted, *_PLAIN):
@@ -440,7 +505,13 @@ class _Naming:
     def _role_of(self, e: Expr, chosen: Mapping[str, str]) -> str:
         match e:
             case Call(Attribute(base, method), _, _) if method in _KEEP and base != Name("F"):
-                return self._role_of(base, chosen)
+                return self._kept(base, chosen)
+            case Call(Attribute(Name("F"), "expand_dims"), (first, *_), _):
+                return self._kept(first, chosen)
+            case Call(Attribute(Name("F"), "where"), (test, Literal(), _), _):
+                return "mask" if self._role_of(test, chosen) == "mask" else ""
+            case Call(Attribute(Name("F"), "logical_and" | "logical_or" | "logical_not"), _, _):
+                return "mask"
             case Call(Attribute(Name("F"), function), _, _):
                 return _FUNCTION_ROLES.get(function, "")
             case Call(Attribute(Name("self"), layer), _, _):
@@ -463,6 +534,11 @@ class _Naming:
             case _:
                 return ""
 
+    def _kept(self, e: Expr, chosen: Mapping[str, str]) -> str:
+        """The word for what an expression is only another view of."""
+        role = self._role_of(e, chosen)
+        return "" if role in ("positions", "joined", "mean", "part") else role
+
     def _is_scores(self, e: Expr) -> bool:
         names: Counter[str] = Counter()
         count(e, names)
@@ -480,7 +556,7 @@ def renamed(statements: list[Statement], names: Mapping[str, str]) -> list[State
                 made = tuple(names.get(t, t) if "[" not in t else _indexed(t, names) for t in targets)
                 if len(made) == 1 and value == Name(made[0]):
                     continue
-                s = Assign(made, value, comment)
+                s = Assign(made, value, "" if comment and comment in flat(value) else comment)
             case If(test, then, otherwise):
                 s = If(test, renamed(then, names), renamed(otherwise, names))
             case For(target, iterable, body):

@@ -16,6 +16,7 @@ from emberlet import nn
 
 from ..emit.expression import (
     Attribute,
+    Binary,
     Call,
     Comprehension,
     Dict,
@@ -96,6 +97,7 @@ class _Holes:
     values: list[Expr] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     fills: list[Expr] | None = None
+    known: dict[str, list[str]] = field(default_factory=dict)
 
     def hole(self, value: Expr, word: str) -> Expr:
         self.values.append(value)
@@ -143,8 +145,9 @@ def _field_value(e: Expr, holes: _Holes) -> Expr:
                 if holes.fills is not None:
                     named = [(k, v) for k, v in named if k not in defaults or v != _default(defaults[k])]
                 return Call(x.function, made, tuple(named))
-            case Call(Name(name), args, kwargs) if name[0].isupper():
-                made = tuple(holes.hole(a, "") if constant(a) else a for a in args)
+            case Call(Name(name), args, kwargs) if name in holes.known:
+                words = holes.known[name]
+                made = tuple(holes.hole(a, words[i]) if constant(a) else a for i, a in enumerate(args))
                 return Call(x.function, made, tuple((k, holes.hole(v, k) if constant(v) else v) for k, v in kwargs))
             case Call(Attribute(Attribute(Name("nn"), "Param"), _), args, kwargs):
                 return Call(x.function, tuple(holes.hole(a, "shape") if constant(a) else a for a in args), kwargs)
@@ -240,17 +243,20 @@ def _lines(statements: Sequence[Statement], out: list[str], pad: str) -> None:
 # -- one class of many drafts -----------------------------------------------------------------------------------------
 
 
-def classified(drafts: Sequence[Draft], names: Names) -> list[Class]:
-    """A class for each kind of draft; every draft is told its class and arguments."""
+def classified(drafts: Sequence[Draft], names: Names, known: dict[str, list[str]]) -> list[Class]:
+    """A class for each kind of draft; every draft is told its class and arguments. known: the arguments of the classes
+    that there are already, to which the new ones are added."""
     groups: dict[str, list[tuple[Draft, _Holes]]] = {}
     for draft in drafts:
-        holes = _Holes()
+        holes = _Holes(known=known)
         fields, body = taken_out(draft, holes)
         groups.setdefault(key_of(fields, draft.parameters, body), []).append((draft, holes))
-    return [_class(group, names) for group in groups.values()]
+    made = [_class(group, names, known) for group in groups.values()]
+    known.update((c.name, c.arguments) for c in made)
+    return made
 
 
-def _class(group: list[tuple[Draft, _Holes]], names: Names) -> Class:
+def _class(group: list[tuple[Draft, _Holes]], names: Names, known: dict[str, list[str]]) -> Class:
     first, holes = group[0]
     table: dict[tuple[str, ...], int] = {}
     arguments: list[str] = []
@@ -276,7 +282,7 @@ def _class(group: list[tuple[Draft, _Holes]], names: Names) -> Class:
             fills.append(Attribute(Name("self"), name))
             if (name, name) not in own:
                 own.append((name, name))
-    put = _Holes(fills=fills)
+    put = _Holes(fills=fills, known=known)
     fields, body = taken_out(first, put)
     held = {f.targets[0] for f in fields}
     extra = []
@@ -292,7 +298,7 @@ def _class(group: list[tuple[Draft, _Holes]], names: Names) -> Class:
             Attribute(Name("self"), renames[f.name][5:]) if isinstance(f, Attribute) and f.name in renames else f
             for f in fills
         ]
-        put = _Holes(fills=fills)
+        put = _Holes(fills=fills, known=known)
         fields, body = taken_out(first, put)
     about = first.about if len({d.about for d, _ in group}) == 1 else ""
     made = Class(names.unique(first.name), arguments, [*extra, *fields], first.parameters, body, first.hints, about)
@@ -306,7 +312,7 @@ def _class(group: list[tuple[Draft, _Holes]], names: Names) -> Class:
 
 def _count(draft: Draft, holes: _Holes) -> int:
     """How many of the numbers stand in the fields."""
-    only = _Holes()
+    only = _Holes(known=holes.known)
     for f in draft.fields:
         _field_value(f.value, only)
     return len(only.values)
@@ -324,10 +330,28 @@ def _shared_comments(body: list[Statement], bodies: Sequence[Sequence[Statement]
 
 
 def listed(items: Sequence[Expr]) -> Expr:
-    """A list of constructors: a comprehension where all are equal."""
-    if len(items) > 1 and len({flat(i) for i in items}) == 1:
-        return Comprehension(items[0], "_", Call(Name("range"), (lift(len(items)),)))
-    return List(tuple(items))
+    """A list of constructors: a comprehension of those that are equal, one after the other."""
+    runs: list[list[Expr]] = []
+    for item in items:
+        if runs and flat(runs[-1][0]) == flat(item):
+            runs[-1].append(item)
+        else:
+            runs.append([item])
+    out: Expr | None = None
+    single: list[Expr] = []
+    for run in [*runs, []]:
+        if len(run) == 1:
+            single.append(run[0])
+            continue
+        for part in (List(tuple(single)) if single else None, _repeated(run) if run else None):
+            if part is not None:
+                out = part if out is None else Binary("+", out, part)
+        single = []
+    return out if out is not None else List(())
+
+
+def _repeated(run: Sequence[Expr]) -> Expr:
+    return Comprehension(run[0], "_", Call(Name("range"), (lift(len(run)),)))
 
 
 def held(tree: dict[str, Any]) -> Expr:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from ..emit.emitter import Emission, Emitter
-from ..emit.expression import Attribute, Call, Expr, Index, Name, SliceKey, Tuple, lift
+from ..emit.expression import Attribute, Call, Expr, Index, Name, SliceKey, Tuple, flat, lift
 from ..emit.statement import Assign, Do, For, Statement
 from ..ir.types import Type
 from ..ops.internal import Internal
@@ -74,6 +74,7 @@ class Repeat(Internal[RepeatConfig]):
         if not c.whole:
             items = Index(items, SliceKey(lift(start) if start else None, lift(start + count)))
         loop = writer.word(singular(c.calls[0].config.place[-2]))
+        writer.hints.callees[loop] = writer.hints.callees.get(flat(source), [])
         targets, iterables = [loop], [items]
         for i in c.own:
             name = writer.variable(first.inputs[i], first)

@@ -10,7 +10,7 @@ from typing import Any
 from emberlet import nn
 
 from ..emit.block import Block
-from ..emit.expression import Attribute, Call, Expr, Index, Name, lift
+from ..emit.expression import Attribute, Call, Expr, Index, Name, flat, lift
 from ..emit.handing_on import hand_on
 from ..emit.layout import laid_out
 from ..emit.module import (
@@ -38,6 +38,8 @@ from .regions import Region, grouped
 from .runs import looped
 from .scopes import Path, names_of, parameters, scopes_of, written
 
+SMALL = 16
+MOST_COUNTED = 1 << 14
 _MEMBERS = {"backend", *dir(nn.Module)}
 
 
@@ -66,6 +68,20 @@ class Hierarchy:
         self.names = Names({class_name(model.name), "Model", "F", "nn", "emberlet"})
         self.lengths = _lengths(places[n.name] for n in root.nodes() if parameters(n))
         self.owners = _single_owners(root)
+        self.makers = {o.name: node for node in root.nodes() for o in node.outputs if o.present}
+
+    def origin(self, a: Argument) -> str:
+        """A word for a value that modules share, from the operator that makes it."""
+        node = self.makers.get(a.name)
+        for _ in range(4):
+            if node is None or node.op() not in _VIEWS:
+                break
+            node = self.makers.get(node.inputs[0].name)
+        if node is None:
+            return ""
+        if node.op() == "Where" and all(b.value is not None and b.value.size == 1 for b in node.inputs[1:]):
+            return "mask"
+        return _MADE_BY.get(node.op(), "")
 
     def write(self, weights: str | None, top_comment: str) -> Written:
         levels: dict[int, list[Region]] = {}
@@ -77,6 +93,7 @@ class Hierarchy:
 
         visit(self.root)
         classes: list[Class] = []
+        known: dict[str, list[str]] = {}
         for height in sorted(levels):
             drafts = []
             for region in levels[height]:
@@ -84,7 +101,10 @@ class Hierarchy:
                 self.drafts[region.path] = writer.draft()
                 drafts.append(self.drafts[region.path])
                 self.problems += writer.problems
-            classes += classified(drafts, self.names)
+            new = classified(drafts, self.names, known)
+            for kind in new:
+                kind.parameters, kind.body = polished(kind.parameters, kind.body, kind.hints)
+            classes += new
         writer = RegionWriter(self, self.root)
         draft = writer.draft()
         name = class_name(self.model.name)
@@ -118,9 +138,8 @@ def _class_lines(made: Class) -> list[str]:
     else:
         lines += ["    def __init__(", "        self,", *(f"        {n}," for n in names), "    ):"]
     lines += render(laid_out(list(made.fields), 8), 8)
-    parameters, body = polished(made.parameters, made.body, made.hints)
-    lines += ["", *signature(tuple(parameters))]
-    return lines + render(laid_out(hand_on(fold_return(body)), 8), 8)
+    lines += ["", *signature(tuple(made.parameters))]
+    return lines + render(laid_out(hand_on(fold_return(made.body)), 8), 8)
 
 
 def _lengths(paths: Iterable[Path]) -> dict[Path, int]:
@@ -235,7 +254,9 @@ class RegionWriter(ModuleWriter):
 
     def _parameter(self, i: int, a: Argument) -> str:
         name = f"p{i}"
-        word = _word(a)
+        word = _word(a) or self.hierarchy.origin(a)
+        if isinstance(a.type, ScalarType) and isinstance(a.type.value, str) and a.type.value.isidentifier():
+            word = identifier(a.type.value, limit=22)
         self.hints.words[name] = word or ("x" if i == 0 else "")
         if not self.hints.words[name]:
             del self.hints.words[name]
@@ -304,6 +325,8 @@ class RegionWriter(ModuleWriter):
             for name, value in draft.record.items():
                 self.record[f"{path}.{name}"] = value
             self.places[place] = expr
+            if draft.kind is not None:
+                self.hints.callees[flat(expr)] = draft.kind.parameters
             for key, (at, read) in list(self.hierarchy.tables.items()):
                 if at == place:
                     self.hierarchy.tables[key] = (self.region.path, _rooted(read, expr))
@@ -332,6 +355,22 @@ class RegionWriter(ModuleWriter):
                 return ".".join(path[len(here) :])
         name = super()._layer_name(node, kind, weights).replace(".", "_").replace("/", "_")
         return snake(kind).rstrip("_0123456789d") if here and name == "_".join(here) else name
+
+    def parameter(self, name: str, value: Value) -> Expr:
+        """A constant; what counts up, or is one number, is no parameter of the source model."""
+        if SMALL < value.size <= MOST_COUNTED and value.dtype.is_integer and value.dtype.bits == 64:
+            numbers = value.ints()
+            step = numbers[1] - numbers[0]
+            if step == 0 and len(set(numbers)) == 1:
+                return self.fill(lift(value.shape), numbers[0], value.dtype)
+            if step == 1 and all(n == numbers[0] + i for i, n in enumerate(numbers)):
+                ends = (numbers[-1] + 1,) if numbers[0] == 0 else (numbers[0], numbers[-1] + 1)
+                kwargs = (("dtype", lift(value.dtype)), ("backend", self.backend()))
+                counted: Expr = Call(Attribute(Name("F"), "arange"), tuple(map(lift, ends)), kwargs)
+                if len(value.shape) > 1:
+                    counted = Call(Attribute(counted, "reshape"), (lift(value.shape),))
+                return counted
+        return super().parameter(name, value)
 
     def _parameter_name(self, name: str) -> str:
         here, path = self.region.path, written(name)
@@ -445,6 +484,10 @@ _SHORT = {
     "h": "block",
     "blk": "block",
 }
+
+
+_MADE_BY = {"Cos": "cos", "Sin": "sin"}
+_VIEWS = ("Unsqueeze", "Expand", "Cast", "Transpose", "Reshape", "Squeeze")
 
 
 def _word(a: Argument) -> str:

@@ -14,7 +14,7 @@ from ..emit.expression import Attribute, Expr, SliceKey, lift
 from ..ir.argument import Constant as ConstantSource
 from ..ir.graph import Node
 from ..ir.problem import Problem
-from ..ir.types import ScalarType, ShapeType, TensorType, Type, product
+from ..ir.types import Dim, ScalarType, ShapeType, TensorType, Type, product
 from ..ir.value import Fill, Inline, Value, ints_value, scalar_value, text_value
 from .attributes import Attributes
 from .base import Plain
@@ -152,12 +152,17 @@ class Range(Plain):
     def infer(self) -> tuple[Type, ...]:
         values = [self.value(i) for i in range(3)]
         dtype = self.dtype(0)
-        count: int | None = None
-        if all(v is not None for v in values):
-            start, limit, delta = (float(v.item()) for v in values if v is not None)
+        count: Dim = None
+        limit_type = self.type(1)
+        start, step = values[0], values[2]
+        counts = start is not None and start.item() == 0 and step is not None and step.item() == 1
+        if counts and isinstance(limit_type, ScalarType) and limit_type.natural and values[1] is None:
+            count = limit_type.value  # a named size
+        elif all(v is not None for v in values):
+            first, limit, delta = (float(v.item()) for v in values if v is not None)
             if not delta:
                 raise Problem("delta is 0")
-            count = max(0, math.ceil((limit - start) / delta))
+            count = max(0, math.ceil((limit - first) / delta))
         elif all(self.ints(i) is not None for i in range(3)) and dtype.is_integer:
             a, b, c = ((self.ints(i) or (0,))[0] for i in range(3))
             count = len(range(a, b, c)) if c else None

@@ -8,6 +8,7 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter
 from ..emit.expression import Attribute, Binary, Call, Conditional, Expr, List, Name, Tuple, Unary, lift
+from ..emit.layout import names_of
 from ..emit.statement import Assign, Break, Do, For, Statement, While
 from ..emit.statement import If as IfStatement
 from ..ir.graph import Graph, Node
@@ -83,6 +84,9 @@ def assignments(names: tuple[str, ...], values: tuple[Expr, ...]) -> list[Statem
     return [Assign(tuple(n for n, _ in pairs), Tuple(tuple(v for _, v in pairs)))]
 
 
+ENDLESS = 1 << 62  # rounds: an exporter's way to say that the condition alone ends the loop
+
+
 @dataclass(frozen=True)
 class LoopConfig:
     """outputs: the types of the values carried from one round to the next."""
@@ -153,7 +157,9 @@ class Loop(Node[LoopConfig]):
 
     def loop(self, e: Emitter, step: str, flag: str, always: bool, body: list[Statement], condition: Expr) -> None:
         """The loop statement around the body."""
-        trips = e.builtin("range", e.number(0)) if self.has(0) else None
+        count = self.value(0)
+        endless = not always and count is not None and count.ints()[0] >= ENDLESS
+        trips = e.builtin("range", e.number(0)) if self.has(0) and not endless else None
         starts = e.builtin("bool", e.x(1)) if self.has(1) and self.value(1) is None else None
         first = self.value(1)
         never = first is not None and not bool(first.item())
@@ -169,8 +175,9 @@ class Loop(Node[LoopConfig]):
         e.push(Assign((flag,), starts if starts is not None else lift(True)))
         body.append(Assign((flag,), e.builtin("bool", condition)))
         if trips is None:
-            e.push(Assign((step,), lift(0)))
-            body.append(Assign((step,), Binary("+", Name(step), lift(1))))
+            if step in names_of([*body, Do(condition)]):
+                e.push(Assign((step,), lift(0)))
+                body.append(Assign((step,), Binary("+", Name(step), lift(1))))
             e.push(While(Name(flag), body))
         else:
             e.push(For(step, trips, [IfStatement(Unary("not", Name(flag)), [Break()]), *body]))

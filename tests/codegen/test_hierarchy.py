@@ -1,12 +1,17 @@
 """Modules recovered: the code with a class for each is the flat code, value by value."""
 
+import os
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from emberlet import dtypes, get_backend
 from emberlet.codegen import load
-from models.index import Case, cases
+from emberlet.codegen.generation import translate
+from models.index import HERE, Case, cases
+from support.onnx_models import check, parse
 
 BACKENDS = ["numpy", "python", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))]
 
@@ -27,3 +32,107 @@ def test_the_modules_compute_what_the_flat_code_does(case: Case, backend: str) -
     if backend == "wgpu":
         pytest.importorskip("wgpu")
     assert _arrays(case.model, case, backend, False) == _arrays(case.model, case, backend, True)
+
+
+# -- models of which the source's state_dict is known -----------------------------------------------------------------
+
+MODULES = sorted(p.name for p in (HERE / "modules").iterdir())
+BUFFERS = {"llama": ["model.rotary_emb.inv_freq"]}  # which a state_dict does not have
+SNAPSHOTS = Path(__file__).parent / "snapshots" / "modules"
+MOST_LINES = {"bert": 110, "resnet50": 90, "resnet50_traced": 90, "llama": 130}
+
+
+def _model(name: str) -> Path:
+    return HERE / ("modules" if name in MODULES else "") / name / "model.onnx"
+
+
+def _checkpoint(name: str) -> tuple[dict[str, np.ndarray], list[np.ndarray], np.ndarray]:
+    with np.load(HERE / "modules" / name / "checkpoint.npz") as held:
+        arrays = {k: held[k] for k in held.files}
+    inputs = [arrays.pop(k) for k in sorted(arrays) if k.startswith("in_")]
+    return arrays, inputs, arrays.pop("out_first")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_checkpoint_of_the_architecture_loads_by_name(name: str) -> None:
+    state, inputs, want = _checkpoint(name)
+    home = get_backend("numpy")
+    model = load(_model(name), backend="numpy")
+    tensors: Any = {k: home.from_bytes(v.tobytes(), dtypes.dtype(v.dtype.name), v.shape) for k, v in state.items()}
+    for missing in BUFFERS.get(name, []):
+        tensors[missing] = dict(model.named_params())[missing].val()
+    model.load_record(tensors, layout="pytorch")
+    assert sorted(k for k, _ in model.named_params()) == sorted(tensors)
+    got = model(*inputs)
+    got = got[0] if isinstance(got, tuple) else got
+    np.testing.assert_allclose(np.array(got.tolist()), want, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_exported_modules_compute_what_the_flat_code_does(name: str) -> None:
+    _, inputs, _ = _checkpoint(name)
+    results = []
+    for flat in (False, True):
+        got = load(_model(name), backend="numpy", flat=flat)(*inputs)
+        results.append([bytes(r.backend.to_bytes(r)) for r in (got if isinstance(got, tuple) else (got,))])
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("name", sorted(MOST_LINES))
+def test_repeated_layers_take_no_more_lines_than_one(name: str) -> None:
+    source = translate(_model(name), name, weights_name="w.bpk")[1].source
+    assert len(source.splitlines()) <= MOST_LINES[name]
+    assert source == translate(_model(name), name, weights_name="w.bpk")[1].source
+
+
+@pytest.mark.parametrize(
+    "name",
+    "bert resnet50 llama gpt gpt_traced detector residual_cnn mobile_cnn unet vae vit transformer_encoder".split(),
+)
+def test_the_classes_read_as_the_committed_ones(name: str) -> None:
+    source = translate(_model(name), name, weights_name=name + ".bpk")[1].source
+    snapshot = SNAPSHOTS / f"{name}.py"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        snapshot.parent.mkdir(exist_ok=True)
+        snapshot.write_text(source, encoding="utf-8")
+    assert source == snapshot.read_text(encoding="utf-8")
+
+
+def test_a_list_of_equal_modules_is_one_class_and_a_loop() -> None:
+    nodes = " ".join(
+        f"[n{i}a] h{i} = MatMul(x{i}, w{i}) [n{i}b] r{i} = Tanh(h{i}) [n{i}c] x{i + 1} = MatMul(r{i}, v{i})"
+        for i in range(3)
+    )
+    model = parse(f"g (float[N, 4] x0) => (float[N, 2] y) {{ {nodes} [n3] y = MatMul(x3, u) }}")
+    random = np.random.default_rng(0)
+    for i in range(3):
+        for node, name in zip(model.graph.node[3 * i : 3 * i + 3 : 2], ("fc", "out"), strict=True):
+            node.input[1] = f"layers.{i}.{name}.weight"
+            array = random.standard_normal((4, 5 + i) if name == "fc" else (5 + i, 4)).astype(np.float32)
+            model.graph.initializer.append(onnx.numpy_helper.from_array(array, node.input[1]))
+    model.graph.node[-1].input[1] = "head.weight"
+    head = random.standard_normal((4, 2)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(head, "head.weight"))
+    written = translate(model, "net")[1]
+    source, record = written.source, written.record
+    assert source.count("\nclass ") == 2 and "for layer in self.layers:" in source
+    assert all(f"Layer({n}, backend=backend)," in source for n in (5, 6, 7))
+    assert sorted(record) == ["head.weight", *(f"layers.{i}.{n}.weight" for i in range(3) for n in ("fc", "out"))]
+    check(model, random.standard_normal((2, 4)).astype(np.float32))
+
+
+def test_a_loop_that_only_its_condition_ends_is_a_while() -> None:
+    model = parse(
+        """g (float[1] x) => (float[1] y) <int64 most = {9223372036854775807}, bool go = {1}> {
+            y = Loop(most, go, x) <body = b (int64 i, bool c, float[1] s) => (bool d, float[1] t) {
+                two = Constant<value = float[1] {2.0}>()
+                t = Mul(s, two)
+                top = Constant<value = float[1] {100.0}>()
+                e = Less(t, top)
+                d = Squeeze(e)
+            }>
+        }"""
+    )
+    source = translate(model, "net")[1].source
+    assert "while keep_on:" in source and "9223372036854775807" not in source
+    check(model, np.array([3.0], np.float32))
