@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .assembly.frame import BUFFERS
-from .assembly.registry import FAMILIES, calls
+from .assembly.registry import FAMILIES
 from .boards import KB, Board
-from .emit_kernels import assembly_kernels, kernels_source
+from .emit_kernels import assembly_kernels, kernels_source, step_calls
 from .kernels.layer import Layer
 from .kernels.pool import _Pool, _Reduce
 from .program import Program, Step
@@ -95,7 +95,7 @@ def _work(step: Step, arch: str) -> float:
     """A step's work in multiply-accumulates of a dense layer in viper."""
     layer, outputs = step.layer, step.output.row * step.output.shape[0]
     family = FAMILIES.get(arch, "")
-    if not family or calls(layer, family, step.inputs, step.output, step.places) is None:
+    if not family or not step_calls(step, family):
         return work(layer, outputs)
     product, deep, output = ASSEMBLY.get(family, SCALAR)
     return layer.macs * (deep if layer.kind == "depthwise" else product) + outputs * output

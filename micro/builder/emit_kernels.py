@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
-from .assembly.registry import FAMILIES, Kernel, calls
+from .assembly.registry import FAMILIES, Call, Kernel, calls, sums
 from .functions import FROM_MATH
-from .kernels.recurrent import HIDDEN, MIDDLE
+from .kernels.recurrent import HIDDEN, MIDDLE, Rows, SumsIn, _Recurrent
 from .kernels.writer import Writer
-from .program import Program
+from .program import Program, Step
 
 _PREPARE = {
     "viper": """\
@@ -40,7 +41,7 @@ def listing(program: Program, arch: str) -> str:
     family = FAMILIES[arch]
     lines = [f"// {program.name}: what each layer runs in on {arch}", "//"]
     for step in program.steps:
-        made = calls(step.layer, family, step.inputs, step.output, step.places)
+        made = step_calls(step, family)
         lines.append(f"//   {step.layer.name}: {made[0].kernel.name if made else 'viper'}")
     kernels = assembly_kernels(program, arch).items()
     return "\n".join([*lines, "", *(kernel.assembled().text(name) for name, kernel in kernels)])
@@ -81,16 +82,21 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
             functions.append(writer.source(names[body]))
         return names[body]
 
+    def assembly(call: Call) -> str:
+        if call.kernel.name not in names:
+            names[call.kernel.name] = call.kernel.name
+            functions.append(f"@micropython.viper\ndef {call.kernel.name}():\n    pass\n")
+        return call.line()
+
     for step in program.steps:
-        assembly = calls(step.layer, family, step.inputs, step.output, step.places) if family else None
-        if assembly is None:
-            lines += step.layer.calls(name, dialect, step.inputs, step.output, step.places)
-            continue
-        for call in assembly:
-            if call.kernel.name not in names:
-                names[call.kernel.name] = call.kernel.name
-                functions.append(f"@micropython.viper\ndef {call.kernel.name}():\n    pass\n")
-            lines.append(call.line())
+        layer, own = step.layer, (step.inputs, step.output, step.places)
+        made = calls(layer, family, *own) if family else None
+        if made is not None:
+            lines += map(assembly, made)
+        elif family and isinstance(layer, _Recurrent):
+            lines += layer.calls(name, dialect, *own, _sums_in(family, step.places, assembly))
+        else:
+            lines += layer.calls(name, dialect, *own)
     if family:
         functions.append(_ADDRESSES)
         lines = ["a = at(A)", "w = at(W)", "t = at(T)", "l = low(W)", *lines]
@@ -109,9 +115,27 @@ def assembly_kernels(program: Program, arch: str) -> dict[str, Kernel]:
     family = FAMILIES.get(arch, "")
     found: dict[str, Kernel] = {}
     for step in program.steps if family else ():
-        for call in calls(step.layer, family, step.inputs, step.output, step.places) or ():
+        for call in step_calls(step, family):
             found.setdefault(call.kernel.name, call.kernel)
     return found
+
+
+def step_calls(step: Step, family: str) -> list[Call]:
+    """The assembly kernels that a step calls; none where viper does all of it."""
+    made = calls(step.layer, family, step.inputs, step.output, step.places)
+    if made is None and isinstance(step.layer, _Recurrent):
+        own = {"o": 0, "wo": 0, "to": 0, "zs": step.places["zs"]}
+        both = [sums(rows, family, "i", own) for rows in (step.layer.from_input, step.layer.from_state)]
+        return [call for call in both if call]
+    return made or []
+
+
+def _sums_in(family: str, places: Mapping[str, int], write: Callable[[Call], str]) -> SumsIn:
+    def line(rows: Rows, source: str, own: dict[str, int]) -> str | None:
+        call = sums(rows, family, source, {**own, "zs": places["zs"]})
+        return write(call) if call else None
+
+    return line
 
 
 def _imports(text: str, dialect: str) -> str:

@@ -9,6 +9,7 @@ from functools import cache
 from ..kernels.depthwise import Depthwise
 from ..kernels.dot import Dot
 from ..kernels.layer import Layer, View
+from ..kernels.recurrent import Rows, _Recurrent
 from ..kernels.window import Loops, window_loops
 from ..reference import Requant
 from . import dsp, dsp_depthwise, dsp_dot, scalar_depthwise, scalar_dot
@@ -67,10 +68,10 @@ def _assembled(make: Callable[[], Assembler]) -> Assembler:
 
 @dataclass(frozen=True)
 class Call:
-    """A kernel and its numbers, by name."""
+    """A kernel and its numbers, by name; a string is a variable of `run`."""
 
     kernel: Kernel
-    numbers: Mapping[str, int]
+    numbers: Mapping[str, int | str]
 
     def line(self) -> str:
         """The line of `run`."""
@@ -89,14 +90,39 @@ def calls(
     return None
 
 
+def sums(rows: Rows, family: str, source: str, places: Mapping[str, int]) -> Call | None:
+    """The call that computes the gates' sums of a recurrent layer, or None where viper does.
+
+    source: the place of the bytes, or a variable of `run` that holds it; places: "o", "wo" and "to", and "zs".
+    """
+    requant = _bound(rows.requant, family)
+    if requant is None:
+        return None
+    n, k = rows.weights.shape
+    one = dict.fromkeys(("xstep", "xrow", "ystep", "ygap"), 0) | {"rows": 1, "cols": 1}
+    if family == DSP:
+        kernel, own = _dsp_dot((), k, k, True, requant["up"] > 0, places["zs"], wide=True)
+    else:
+        kernel, own = _scalar_dot(family, (), k, k, n < 4, rows.requant.split > 0, places["zs"], wide=True)
+    places_of: dict[str, int | str] = {"x": source, "y": places["o"], "w": places["wo"], "q": 4 * (places["to"] + 2)}
+    numbers: dict[str, int | str] = {"K": k, "N": n, "lift": rows.lift, **one, **requant, **own}
+    return Call(kernel, {**numbers, **places_of})
+
+
 def scratch(layer: Layer, families: Sequence[str]) -> int:
     """Bytes of the arena that the layer's kernels in assembly use while they run, wherever in it they lie."""
-    if not families or not isinstance(layer, Dot):
-        return 0
-    words = -(-layer.weights[0].size // 4)
-    if DSP not in families:
-        return 4 * words
-    return (8 if layer.positions == 1 else 16) * words + 4 * words + 8 + 3
+    if families and isinstance(layer, Dot):
+        return _room(layer.weights[0].size, layer.positions == 1, DSP in families)
+    if families and isinstance(layer, _Recurrent):
+        most = max(layer.from_input.weights.shape[1], layer.hidden)
+        return _room(most, True, DSP in families)
+    return 0
+
+
+def _room(k: int, one: bool, spread: bool) -> int:
+    """For a window of k bytes: side by side, and spread for one position or two."""
+    words = -(-k // 4)
+    return (8 if one else 16) * words + 4 * words + 8 + 3 if spread else 4 * words
 
 
 def _bound(requant: Requant, family: str) -> dict[str, int] | None:

@@ -84,9 +84,6 @@ class Rv32(Assembler):
     def sb(self, t: int, n: int, offset: int = 0) -> None:
         self._store("sb", 0, t, n, offset)
 
-    def sh(self, t: int, n: int, offset: int = 0) -> None:
-        self._store("sh", 1, t, n, offset)
-
     def sw(self, t: int, n: int, offset: int = 0) -> None:
         self._store("sw", 2, t, n, offset)
 

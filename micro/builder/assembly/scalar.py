@@ -21,7 +21,7 @@ BUFFERS = "AWT"
 
 
 class Scalar(Assembler):
-    """The operations. d: changed; offsets are constants below 32 (bytes), 64 (halves) and 128 (words)."""
+    """The operations. d: changed; offsets are constants below 32 (bytes) and 128 (words)."""
 
     @abstractmethod
     def enter(self, f: Frame, bases: Mapping[str, str]) -> None:
@@ -87,9 +87,6 @@ class Scalar(Assembler):
 
     @abstractmethod
     def store_byte(self, d: int, base: int, offset: int = 0) -> None: ...
-
-    @abstractmethod
-    def store_half(self, d: int, base: int, offset: int = 0) -> None: ...
 
     @abstractmethod
     def go(self, target: str) -> None: ...

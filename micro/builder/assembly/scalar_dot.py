@@ -202,10 +202,11 @@ def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int) -> None:
         a.copy(V0, s)
         a.word(V1, V4, 8 * k + 4)
         requantize(a, f, V0, V1, split, (V2, V3), (V6, V7), str(k))
-        if size == 2:
-            a.store_half(V0, V5, 2 * k)
-        else:
-            a.store_byte(V0, V5, k)
+        a.store_byte(V0, V5, size * k)
+        if size == 2:  # byte by byte: such numbers lie at odd places too
+            a.number(V2, 8)
+            a.right(V0, V2)
+            a.store_byte(V0, V5, 2 * k + 1)
     a.get(V0, f["K"])
     a.get(V1, f["W"])
     a.get(V2, f["rem"])

@@ -92,9 +92,6 @@ class ScalarRv32(Rv32, Scalar):
     def store_byte(self, d: int, base: int, offset: int = 0) -> None:
         self.sb(REGISTERS[d], REGISTERS[base], offset)
 
-    def store_half(self, d: int, base: int, offset: int = 0) -> None:
-        self.sh(REGISTERS[d], REGISTERS[base], offset)
-
     def go(self, target: str) -> None:
         self.j(target)
 

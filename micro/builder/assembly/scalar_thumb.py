@@ -96,9 +96,6 @@ class ScalarThumb(Thumb, Scalar):
     def store_byte(self, d: int, base: int, offset: int = 0) -> None:
         self.strb(d, base, offset)
 
-    def store_half(self, d: int, base: int, offset: int = 0) -> None:
-        self.strh(d, base, offset)
-
     def go(self, target: str) -> None:
         self.b(target)
 

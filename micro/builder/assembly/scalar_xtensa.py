@@ -112,9 +112,6 @@ class ScalarXtensa(Xtensa, Scalar):
     def store_byte(self, d: int, base: int, offset: int = 0) -> None:
         self.s8i(REGISTERS[d], REGISTERS[base], offset)
 
-    def store_half(self, d: int, base: int, offset: int = 0) -> None:
-        self.s16i(REGISTERS[d], REGISTERS[base], offset)
-
     def go(self, target: str) -> None:
         self.j(target)
 

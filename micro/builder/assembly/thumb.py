@@ -177,9 +177,6 @@ class Thumb(Assembler):
     def strb(self, t: int, n: int, offset: int = 0) -> None:
         self._memory("strb", 0x7000, t, n, offset, 1)
 
-    def strh(self, t: int, n: int, offset: int = 0) -> None:
-        self._memory("strh", 0x8000, t, n, offset, 2)
-
     def _indexed(self, text: str, opcode: int, t: int, n: int, m: int) -> None:
         _low(t, n, m)
         self._one(f"{text} {name(t)}, [{name(n)}, {name(m)}]", opcode | m << 6 | n << 3 | t)

@@ -82,9 +82,6 @@ class Xtensa(Assembler):
     def s8i(self, t: int, n: int, offset: int = 0) -> None:
         self._memory("s8i", 4, t, n, offset, 1)
 
-    def s16i(self, t: int, n: int, offset: int = 0) -> None:
-        self._memory("s16i", 5, t, n, offset, 2)
-
     def s32i(self, t: int, n: int, offset: int = 0) -> None:
         self._memory("s32i", 6, t, n, offset, 4)
 

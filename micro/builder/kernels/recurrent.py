@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -58,9 +59,13 @@ class Rows:
         w = self.weights.astype(np.int64) - ZERO
         return fixed_point(w @ (x.astype(np.int64) - self.zero) + self.bias, self.requant) - MIDDLE
 
+    @cached_property
+    def lift(self) -> int:
+        """What is added to the folded bias so that no word of T is negative."""
+        return max(0, -int(folded_bias(self.weights, self.bias, self.zero).min()))
+
     def words(self, name: str) -> list[int]:
-        folded = folded_bias(self.weights, self.bias, self.zero)
-        lift = max(0, -int(folded.min()))
+        folded, lift = folded_bias(self.weights, self.bias, self.zero), self.lift
         check_word(name, *start_bounds(self.weights, self.bias, self.zero), int((folded + lift).max()), lift)
         words = [lift, self.requant.offset]
         for bias, multiplier in zip(folded + lift, self.requant.multipliers, strict=True):
@@ -127,6 +132,9 @@ def emit_lookup(w: Writer, name: str, index: str, tanh: bool = False) -> None:
     w.line(f"{name} = ({value} << 1) - {UNIT}" if tanh else f"{name} = {value}")
 
 
+SumsIn = Callable[[Rows, str, dict[str, int]], str | None]
+
+
 @dataclass(frozen=True)
 class _Recurrent(Layer):
     """steps: of the input, (steps, K); hidden: units; from_input, from_state: the gates' sums; reverse: the last step
@@ -184,8 +192,12 @@ class _Recurrent(Layer):
         inputs: Sequence[View],
         output: View,
         places: Mapping[str, int],
+        sums_in: SumsIn | None = None,
     ) -> list[str]:
-        """A loop over the steps, each in small kernels: the sums of the input, of the state, the units, the output."""
+        """A loop over the steps, each in small kernels: the sums of the input, of the state, the units, the output.
+
+        sums_in: what writes the call of another kernel for the sums, or None where it has none.
+        """
         k = self.from_input.weights.shape[1]
         back = self.steps - 1 if self.reverse else 0
         sums = places["zo"], places["zo"] + 2 * len(self.from_input.weights)
@@ -193,8 +205,12 @@ class _Recurrent(Layer):
         tables = places["to"], places["to"] + 2 + 2 * len(self.from_input.weights)
 
         def rows(which: Rows, source: str, n: int) -> str:
+            own = {"o": sums[n], "wo": weights[n], "to": tables[n]}
+            line = sums_in(which, source, own) if sums_in else None
+            if line is not None:
+                return line
             writer = which.emit(dialect)
-            return writer.call(name(writer), {"i0": source, "o": sums[n], "wo": weights[n], "to": tables[n]})
+            return writer.call(name(writer), {"i0": source, **own})
 
         update, copy, reset = self.units(dialect), self._copy(dialect), self._reset(dialect)
         step = [

@@ -116,8 +116,6 @@ class Xtensa:
             a[t] = int.from_bytes(self._bytes(a[s] + 4 * imm8, 4), "little")
         elif kind == 4:
             self._bytes(a[s] + imm8, 1)[:] = bytes([a[t] & 255])
-        elif kind == 5:
-            self._bytes(a[s] + 2 * imm8, 2)[:] = (a[t] & 0xFFFF).to_bytes(2, "little")
         elif kind == 6:
             self._bytes(a[s] + 4 * imm8, 4)[:] = a[t].to_bytes(4, "little")
         else:
