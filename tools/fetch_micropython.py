@@ -12,7 +12,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -70,8 +69,7 @@ def fetch_source(folder: Path) -> Path:
         options = _apt(Path(scratch), _run("dpkg", "--print-architecture").strip(), "deb-src")
         _run("apt-get", *options, "source", "--download-only", "micropython", cwd=Path(scratch))
         archive = next(Path(scratch).glob("micropython_*.orig.tar.xz"))
-        with tarfile.open(archive) as packed:
-            packed.extractall(folder, filter="data")
+        _run("tar", "-xf", str(archive), "-C", str(folder))
     return next(folder.glob("micropython-*"))
 
 
