@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,15 +73,16 @@ def networks() -> dict[str, Any]:
     return out
 
 
-def layers() -> dict[str, Any]:
-    """Random layers on every board: how many, and how many outputs were not NumPy's byte by byte."""
-    wrong = {}
-    for board in map(EmulatedBoard, firmware.BOARDS):
-        wrong[board.board.name] = sum(
-            len(wrong_on_board(board, *program_of(list(assembly_cases(seed, LAYERS))))) for seed in range(BATCHES)
-        )
-        print(f"random layers on {board.board.title}: {wrong[board.board.name]} wrong", flush=True)
-    return {"layers": BATCHES * LAYERS, "wrong": wrong}
+def layers() -> Iterator[dict[str, Any]]:
+    """Random layers on every board: how many so far, and how many outputs were not NumPy's byte by byte."""
+    boards = [EmulatedBoard(name) for name in firmware.BOARDS]
+    wrong = dict.fromkeys(firmware.BOARDS, 0)
+    for seed in range(BATCHES):
+        made = program_of(list(assembly_cases(seed, LAYERS)))
+        for board in boards:
+            wrong[board.board.name] += len(wrong_on_board(board, *made))
+        print(f"random layers: {(seed + 1) * LAYERS}, wrong: {wrong}", flush=True)
+        yield {"layers": (seed + 1) * LAYERS, "wrong": wrong}
 
 
 HEAD = """\
@@ -166,15 +168,20 @@ def misses(out: dict[str, Any]) -> list[str]:
 
 
 def run(with_layers: bool) -> list[str]:
-    """Measure, write the page, and return what is not as it must be."""
+    """Measure, write the page, and return what is not as it must be. What was found is written as it is found."""
     file = RESULTS / "micro_boards.json"
     out: dict[str, Any] = {"networks": networks()}
-    if with_layers:
-        out["layers"] = layers()
-    elif file.exists():
+    if file.exists():
         old = json.loads(file.read_text(encoding="utf-8"))
         out |= {key: old[key] for key in ("layers",) if key in old}
-    file.write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
-    (RESULTS / "micro_boards.md").write_text(text(out), encoding="utf-8")
+    _write(out, file)
+    for found in layers() if with_layers else ():
+        out["layers"] = found
+        _write(out, file)
     print(text(out))
     return misses(out)
+
+
+def _write(out: dict[str, Any], file: Path) -> None:
+    file.write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
+    file.with_suffix(".md").write_text(text(out), encoding="utf-8")
