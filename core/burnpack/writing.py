@@ -16,17 +16,23 @@ class Source:
 
     read() gives its bytes, little-endian and row-major, or an iterable of their pieces; it is called once, when the
     writer gets there, and nothing is kept. Two sources are one tensor when they are the same object.
+
+    scheme: of a quantized tensor, as pairs of keys and values (core/store/quantizing.py), and how many bytes it takes.
     """
 
-    def __init__(self, dtype, shape, read, param_id=None):
+    def __init__(self, dtype, shape, read, param_id=None, scheme=None, size=0):
         self.dtype = dtype
         self.shape = tuple(shape)
         self.read = read
         self.param_id = param_id
+        self.scheme = scheme
+        self.size = size
 
     @property
     def nbytes(self):
         """The bytes that the tensor takes in the file."""
+        if self.scheme:
+            return self.size
         count = 1
         for n in self.shape:
             count *= n
@@ -81,7 +87,9 @@ def plan(tensors, metadata=None, scalars=None, param_ids=None):
         owners.append(places[key])
         stored = source.dtype.burn
         shape = source.shape
-        if source.dtype is dtypes.bool:
+        if source.scheme:
+            stored = _Map([("QFloat", _maps(source.scheme))])
+        elif source.dtype is dtypes.bool:
             stored = _Map([("Bool", "Native")])
         elif stored is None:
             texts[NARROW + name] = " ".join([source.dtype.name] + [str(n) for n in shape])
@@ -174,6 +182,11 @@ class _Map:
         self.pairs = pairs
 
 
+def _maps(pairs):
+    """Pairs of keys and values as a map; so are values that are tuples of pairs."""
+    return _Map([(key, _maps(value) if isinstance(value, tuple) else value) for key, value in pairs])
+
+
 def _head(major, argument, out):
     """The first bytes of a CBOR item, in the shortest form."""
     if argument < 24:
@@ -193,6 +206,8 @@ def _encode(value, out):
         for key, one in value.pairs:
             _encode(key, out)
             _encode(one, out)
+    elif value is None:
+        out.append(0xF6)
     elif isinstance(value, bool):
         out.append(0xF5 if value else 0xF4)
     elif isinstance(value, int):

@@ -103,6 +103,13 @@ class Module:
         text. overwrite: replace a file that exists. shard: several safetensors files of at most so many bytes.
 
         Raises ExistsError, an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError."""
+    def quantize_weights(self, bits: int = ..., mode: str = ..., level: str | int = ..., calibration: str = ..., filter: Filtering | None = ..., fake: bool = ...) -> list[str]:
+        """Replace the Linear layers by QuantizedLinear ones, whose weights take 8, 4 or 2 bits; returns their names.
+
+        mode: "symmetric" or "affine"; level: what shares a scale: "tensor", "channel" (an output), or so many inputs;
+        calibration: "min-max", or "absolute-mean", which cuts what is larger than the mean. filter: which layers, by the
+        name of their weight (see `load_from`). fake: keep the weights and only compute as if they were quantized
+        (FakeQuantizedLinear). Raises UnsupportedError for another scheme, or where this module is a Linear itself."""
     def custom_settings(self) -> DisplaySettings | None:
         """DisplaySettings for printing this module and its children, or None. Override it."""
     def custom_content(self, content: Content) -> Content | None:

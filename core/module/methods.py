@@ -201,6 +201,21 @@ def save_into(
     return save(store, target, format=format, metadata=metadata, overwrite=overwrite, shard=shard)
 
 
+def quantize_weights(
+    self, bits=8, mode="symmetric", level="channel", calibration="min-max", filter=None, fake=False
+):  # fmt: skip
+    """Replace the Linear layers by QuantizedLinear ones, whose weights take 8, 4 or 2 bits; returns their names.
+
+    mode: "symmetric" or "affine"; level: what shares a scale: "tensor", "channel" (an output), or so many inputs;
+    calibration: "min-max", or "absolute-mean", which cuts what is larger than the mean. filter: which layers, by the
+    name of their weight (see `load_from`). fake: keep the weights and only compute as if they were quantized
+    (FakeQuantizedLinear). Raises UnsupportedError for another scheme, or where this module is a Linear itself.
+    """
+    from ..store.quantizing import quantize_weights
+
+    return quantize_weights(self, bits, mode, level, calibration, filter, fake)
+
+
 def custom_settings(self):
     """DisplaySettings for printing this module and its children, or None. Override it."""
     return None
@@ -228,6 +243,7 @@ METHODS = {
     "load_file": load_file,
     "load_from": load_from,
     "save_into": save_into,
+    "quantize_weights": quantize_weights,
     "custom_settings": custom_settings,
     "custom_content": custom_content,
 }

@@ -603,6 +603,38 @@ class PRelu(Module):
     def forward(self, x: Tensor) -> Tensor:
         """x (n, c, …) -> the same shape; c is num_parameters unless there is one slope."""
 
+class QuantizedLinear(Module):
+    """y = x @ weight + bias with the weight in few bits, for x (…, d_input) -> (…, d_output), on every backend.
+
+    weight: uint8 (d_output, blocks, block_size * bits / 8), the first level of a byte in its lowest bits; scale:
+    float32 (d_output * blocks,); zero_point: like scale, or None for symmetric weights; bias: (d_output,) or None.
+    `Module.quantize_weights` makes these from Linear."""
+    d_input: int
+    d_output: int
+    bits: int
+    block_size: Any
+    weight: Param
+    scale: Param
+    zero_point: Param | None
+    bias: Param | None
+    def __init__(self, d_input: int, d_output: int, bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+    @staticmethod
+    def from_linear(layer: Linear, scheme: Any) -> QuantizedLinear:
+        """A Linear's weights, quantized by a WeightScheme; the bias is shared."""
+    def forward(self, x: Tensor) -> Tensor:
+        """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
+
+class FakeQuantizedLinear(Module):
+    """A Linear that computes with its weight as it will be after quantization, while the weight itself stays as it is:
+    for training elsewhere with quantization in view, and to see what it costs.
+
+    layer: a Linear; scheme: a WeightScheme, symmetric 8 bits for each output unless given."""
+    layer: Linear
+    scheme: Any
+    def __init__(self, layer: Linear, scheme: Any | None = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (…, d_input) -> (…, d_output)."""
+
 class RmsNorm(Module):
     """x / sqrt(mean(x²) + epsilon) * weight over the last axis, of length d_model. weight: (d_model,)."""
     d_model: int

@@ -15,6 +15,7 @@ _FILES = {
     "loss": "BinaryCrossEntropyLoss CrossEntropyLoss HuberLoss MseLoss",
     "lstm": "BiLstm LstmState",
     "pool": "AdaptiveAvgPool1d AdaptiveAvgPool2d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d",
+    "quantized_linear": "FakeQuantizedLinear",
     "positional": "PositionalEncoding RotaryEncoding",
     "prelu": "PRelu",
     "rnn": "BiRnn RnnState",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import dtypes
 from ..backend import Backend, get_backend
@@ -13,6 +13,14 @@ from ..tensor import Tensor
 
 Make = Callable[[Backend], Tensor]
 Raw = Callable[[], memoryview]
+
+
+class Quantized(NamedTuple):
+    """How a tensor is stored in fewer bits: the scheme of a burnpack, what reads its bytes, how many there are."""
+
+    scheme: tuple[tuple[str, Any], ...]
+    read: Raw
+    nbytes: int
 
 
 def bools(raw: Raw, shape: tuple[int, ...], backend: Backend) -> Tensor:
@@ -25,10 +33,23 @@ class Snapshot:
 
     name: its key; original: its name in the file; dtype, shape: of what `tensor` gives; param_id: the 64-bit identity
     of a parameter, or None; stored: the dtype or scheme in the file's own words; nbytes: what it takes in the file;
-    same: equal for all names of one tensor, None for one that has no other name.
+    same: equal for all names of one tensor, None for one that has no other name; quantized: how a burnpack stores it
+    in fewer bits, or None.
     """
 
-    __slots__ = ("_make", "_raw", "dtype", "name", "nbytes", "original", "param_id", "same", "shape", "stored")
+    __slots__ = (
+        "_make",
+        "_raw",
+        "dtype",
+        "name",
+        "nbytes",
+        "original",
+        "param_id",
+        "quantized",
+        "same",
+        "shape",
+        "stored",
+    )
 
     def __init__(
         self, name: str, dtype: DType, shape: tuple[int, ...], *, raw: Raw | None = None, make: Make | None = None,
@@ -43,6 +64,7 @@ class Snapshot:
         self.stored = stored or dtype.name
         self.nbytes = int(dtype.nbytes(prod(shape))) if nbytes is None else nbytes
         self.same = same
+        self.quantized: Quantized | None = None
         self._raw = raw
         self._make = make
 
@@ -70,10 +92,12 @@ class Snapshot:
 
     def named(self, name: str) -> Snapshot:
         """The same tensor under another name."""
-        return Snapshot(
+        made = Snapshot(
             name, self.dtype, self.shape, raw=self._raw, make=self._make, original=self.original,
             param_id=self.param_id, stored=self.stored, nbytes=self.nbytes, same=self.same,
         )  # fmt: skip
+        made.quantized = self.quantized
+        return made
 
     def mapped(self, function: Callable[[Tensor], Tensor], dtype: DType, shape: tuple[int, ...]) -> Snapshot:
         """What `function` makes of the tensor once it is read: a tensor of `dtype` and `shape`."""

@@ -133,6 +133,24 @@ class Store(Mapping[str, Snapshot]):
         """Floats of 32 and 64 bits as float16; integers stay."""
         return self.map(lambda s: s.astype(dtypes.float16) if s.dtype.is_float and s.dtype.bits > 16 else s)
 
+    def quantize(
+        self,
+        bits: int = 8,
+        level: str | int = "tensor",
+        calibration: str = "min-max",
+        filter: Filtering = None,
+    ) -> Store:
+        """Float tensors of two axes and more in 8, 4 or 2 bits, symmetric, in the layout of Burn's quantized tensors.
+
+        level: what shares a scale: "tensor", "channel" (a column), or so many elements along the last axis;
+        calibration: "min-max" or "absolute-mean". A burnpack stores the bits; reading gives float32 again, as the
+        snapshots of this view do. Raises UnsupportedError for anything else.
+        """
+        from .quantizing import quantized
+
+        keep = filter_of(filter)
+        return self.map(lambda s: quantized(s, bits, level, calibration) if keep(s.name, "") else s)
+
     def save(self, path: str | os.PathLike[str] | IO[bytes], **options: Any) -> int:
         """Write the tensors to a file; see emberlet.store.save."""
         from .writing import save

@@ -21,6 +21,7 @@ HARNESSES = {
     "fuzz_reader": "ONNX models, to Python source",
     "fuzz_burnpack": "burnpacks",
     "fuzz_arrays": "`.npy` and `.npz`",
+    "fuzz_stores": "safetensors, PyTorch, GGUF, `.npz`, ONNX and burnpacks as weight files",
 }
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- readers: written by dev.py fuzz readers -->", "<!-- end of readers -->"

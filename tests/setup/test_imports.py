@@ -28,7 +28,7 @@ ROOMS = {
     "burnpack": f"{GROUND} backend host",
     "module": f"{GROUND} backend param tensor burnpack atomic_write store host host.numpy_backend wgpu_backend",
     "nn": f"{GROUND} backend tensor functional param module host.stubs",
-    "store": f"{GROUND} backend tensor functional burnpack module param host",
+    "store": f"{GROUND} backend tensor functional burnpack module param nn host",
     "model": "errors burnpack module host",
     "atomic_write": "host",
     "config": "errors atomic_write",

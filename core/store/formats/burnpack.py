@@ -45,6 +45,9 @@ def dump(store: Store, file: IO[bytes], metadata: dict[str, str]) -> int:
     sources = {}
     seen: dict[object, Source] = {}
     for name, s in store.items():
-        source = Source(s.dtype, s.shape, s.raw, s.param_id)
+        if s.quantized is None:
+            source = Source(s.dtype, s.shape, s.raw, s.param_id)
+        else:
+            source = Source(s.dtype, s.shape, s.quantized.read, s.param_id, s.quantized.scheme, s.quantized.nbytes)
         sources[name] = seen.setdefault(s.same, source) if s.same is not None else source
     return int(write(file, *plan(sources, metadata, store.scalars)))

@@ -1,0 +1,129 @@
+"""Weights of dense layers in 8, 4 or 2 bits: how the levels and scales are chosen, and how they are packed.
+
+The packed form is that of `matmul_nbits`: (columns, blocks, bytes), blocks running along the rows.
+"""
+
+from ... import dtypes
+from ...errors import UnsupportedError
+from ..movement.rearranging import reshape
+from .packed_weights import dequantize_nbits
+
+MODES = ("symmetric", "affine")
+CALIBRATIONS = ("min-max", "absolute-mean")
+
+
+class WeightScheme:
+    """How weights are quantized.
+
+    bits: 8, 4 or 2; mode: "symmetric" (zero is a level of its own) or "affine" (the whole range is used, with a zero
+    point); level: what shares a scale: "tensor", "channel" (a column, one output), or a number of rows of a column;
+    calibration: "min-max" (the largest weight is kept) or "absolute-mean" (what is larger than the mean of the
+    absolute weights is cut, as in BitNet; symmetric only). Raises UnsupportedError for anything else.
+    """
+
+    def __init__(self, bits=8, mode="symmetric", level="channel", calibration="min-max"):
+        if bits not in (8, 4, 2):
+            raise UnsupportedError("weights are quantized to 8, 4 or 2 bits, not to {!r}".format(bits))
+        if mode not in MODES or calibration not in CALIBRATIONS:
+            raise UnsupportedError(
+                "a weight's mode is one of {}, its calibration one of {}; found {!r}, {!r}".format(
+                    ", ".join(MODES), ", ".join(CALIBRATIONS), mode, calibration
+                )
+            )
+        if mode == "affine" and calibration != "min-max":
+            raise UnsupportedError("affine weights are calibrated by min-max")
+        if level not in ("tensor", "channel") and (
+            not isinstance(level, int) or isinstance(level, bool) or level < 1 or level * bits % 8
+        ):
+            raise UnsupportedError(
+                "level is 'tensor', 'channel', or a number of weights that fill whole bytes, found {!r}".format(level)
+            )
+        self.bits = bits
+        self.mode = mode
+        self.level = level
+        self.calibration = calibration
+
+    def block_size(self, rows):
+        """How many weights of a column share a scale; enough for whole bytes."""
+        if isinstance(self.level, int):
+            return self.level
+        each = 8 // self.bits
+        return max(1, (rows + each - 1) // each) * each
+
+    def __repr__(self):
+        return "WeightScheme({}, {!r}, {!r}, {!r})".format(self.bits, self.mode, self.level, self.calibration)
+
+
+def quantize_weight(weight, scheme):
+    """(levels, scales, zero points) of a weight (rows, columns).
+
+    levels: uint8 (columns, blocks, block size), those past the rows stand for 0; scales: float32 (columns, blocks);
+    zero points: float32 levels like the scales, or None where they are all 2 ** (bits - 1).
+    """
+    rows, columns = weight.shape
+    size = scheme.block_size(rows)
+    count = (rows + size - 1) // size
+    x = weight.astype(dtypes.float32).mT
+    if count * size != rows:
+        x = x.backend.pad(x, ((0, 0), (0, count * size - rows)), 0.0)
+    x = reshape(x, (columns, count, size))
+    axes = (0, 1, 2) if scheme.level == "tensor" else 2
+    middle = 1 << (scheme.bits - 1)
+    if scheme.mode == "affine":
+        low = x.min(axis=axes, keepdims=True).minimum(0.0)
+        high = x.max(axis=axes, keepdims=True).maximum(0.0)
+        scale = _positive((high - low) / float(2 * middle - 1))
+        zero = (-low / scale).round()
+        levels = ((x / scale).round() + zero).clip(0, 2 * middle - 1)
+        shape = x.shape[:2] + (1,)
+        return levels.astype(dtypes.uint8), _all(scale, shape), _all(zero, shape)
+    if scheme.calibration == "min-max":
+        reach = x.abs().max(axis=axes, keepdims=True)
+    else:
+        reach = x.abs().sum(axis=axes, keepdims=True) / float(rows * columns if scheme.level == "tensor" else size)
+        if scheme.level != "tensor" and count * size != rows:  # the last block is shorter
+            short = rows - (count - 1) * size
+            counts = [float(size) / (size if i < count - 1 else short) for i in range(count)]
+            reach = reach * x.backend.from_list(counts, dtypes.float32, (1, count, 1))
+    scale = _positive(reach / float(middle - 1))
+    levels = (x / scale).round().clip(1 - middle, middle - 1) + float(middle)
+    return levels.astype(dtypes.uint8), _all(scale, x.shape[:2] + (1,)), None
+
+
+def _positive(scale):
+    """The scale, or 1 where it is 0: a block of zeros."""
+    backend = scale.backend
+    zero, one = [backend.full((), n, scale.dtype) for n in (0, 1)]
+    return backend.where(backend.binary("eq", scale, zero), one, scale)
+
+
+def _all(value, shape):
+    """A scale for each block, (columns, blocks)."""
+    return reshape(value.backend.expand(value, shape), shape[:2])
+
+
+def pack_levels(levels, bits):
+    """uint8 (…, n) -> uint8 (…, n * bits / 8), the first in the lowest bits."""
+    if bits == 8:
+        return levels
+    each = 8 // bits
+    parts = reshape(levels, levels.shape[:-1] + (levels.shape[-1] // each, each))
+    out = None
+    for i in range(each):
+        part = parts[..., i] << (bits * i)
+        out = part if out is None else out | part
+    return out
+
+
+def fake_quantize(weight, scheme):
+    """The weight (rows, columns) as it is after quantizing and dequantizing, float32."""
+    rows, columns = weight.shape
+    if rows == 0 or columns == 0:
+        return weight
+    levels, scales, zero = quantize_weight(weight, scheme)
+    size = scheme.block_size(rows)
+    real = dequantize_nbits(
+        pack_levels(levels, scheme.bits), reshape(scales, (-1,)), None if zero is None else reshape(zero, (-1,)),
+        rows=rows, columns=columns, bits=scheme.bits, block_size=size,
+    )  # fmt: skip
+    return real.mT

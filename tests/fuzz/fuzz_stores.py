@@ -1,0 +1,45 @@
+"""Coverage-guided fuzzing of the readers of weight files: python tests/fuzz/fuzz_stores.py [-max_total_time=60].
+
+Needs atheris. Whatever the bytes are, a reader opens them and reads its tensors, or raises an EmberletError. Starts
+from the files of tests/support/weight_files.py. The first byte of an input says which reader gets the rest.
+"""
+
+import pathlib
+import sys
+import tempfile
+import warnings
+
+import atheris
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+with atheris.instrument_imports(include=["emberlet.store", "emberlet.burnpack", "emberlet.host.npy"]):
+    from emberlet.errors import EmberletError
+    from emberlet.store.formats import burnpack, gguf, npz, onnx, pytorch, safetensors  # noqa: F401
+    from support import weight_files
+
+FORMATS = ["burnpack", "safetensors", "pytorch", "gguf", "npz", "onnx"]
+
+
+def read(data: bytes) -> None:
+    if not data:
+        return
+    try:
+        weight_files.read_whole(data[1:], FORMATS[data[0] % len(FORMATS)])
+    except EmberletError:
+        return
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as corpus:
+        for kind, files in weight_files.seeds().items():
+            for i, (_, data) in enumerate(files):
+                seed = bytes([FORMATS.index(kind)]) + data
+                pathlib.Path(corpus, f"{kind}{i}").write_bytes(seed)
+        atheris.Setup([*sys.argv, corpus], read)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

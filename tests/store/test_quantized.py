@@ -1,0 +1,167 @@
+"""Weights in 8, 4 and 2 bits: stored as Burn's quantized tensors, packed in layers, and only computed so."""
+
+from __future__ import annotations
+
+import io
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import nn, store
+from emberlet.burnpack import Burnpack
+from emberlet.errors import UnsupportedError
+from emberlet.functional.quantized.weights import WeightScheme, fake_quantize
+from emberlet.module import Module
+
+RNG = np.random.default_rng(0)
+WEIGHT = RNG.normal(size=(10, 6)).astype(np.float32)
+LEVELS = ["tensor", "channel", 4]
+
+
+def reference(w, bits, mode, level, calibration="min-max"):
+    """The same by NumPy, a column and a block at a time."""
+    out = np.empty_like(w)
+    rows = w.shape[0]
+    size = rows if isinstance(level, str) else level
+    for column in range(w.shape[1]):
+        for start in range(0, rows, size):
+            part = w if level == "tensor" else w[start : start + size, column]
+            x = w[start : start + size, column]
+            if mode == "affine":
+                low, high = min(0, part.min()), max(0, part.max())
+                scale = np.float32(high - low) / np.float32(2**bits - 1)
+                zero = np.round(-low / scale)
+                out[start : start + size, column] = (np.clip(np.round(x / scale) + zero, 0, 2**bits - 1) - zero) * scale
+            else:
+                top = 2 ** (bits - 1) - 1
+                reach = np.abs(part).max() if calibration == "min-max" else np.abs(part).mean()
+                scale = np.float32(reach) / np.float32(top)
+                out[start : start + size, column] = np.clip(np.round(x / scale), -top, top) * scale
+    return out
+
+
+@pytest.mark.parametrize("backend", ["numpy", "python"])
+@pytest.mark.parametrize("bits", [8, 4, 2])
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("mode", "calibration"), [("symmetric", "min-max"), ("symmetric", "absolute-mean"),
+                                                   ("affine", "min-max")])  # fmt: skip
+def test_levels_and_scales_are_those_of_numpy(bits, level, mode, calibration, backend):
+    w = emberlet.asarray(WEIGHT, backend=backend)
+    found = fake_quantize(w, WeightScheme(bits, mode, level, calibration))
+    np.testing.assert_allclose(
+        np.asarray(found), reference(WEIGHT, bits, mode, level, calibration), rtol=2e-6, atol=2e-6
+    )
+
+
+class Net(Module):
+    def __init__(self, backend=None):
+        self.layers = [nn.Linear(10, 6, backend=backend), nn.Relu(), nn.Linear(6, 4, bias=False, backend=backend)]
+        self.norm = nn.LayerNorm(4, backend=backend)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
+
+
+@pytest.mark.parametrize("bits", [8, 4, 2])
+@pytest.mark.parametrize("mode", ["symmetric", "affine"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_packed_layers_compute_what_their_fakes_do(bits, mode, level):
+    net = Net()
+    net.to_record()  # makes the values, which lazy clones would each draw anew
+    fake, packed = net.clone(), net.clone()
+    assert fake.quantize_weights(bits, mode, level, fake=True) == ["layers.0", "layers.2"]
+    assert packed.quantize_weights(bits, mode, level) == ["layers.0", "layers.2"]
+    x = emberlet.asarray(RNG.normal(size=(3, 10)).astype(np.float32))
+    np.testing.assert_allclose(np.asarray(packed(x)), np.asarray(fake(x)), rtol=1e-5, atol=1e-5)
+    if bits == 8:
+        np.testing.assert_allclose(np.asarray(packed(x)), np.asarray(net(x)), atol=0.1)
+    assert packed.layers[0].weight.val().size * 8 // bits >= 60
+    assert fake.layers[0].layer.weight.val().tolist() == net.layers[0].weight.val().tolist()
+
+
+@pytest.mark.needs("gpu-driver")
+def test_packed_layers_run_on_the_python_backend_and_the_gpu(wgpu_adapter):
+    net = Net("numpy")
+    net.quantize_weights(4, "affine", 4)
+    x = RNG.normal(size=(3, 10)).astype(np.float32)
+    wanted = np.asarray(net(emberlet.asarray(x, backend="numpy")))
+    for backend in ("python", "wgpu"):
+        moved = net.fork(backend)
+        found = np.asarray(moved(emberlet.asarray(x, backend=backend)))
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_packed_layers_are_saved_and_loaded(tmp_path):
+    net, again = Net(), Net()
+    for one in (net, again):
+        one.quantize_weights(4, "affine", 4)
+    net.save_into(tmp_path / "q.safetensors")
+    again.load_from(tmp_path / "q.safetensors")
+    x = emberlet.asarray(RNG.normal(size=(3, 10)).astype(np.float32))
+    assert np.array_equal(again(x), net(x))
+
+
+def test_some_layers_are_chosen_and_shared_ones_stay_shared():
+    net = Net()
+    net.tied = net.layers[0]
+    assert net.quantize_weights(filter=r"layers\.0|tied") == ["layers.0", "tied"]
+    assert net.tied is net.layers[0]
+    assert isinstance(net.layers[2], nn.Linear)
+    assert net.quantize_weights(filter=lambda name, container: container == "Net.Linear") == ["layers.2"]
+    with pytest.raises(UnsupportedError, match="cannot replace itself"):
+        nn.Linear(2, 2).quantize_weights()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"bits": 3}, {"mode": "odd"}, {"level": 0}, {"level": "row"}, {"bits": 2, "level": 3}, {"calibration": "x"},
+     {"mode": "affine", "calibration": "absolute-mean"}],
+)  # fmt: skip
+def test_other_schemes_are_refused_and_nothing_changes(arguments):
+    net = Net()
+    with pytest.raises(UnsupportedError):
+        net.quantize_weights(**arguments)
+    assert isinstance(net.layers[0], nn.Linear)
+
+
+@pytest.mark.parametrize("bits", [8, 4, 2])
+@pytest.mark.parametrize("level", ["tensor", "channel", 4, 32])
+@pytest.mark.parametrize("calibration", ["min-max", "absolute-mean"])
+def test_burns_layout_goes_out_and_comes_back(bits, level, calibration):
+    opened = store.store_of({"w": WEIGHT, "b": np.ones(6, np.float32), "i": np.ones((2, 2), np.int32)})
+    small = opened.quantize(bits, level, calibration)
+    data = store.dumps(small)
+    pack = Burnpack.from_bytes(data)
+    assert pack.tensors["w"].is_quantized
+    assert not pack.tensors["b"].is_quantized
+    assert not pack.tensors["i"].is_quantized
+    assert pack.tensors["w"].nbytes < WEIGHT.nbytes or (bits, level) == (8, 4)
+    found = np.asarray(pack.tensor("w"))
+    assert np.array_equal(found, np.asarray(small["w"]))
+    if level in ("tensor", "channel"):
+        np.testing.assert_allclose(
+            found, reference(WEIGHT, bits, "symmetric", level, calibration), rtol=2e-6, atol=2e-6
+        )
+    else:
+        wanted = reference(WEIGHT.T.copy(), bits, "symmetric", level, calibration).T
+        np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6)
+
+
+def test_a_quantized_file_loads_into_the_module_it_was_made_from():
+    net, again = Net(), Net()
+    file = io.BytesIO()
+    store.from_module(net).quantize(8, "channel").save(file)
+    again.load_from(file.getvalue())
+    assert np.abs(np.asarray(again.layers[0].weight.val()) - np.asarray(net.layers[0].weight.val())).max() < 0.01
+    assert again.layers[0].weight.dtype is emberlet.float32
+
+
+def test_blocks_that_a_scheme_cannot_say_are_refused():
+    wide = store.store_of({"w": np.ones((300, 2), np.float32)})
+    for level in ("channel", 256, "row", True):
+        with pytest.raises(UnsupportedError):
+            wide.quantize(8, level)
+    with pytest.raises(UnsupportedError, match="8, 4 or 2 bits"):
+        wide.quantize(5)

@@ -1,0 +1,80 @@
+"""Small weight files of every format, to be damaged by tests, and what reading one whole means."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from emberlet import store
+
+WHOLE = ("views", "checkpoint", "new_dtypes", "whole_module")
+FIXTURES = Path(__file__).parents[1] / "store" / "fixtures"
+
+
+def seeds() -> dict[str, list[tuple[str | None, bytes]]]:
+    """format -> (format to be told, or None where the bytes tell it; file)."""
+    arrays: dict[str, Any] = {
+        "a.w": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "b": np.array([True, False]),
+        "c": np.array([7]),
+    }
+    small = store.store_of(arrays)
+    small = small.view(small, metadata={"by": "me"})
+    archives: list[tuple[str | None, bytes]] = []
+    for write in (np.savez, np.savez_compressed):
+        file = io.BytesIO()
+        write(file, fortran=np.asfortranarray(np.ones((2, 3))), **arrays)
+        archives.append((None, file.getvalue()))
+    torch: list[tuple[str | None, bytes]] = []
+    torch += [(None, (FIXTURES / f"{n}.pt").read_bytes()) for n in WHOLE]
+    torch += [("pytorch", (FIXTURES / f"{n}_legacy.pt").read_bytes()) for n in ("views", "checkpoint")]
+    torch += [("pytorch", pickle.dumps({"a": [1, {2: "x"}], "b": (1.5, None, {3})}, p)) for p in (0, 2, 4)]
+    return {
+        "burnpack": [("burnpack", store.dumps(small))],
+        "safetensors": [("safetensors", store.dumps(small, "safetensors"))],
+        "pytorch": torch,
+        "gguf": [("gguf", gguf())],
+        "npz": archives,
+        "onnx": [("onnx", onnx())],
+    }
+
+
+def gguf() -> bytes:
+    """Two values and three tensors: F32, Q8_0, and one of a type that is not read."""
+    import struct
+
+    def text(words: str) -> bytes:
+        return struct.pack("<Q", len(words)) + words.encode()
+
+    head = b"GGUF" + struct.pack("<IQQ", 3, 3, 2)
+    head += text("general.name") + struct.pack("<I", 8) + text("x")
+    head += text("n") + struct.pack("<IIQ2i", 9, 5, 2, 1, 2)
+    head += text("f") + struct.pack("<IQIQ", 1, 2, 0, 0)
+    head += text("q") + struct.pack("<IQQIQ", 2, 32, 1, 8, 32)
+    head += text("u") + struct.pack("<IQIQ", 1, 2, 99, 96)
+    return head + bytes(-len(head) % 32) + bytes(160)
+
+
+def onnx() -> bytes:
+    """A model of two initializers, one with raw data."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    raw = numpy_helper.from_array(np.arange(3, dtype=np.float32), "raw")
+    typed = helper.make_tensor("typed", TensorProto.INT64, [2], [1, -2])
+    graph = helper.make_graph([], "g", [], [], initializer=[raw, typed])
+    return bytes(helper.make_model(graph, producer_name="p").SerializeToString())
+
+
+def read_whole(data: bytes, format: str | None) -> None:
+    """Open the file and read every tensor in it that is not large."""
+    opened = store.open(data, format=format, zero_copy=True)
+    for snapshot in list(opened.values())[:50]:
+        if snapshot.size > 1 << 20:
+            continue
+        tensor = snapshot.tensor("numpy")
+        assert tensor.shape == snapshot.shape
+        assert tensor.dtype is snapshot.dtype
+    repr(opened)
