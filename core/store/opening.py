@@ -21,6 +21,7 @@ FORMATS = {
     "gguf": "gguf",
     "npz": "npz",
     "onnx": "onnx",
+    "record": "records",
 }
 ENDINGS = {
     ".bpk": "burnpack",
@@ -97,6 +98,8 @@ def _kind(data: Bytes, path: str, where: str) -> str:
         return "safetensors"
     if len(head) > 8 and head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= len(data) - 8:
         return "safetensors"
+    if name.endswith((".mpk", ".mpk.gz", ".json.gz")) or (name.endswith(".json") and b'"metadata"' in head):
+        return "record"
     if head[:4] == b"GGUF":
         return "gguf"
     if head[:2] == b"PK":

@@ -15,10 +15,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 with atheris.instrument_imports(include=["emberlet.store", "emberlet.burnpack", "emberlet.host.npy"]):
     from emberlet.errors import EmberletError
-    from emberlet.store.formats import burnpack, gguf, npz, onnx, pytorch, safetensors  # noqa: F401
+    from emberlet.store.formats import burnpack, gguf, npz, onnx, pytorch, records, safetensors  # noqa: F401
     from support import weight_files
 
-FORMATS = ["burnpack", "safetensors", "pytorch", "gguf", "npz", "onnx"]
+FORMATS = ["burnpack", "safetensors", "pytorch", "gguf", "npz", "onnx", "record"]
 
 
 def read(data: bytes) -> None:

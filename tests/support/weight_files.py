@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import pickle
 from pathlib import Path
@@ -10,6 +11,11 @@ from typing import Any
 import numpy as np
 from emberlet import store
 
+# {"item": {"w": {"bytes": 8 bytes, "shape": [2], "dtype": "F32"}, "n": [1, {"x": -1}]}} as MessagePack
+RECORD = (
+    b"\x81\xa4item\x82\xa1w\x83\xa5bytes\xc4\x08" + bytes(8)
+    + b"\xa5shape\x91\x02\xa5dtype\xa3F32\xa1n\x92\x01\x81\xa1x\xff"
+)  # fmt: skip
 WHOLE = ("views", "checkpoint", "new_dtypes", "whole_module")
 FIXTURES = Path(__file__).parents[1] / "store" / "fixtures"
 
@@ -39,6 +45,7 @@ def seeds() -> dict[str, list[tuple[str | None, bytes]]]:
         "gguf": [("gguf", gguf())],
         "npz": archives,
         "onnx": [("onnx", onnx())],
+        "record": [("record", RECORD), ("record", gzip.compress(RECORD))],
     }
 
 

@@ -43,7 +43,7 @@ def _weights(path: str, key: str | None, initializers: bool) -> Store | None:
     if not os.path.isdir(path):
         with open(path, "rb"):  # a missing file is named as it was given
             pass
-    if path.lower().endswith((".onnx", ".onnxtxt", ".textproto", ".json")) and not path.endswith(".index.json"):
+    if path.lower().endswith((".onnx", ".onnxtxt", ".textproto")):
         return None
     try:
         opened = store.open(path, key=key)
