@@ -1,10 +1,11 @@
-"""Networks on the CPU: ONNX's nine light architectures on the numpy backend beside onnxruntime.
+"""Models compiled on the numpy backend beside onnxruntime: small ones, an encoder, ONNX's nine light architectures.
 
-Their constant weights are replaced by seeded random ones. Each runtime runs in a process of its own (an idle thread of
-one would slow down the other), in turns; the best call counts, and peak memory is the process's. Where
+The light networks' constant weights are replaced by seeded random ones. Each runtime runs in a process of its own (an
+idle thread of one would slow down the other), in turns; the best call counts, and peak memory is the process's. Where
 OPENBLAS_NUM_THREADS is 1 both have one thread, and processor time counts, which other programs on the machine disturb
-less. OPENBLAS_CORETYPE is not passed on: OpenBLAS itself chooses kernels for the processor. Writes
-benches/results/cpu.md. `--child` is what those processes run.
+less. OPENBLAS_CORETYPE is not passed on: OpenBLAS runs its best kernels. mnist and silero are read from a folder of
+models beside the checkout; rows of models that are not measured stay as they were. Writes benches/results/cpu.md.
+`--child` is what those processes run.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from emberlet.host import blas_kernels
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches" / "results"
@@ -32,23 +34,50 @@ NETWORKS = (
     "vgg19",
 )  # fmt: skip
 IMAGE = (1, 3, 224, 224)
+SHARED = ROOT.parent / "shared" / "models"
+SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
+    "digits": ((1, 1, 8, 8),),
+    "mnist": ((1, 1, 28, 28),),
+    "silero": ((1, 576), (2, 1, 128), ()),
+    "minilm": ((1, 128, 384),),  # 6 layers of 12 heads
+    **dict.fromkeys(NETWORKS, (IMAGE,)),
+}
 THREADS = int(os.environ.get("OPENBLAS_NUM_THREADS") or os.cpu_count() or 1)
 
 
+def source(name: str) -> Any:
+    """A model as ONNX: a path, or the model itself."""
+    if name == "digits":
+        return ROOT / "examples" / "digits" / "digits.onnx"
+    if name in ("mnist", "silero"):
+        return SHARED / {"mnist": "mnist.onnx", "silero": "silero_vad.onnx"}[name]
+    if name == "minilm":
+        from _gpu_models import encoder
+
+        return encoder(6, 384, 12, 128)
+    return runpy.run_path(str(ROOT / "benches" / "core.py"))["network"](name)
+
+
+def inputs(name: str) -> list[Any]:
+    """What a model is given. The last input of silero is the sampling rate."""
+    random = np.random.default_rng(1)
+    return [random.standard_normal(s).astype(np.float32) if s else np.array(16000) for s in SHAPES[name]]
+
+
 def prepare(name: str, folder: Path) -> float:
-    """Writes a network, the module generated from it and the module's weights; the seconds it took to generate."""
+    """Writes a model, the module generated from it and the module's weights; the seconds it took to generate."""
     import onnx
     from emberlet.codegen import generate
 
-    network = runpy.run_path(str(ROOT / "benches" / "core.py"))["network"]
-    onnx.save(network(name), folder / f"{name}.onnx")
+    found = source(name)
+    onnx.save(onnx.load(found) if isinstance(found, Path) else found, folder / f"{name}.onnx")
     start = time.perf_counter()
     generate(folder / f"{name}.onnx", folder, force=True)
     return time.perf_counter() - start
 
 
-def opened(runtime: str, name: str, folder: Path, image: Any) -> Callable[[], Any]:
-    """A call of the network on the image."""
+def opened(runtime: str, name: str, folder: Path, given: list[Any]) -> Callable[[], Any]:
+    """A call of the model, which gives its first output."""
     if runtime == "onnxruntime":
         import onnxruntime
 
@@ -56,7 +85,7 @@ def opened(runtime: str, name: str, folder: Path, image: Any) -> Callable[[], An
         options.intra_op_num_threads = THREADS
         options.log_severity_level = 3
         session = onnxruntime.InferenceSession(folder / f"{name}.onnx", options, ["CPUExecutionProvider"])
-        feed = {session.get_inputs()[0].name: image}
+        feed = {i.name: x for i, x in zip(session.get_inputs(), given, strict=True)}
         return lambda: session.run(None, feed)[0]
     import emberlet
     from emberlet.model import Model
@@ -64,15 +93,20 @@ def opened(runtime: str, name: str, folder: Path, image: Any) -> Callable[[], An
     sys.path.insert(0, str(folder))
     found = vars(__import__(name)).values()
     (kind,) = (v for v in found if isinstance(v, type) and issubclass(v, Model) and v is not Model)
-    model, x = kind.default(backend="numpy"), emberlet.asarray(image, backend="numpy")
-    return lambda: model(x)
+    model = kind.default(backend="numpy").compile(backend="numpy")
+    tensors = [emberlet.asarray(x, backend="numpy") for x in given]
+
+    def call() -> Any:
+        found = model(*tensors)
+        return found[0] if isinstance(found, tuple) else found
+
+    return call
 
 
 def child(runtime: str, name: str, folder: Path, seconds: float) -> None:
     """Prints what one runtime takes on one network, as JSON, and leaves its output in the folder."""
-    image = np.random.default_rng(1).standard_normal(IMAGE).astype(np.float32)
     start = time.perf_counter()
-    call = opened(runtime, name, folder, image)
+    call = opened(runtime, name, folder, inputs(name))
     np.save(folder / f"{runtime}.npy", np.asarray(call()))
     first = time.perf_counter() - start
     clock = time.thread_time if THREADS == 1 else time.perf_counter
@@ -121,45 +155,67 @@ def main() -> int:
     parser.add_argument("--child", nargs=3, metavar=("RUNTIME", "NETWORK", "FOLDER"))
     parser.add_argument("--seconds", type=float, default=2.0, help="of each runtime on each network, a round")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--networks", nargs="*", default=NETWORKS, choices=NETWORKS)
+    parser.add_argument("--models", nargs="*", default=list(SHAPES), choices=list(SHAPES))
     options = parser.parse_args()
     if options.child:
         runtime, name, folder = options.child
         child(runtime, name, Path(folder), options.seconds)
         return 0
     environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
-    lines = [
-        "| network | emberlet ms | onnxruntime ms | ratio | generate s | peak MB | onnxruntime's |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    for name in options.networks:
+    environment["OPENBLAS_NUM_THREADS"] = str(THREADS)
+    blas_kernels.choose(environment)
+    rows = {}
+    for name in options.models:
+        if name in ("mnist", "silero") and not SHARED.is_dir():
+            print(f"{name} is left out: there is no {SHARED}")
+            continue
         found = measure(name, options.seconds, options.rounds, environment)
         ours, theirs = found["emberlet"], found["onnxruntime"]
-        times = f"{ours['ms']:.1f} | {theirs['ms']:.1f} | {ours['ms'] / theirs['ms']:.2f} | {ours['generate s']:.2f}"
-        lines.append(f"| {name} | {times} | {ours['peak MB']:.0f} | {theirs['peak MB']:.0f} |")
-        print(lines[-1], flush=True)
-    write(lines)
+        times = f"{ours['ms']:.3g} | {theirs['ms']:.3g} | {ours['ms'] / theirs['ms']:.2f} | {ours['generate s']:.2f}"
+        rows[name] = f"| {name} | {times} | {ours['peak MB']:.0f} | {theirs['peak MB']:.0f} |"
+        print(rows[name], flush=True)
+        write(rows)
     return 0
 
 
-def write(lines: list[str]) -> None:
-    """One table for each number of threads; the others stay as they are."""
+def kernels(environment: dict[str, str]) -> str:
+    """NumPy's BLAS and the kernels that it runs in such a process."""
+    code = "from emberlet.host import blas_kernels\nimport numpy\nprint(blas_kernels.summary())"
+    command = [sys.executable, "-c", code]
+    return subprocess.run(
+        command, env=environment, check=True, capture_output=True, text=True, encoding="utf-8"
+    ).stdout.strip()
+
+
+HEAD = [
+    "| model | emberlet ms | onnxruntime ms | ratio | generate s | peak MB | onnxruntime's |",
+    "|---|---:|---:|---:|---:|---:|---:|",
+]
+
+
+def write(rows: dict[str, str]) -> None:
+    """One table for each number of threads; the other one, and rows not measured now, stay as they are."""
     import onnxruntime
 
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
+    blas_kernels.choose(environment)
     about = (
-        f"{processor()}, Python {platform.python_version()}, NumPy {np.__version__} ({blas['name']} {blas['version']})"
-        f", onnxruntime {onnxruntime.__version__}. Images of {IMAGE}, milliseconds a call, the best of many; generate: "
-        f"from the ONNX file to the module and its weights; memory is the whole process's. `python3 dev.py bench cpu`"
+        f"{processor()}, Python {platform.python_version()}, NumPy {np.__version__} ({kernels(environment)}), "
+        f"onnxruntime {onnxruntime.__version__}. Milliseconds a call, the best of many; emberlet: the module, "
+        f"compiled on NumPy; generate: from the ONNX file to the module and its weights; memory is the process's. "
+        f"minilm: 6 layers, 384 wide, 128 tokens. `python3 dev.py bench cpu`"
     )
     path, title = RESULTS / "cpu.md", f"## {THREADS} thread" + "s" * (THREADS > 1)
     parts = path.read_text(encoding="utf-8").split("\n## ") if path.is_file() else []
-    tables = {"## " + part.partition("\n")[0]: "## " + part.strip() for part in parts[1:]}
+    tables = {"## " + part.partition("\n")[0]: "## " + part.strip() for part in parts[1:] if HEAD[0] in part}
     note = "Processor time.\n\n" if THREADS == 1 else ""
+    before = tables.get(title, "").splitlines()
+    kept = {line.split("|")[1].strip(): line for line in before if line.startswith("| ")}
+    lines = [*HEAD, *(found for name in SHAPES if (found := rows.get(name) or kept.get(name)))]
     tables[title] = f"{title}\n\n{note}" + "\n".join(lines)
     RESULTS.mkdir(exist_ok=True)
     path.write_text(
-        "# Networks on the CPU\n\n" + about + "\n\n" + "\n\n".join(tables[k] for k in sorted(tables)) + "\n",
+        "# Models on the CPU\n\n" + about + "\n\n" + "\n\n".join(tables[k] for k in sorted(tables)) + "\n",
         encoding="utf-8",
     )
 
