@@ -7,7 +7,7 @@ from emberlet import Tensor, dtypes, get_backend
 from emberlet.codegen import load
 from models.index import Case, cases
 
-BACKENDS = ["numpy", "python", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))]
+BACKENDS = ["numpy", "numpy compiled", "python", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))]
 
 
 def to_tensor(array: np.ndarray, backend: str) -> Tensor:
@@ -24,7 +24,10 @@ def to_array(tensor: Tensor) -> np.ndarray:
 def test_generated_model_gives_onnxruntimes_outputs(case: Case, backend: str) -> None:
     if backend == "wgpu":
         pytest.importorskip("wgpu")
+    backend, _, compiled = backend.partition(" ")
     model = load(case.model, backend=backend)
+    if compiled:
+        model = model.compile(backend=backend)
     given = case.inputs()
     order = [i.name for i in onnx.load(case.model).graph.input if i.name in given]
     results = model(*(to_tensor(given[name], backend) for name in order))
