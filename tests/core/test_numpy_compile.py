@@ -285,6 +285,14 @@ def test_a_list_or_nothing_for_an_input_needs_no_plan() -> None:
     assert "is a list" in str(compiled.cut)
 
 
+def test_a_function_with_a_tensor_of_its_own_runs_as_it_is() -> None:
+    fixed = drawn(3)
+    compiled = compile(lambda x: x + fixed, drawn(3))
+    x = drawn(3)
+    same(compiled(x), x + fixed)
+    assert "cannot be traced" in str(compiled.cut)
+
+
 def test_an_index_outside_is_refused() -> None:
     def function(x: Tensor, at: Tensor) -> Tensor:
         return F.take(x, at, axis=0)

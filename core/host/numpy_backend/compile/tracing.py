@@ -219,7 +219,12 @@ def trace(function: Callable[..., Any], arguments: list[Any], tracing: Tracing, 
                 inputs.append(Value(None, i, x.dtype, x.shape, frozenset([i])))
                 x = Tensor(Traced(inputs[-1], x.data), x.dtype, x.shape, tracing)
         given.append(x)
-    result = function(*given)
+    try:
+        result = function(*given)
+    except ValueNeeded:
+        raise
+    except BackendError as error:  # a tensor of the function's own, which is on the numpy backend itself
+        raise ValueNeeded(f"it cannot be traced: {error}") from error
     roots: list[Value] = []
     structure = _disassemble(result, roots)
     return Trace(tracing.calls, inputs, roots, structure)
