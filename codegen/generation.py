@@ -99,7 +99,7 @@ def generate(
     out = Path(out_dir)
     module, pack = out / (stem + ".py"), out / (stem + ".bpk")
     if not force:
-        check_overwrite(module, text)
+        check_overwrite(module, text, None if embed else pack)
     text = signed(text)
     with refusing(source), _folder(out), together(out) as draft:
         # Both are complete before either takes its place.

@@ -8,6 +8,7 @@ from pathlib import Path
 from emberlet.errors import EmberletError
 
 from .emit.module import HEADER
+from .weights import as_generated
 
 DIGEST = "# digest: "
 TELLS = " (of the rest of this file: tells whether it was edited)"
@@ -24,9 +25,10 @@ def signed(source: str) -> str:
     return "\n".join([*lines[: at + 1], DIGEST + _digest(source) + TELLS, *lines[at + 1 :]])
 
 
-def check_overwrite(module: Path, source: str) -> None:
+def check_overwrite(module: Path, source: str, pack: Path | None = None) -> None:
     """Raise OverwriteError where `module` is a file that was edited, that was generated from another model than
-    `source` was, or that is nobody's generated module at all."""
+    `source` was, or that is nobody's generated module at all; also where `pack`, the burnpack beside it, does not hold
+    the weights that were generated, since somebody may have trained them."""
     if not module.is_file():
         return
     held = module.read_bytes().decode("utf-8-sig", "replace").replace("\r\n", "\n").split("\n")
@@ -41,6 +43,11 @@ def check_overwrite(module: Path, source: str) -> None:
         raise OverwriteError(
             f"{module} was generated from {was}, this is {now}; --name gives the new one another name, "
             "--force overwrites the old one"
+        )
+    if pack is not None and pack.is_file() and not as_generated(pack):
+        raise OverwriteError(
+            f"{pack} no longer holds the weights that were generated, perhaps because they were trained; --name keeps "
+            "both, --force overwrites them"
         )
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from hashlib import sha256
 
 from emberlet import dtypes
 from emberlet.backend import Backend, get_backend
+from emberlet.burnpack import Burnpack
+from emberlet.errors import EmberletError
 from emberlet.host import burnpack_writer
 from emberlet.tensor import Tensor
 
 from .ir.value import Buffer, Value
+
+DIGEST = "generated"
 
 
 def sources(record: Mapping[str, Value], half: bool) -> dict[str, burnpack_writer.Source]:
@@ -39,8 +44,27 @@ def _source(value: Value, half: bool) -> burnpack_writer.Source:
 
 
 def save(path: str | os.PathLike[str], record: Mapping[str, Value], half: bool, metadata: Mapping[str, str]) -> int:
-    """Write the burnpack; returns its size."""
-    return burnpack_writer.save(path, sources(record, half), metadata)
+    """Write the burnpack; returns its size. Its metadata tells by a digest whether the weights were changed since."""
+    given = sources(record, half)
+    told = _digest((name, given[name].read()) for name in sorted(given))
+    return burnpack_writer.save(path, given, {**metadata, DIGEST: told})
+
+
+def as_generated(path: str | os.PathLike[str]) -> bool:
+    """Whether a burnpack still holds the weights that `save` wrote; False for one that something else wrote."""
+    try:
+        pack = Burnpack.from_file(path, zero_copy=True)
+        return pack.metadata.get(DIGEST) == _digest((name, pack.raw(name)) for name in sorted(pack.tensors))
+    except EmberletError:
+        return False
+
+
+def _digest(weights: Iterable[tuple[str, Buffer]]) -> str:
+    found = sha256()
+    for name, data in weights:
+        found.update(name.encode() + b"\0")
+        found.update(data)
+    return found.hexdigest()[:16]
 
 
 def dumps(record: Mapping[str, Value], half: bool, metadata: Mapping[str, str]) -> bytes:

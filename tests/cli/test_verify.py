@@ -199,7 +199,7 @@ def test_lists_of_dicts_are_run_and_saved(emberlet, tmp_path):
 
 
 @pytest.mark.parametrize("reference", ["onnxruntime", "onnx"])
-@pytest.mark.parametrize("backend", ["numpy", "python"])
+@pytest.mark.parametrize("backend", ["numpy", "python", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))])
 def test_bisect_finds_no_difference_in_a_right_model(emberlet, digits, reference, backend):
     said = emberlet("verify", digits, "--bisect", "--reference", reference, "--backend", backend)
     assert said.status == 0 and said.out.startswith("all ") and "values are as" in said.out
@@ -214,3 +214,15 @@ def test_bisect_names_the_first_node_that_differs(emberlet, digits, monkeypatch,
     assert said.status == 1 and f"({operator}), {first.output[0]}: " in said.out
     found = json.loads(emberlet("verify", digits, "--bisect", "--json").out)
     assert found["output"] == first.output[0] and not found["within"]
+
+
+@pytest.mark.needs("gpu-driver")
+@pytest.mark.parametrize(("method", "operator"), [("pool", "MaxPool"), ("conv", "Conv")], ids=str)
+def test_bisect_names_the_first_node_that_differs_on_the_gpu(emberlet, digits, monkeypatch, method, operator):
+    from emberlet.wgpu_backend import WgpuBackend
+
+    real = getattr(WgpuBackend, method)
+    monkeypatch.setattr(WgpuBackend, method, lambda self, *a, **k: self.binary("add", *(2 * (real(self, *a, **k),))))
+    first = next(n for n in onnx.load(digits).graph.node if n.op_type == operator)
+    said = emberlet("verify", digits, "--bisect", "--backend", "wgpu")
+    assert said.status == 1 and f"({operator}), {first.output[0]}: " in said.out

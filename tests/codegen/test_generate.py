@@ -248,7 +248,7 @@ def test_a_module_that_cannot_be_put_in_place_takes_its_burnpack_back(tmp_path: 
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(PermissionError, match="not there"):
         patch.setattr(os, "replace", refuses)
-        generate(SINE, tmp_path)
+        generate(SINE, tmp_path, force=True)
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == files
 
 

@@ -259,3 +259,31 @@ def test_the_first_parameter_is_found_wherever_it_lies() -> None:
     ]  # fmt: skip
     for module in cases:
         assert first_param(module) is next((p for _, p in module.named_params()), None)
+
+
+class LikeTorch:
+    """What a tensor of PyTorch offers: DLPack and a dtype of its own, but no interface of NumPy's."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+        self.shape = array.shape
+        self.dtype = f"torch.{array.dtype}"
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("backend", ["python", "numpy", "wgpu"])
+def test_a_model_takes_tensors_of_other_libraries(backend: str, request: pytest.FixtureRequest) -> None:
+    if backend == "wgpu":
+        request.getfixturevalue("wgpu_adapter")
+    model = load(DIGITS, backend)
+    image = np.random.default_rng(3).standard_normal((2, 1, 8, 8)).astype(np.float32)
+    want = np.asarray(model(image))
+    np.testing.assert_array_equal(np.asarray(model(LikeTorch(image))), want)
+    np.testing.assert_array_equal(np.asarray(model({"image": LikeTorch(image)})), want)
+    with pytest.raises(DTypeError, match="float64"):
+        model(LikeTorch(image.astype(np.float64)))

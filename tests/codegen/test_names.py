@@ -13,10 +13,12 @@ from pathlib import Path, PureWindowsPath
 import numpy as np
 import onnx
 import pytest
+from emberlet.burnpack import Burnpack
 from emberlet.codegen import OverwriteError, generate, load
 from emberlet.codegen.emit.names import MAX_FILE, MAX_LOCAL, file_stem, identifier
 from emberlet.codegen.generation import translate
 from emberlet.errors import EmberletError, ModelError
+from emberlet.host import burnpack_writer
 from emberlet.host.cli.model import load as load_file
 from emberlet.model import Model
 from hypothesis import given
@@ -26,6 +28,7 @@ from support.onnx_models import parse
 
 from tools.paths import ROOT
 
+DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 SINE = ROOT / "examples" / "sine" / "sine.onnx"
 RELU = "g (float[N, 3] x) => (float[N, 3] y) { y = Relu(x) }"
 
@@ -249,3 +252,29 @@ def test_another_model_of_the_same_name_is_not_written_over(tmp_path: Path) -> N
     generate(tmp_path / "models" / "MODEL.onnx", tmp_path / "out")
     with pytest.raises(EmberletError, match=r"was generated from MODEL\.onnx, this is model\.onnx"):
         generate(tmp_path / "models" / "model.onnx", tmp_path / "out")
+
+
+def test_trained_weights_beside_an_unedited_module_are_not_written_over(tmp_path: Path) -> None:
+    made = generate(DIGITS, tmp_path)
+    assert made.weights is not None
+    generate(DIGITS, tmp_path, half=True)  # the same weights may be written again
+    model = load(DIGITS, "numpy")
+    model.fc2.bias.set(model.fc2.bias.val() + 1)
+    model.save_file(made.weights)
+    trained = made.weights.read_bytes()
+    with pytest.raises(OverwriteError, match=r"digits.bpk no longer holds the weights that were generated.*--force"):
+        generate(DIGITS, tmp_path)
+    assert made.weights.read_bytes() == trained
+    generate(DIGITS, tmp_path, name="other")
+    generate(DIGITS, tmp_path, force=True)
+    assert made.weights.read_bytes() != trained
+    made.weights.write_bytes(b"no burnpack")
+    with pytest.raises(OverwriteError, match="no longer holds"):
+        generate(DIGITS, tmp_path)
+    made.weights.unlink()
+    generate(DIGITS, tmp_path)
+    pack = Burnpack.from_file(made.weights)
+    changed = {name: pack.tensor(name) + 1 for name in pack.tensors}
+    burnpack_writer.save(made.weights, changed, pack.metadata)  # what keeps the metadata
+    with pytest.raises(OverwriteError, match="no longer holds"):
+        generate(DIGITS, tmp_path, half=True)

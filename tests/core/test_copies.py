@@ -113,6 +113,17 @@ def test_views_borrowed_bytes_and_strings_pickle(backend):
         assert pickle.loads(pickle.dumps(view)).tolist() == view.tolist()
 
 
+@pytest.mark.parametrize("backend", EVERY)
+def test_joblib_stores_tensors_and_modules(backend, tmp_path):
+    joblib = pytest.importorskip("joblib")  # in CI what is missing is a failure
+    layer, x = nn.Lstm(2, 3, backend=backend), el.asarray([[[1.0, 2.0]]], backend=backend)
+    before = layer(x)[0].tolist()
+    joblib.dump({"layer": layer, "x": x}, tmp_path / "stored")
+    found = joblib.load(tmp_path / "stored")
+    assert found["x"].backend is x.backend
+    assert found["layer"](found["x"])[0].tolist() == before
+
+
 def test_another_process_takes_a_module():
     layer = nn.Linear(2, 3, backend="numpy")
     x = el.ones((1, 2), backend="numpy")
