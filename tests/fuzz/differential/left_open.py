@@ -29,7 +29,7 @@ class Node(NamedTuple):
 
 
 KNOWN: list[tuple[tuple[str, ...], str, Callable[[Node], bool]]] = [
-    (("ReduceLogSum", "ReduceLogSumExp"), "logarithms that no integer holds", Node.has_integer),
+    (("ReduceLogSum", "ReduceLogSumExp"), "logarithms that no integer holds", lambda n: not n.has_float()),
     (("Cast",), "a float that an integer does not hold, NaN among them", Node.has_float),
     (("Compress",), "a condition that is not one row; the standard has no other", lambda n: n.rank(1) != 1),
     (
