@@ -42,7 +42,7 @@ ROOMS = {
     "codegen micro wgpu_backend",
     # So does what stands in for onnxruntime.
     "onnxruntime": f"emberlet {GROUND} backend functional host codegen",
-    "codegen": f"{GROUND} backend tensor functional model nn host host.numpy_backend",
+    "codegen": f"{GROUND} backend tensor functional burnpack model nn host host.numpy_backend",
     "micro": f"{GROUND} burnpack host codegen",
     # `emberlet profile` takes a model as the other commands do.
     "wgpu_backend": f"{GROUND} backend tensor data functional burnpack host host.cli",
