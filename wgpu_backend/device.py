@@ -503,7 +503,7 @@ def _open(index):
         )
     from .native import open_raw
 
-    return open_raw(index)
+    return open_raw(index, features)
 
 
 def features(adapter):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
 
@@ -20,8 +21,9 @@ locks: WeakSet[Any] = WeakSet()
 forked = False  # from a process that had opened a device
 
 
-def open_raw(index: int) -> Any:
-    """wgpu-py's device number `index`. Raises BackendError where there is none, or no wgpu-py."""
+def open_raw(index: int, features: Callable[[Any], list[str]]) -> Any:
+    """wgpu-py's device number `index`; features: what to ask an adapter for. Raises BackendError where there
+    is none, or no wgpu-py."""
     try:
         if sys.platform == "emscripten":
             from . import browser  # noqa: F401  (gives wgpu-py's stub a body)
@@ -32,7 +34,6 @@ def open_raw(index: int) -> Any:
 
         missing = sentence("backend 'wgpu'", ["wgpu"])
         raise BackendError(f"{missing} ({error})") from error
-    from .device import features
 
     found = adapters(wgpu)
     if index >= len(found):
