@@ -49,8 +49,8 @@ def load(
     with open(path, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe does not say how long it is
             data = file.read()
-            return _read(io.BytesIO(data), len(data), where, get_backend(backend), check, name)
-        return _read(file, os.fstat(file.fileno()).st_size, where, get_backend(backend), check, name)
+            return read(io.BytesIO(data), len(data), where, get_backend(backend), check, name)
+        return read(file, os.fstat(file.fileno()).st_size, where, get_backend(backend), check, name)
 
 
 def load_archive(
@@ -60,27 +60,33 @@ def load_archive(
 
     Raises OSError, FormatError (also where little that is stored becomes very much), DTypeError, and what `check` does.
     """
+    with open(path, "rb") as file:
+        return read_archive(file, os.fstat(file.fileno()).st_size, os.fspath(path), get_backend(backend), check)
+
+
+def read_archive(
+    file: IO[bytes], stored: int, where: str, backend: Backend, check: Check | None = None
+) -> dict[str, Tensor]:
+    """`load_archive` of an open file that is `stored` bytes long."""
     import zipfile
 
-    where, found = os.fspath(path), {}
-    with open(path, "rb") as file:
-        try:
-            with zipfile.ZipFile(file) as archive:
-                members = [m for m in archive.infolist() if m.filename.endswith(".npy")]
-                total, stored = sum(m.file_size for m in members), os.fstat(file.fileno()).st_size
-                if total > max(EXPANDED, 16 * stored):
-                    raise FormatError(
-                        f"{where}: its {stored} bytes would become {total}; save it without compression to have it read"
-                    )
-                for m in members:
-                    name = m.filename.removesuffix(".npy")
-                    with archive.open(m) as member:
-                        label = f"{where}: {m.filename}"
-                        found[name] = _read(member, m.file_size, label, get_backend(backend), check, name)
-        except EmberletError:
-            raise
-        except Exception as error:  # zipfile's and the decompressors' own, which have no common base
-            raise FormatError(f"{where}: not an .npz file: {error}") from None
+    found = {}
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = [m for m in archive.infolist() if m.filename.endswith(".npy")]
+            total = sum(m.file_size for m in members)
+            if total > max(EXPANDED, 16 * stored):
+                raise FormatError(
+                    f"{where}: its {stored} bytes would become {total}; save it without compression to have it read"
+                )
+            for m in members:
+                name = m.filename.removesuffix(".npy")
+                with archive.open(m) as member:
+                    found[name] = read(member, m.file_size, f"{where}: {m.filename}", backend, check, name)
+    except EmberletError:
+        raise
+    except Exception as error:  # zipfile's and the decompressors' own, which have no common base
+        raise FormatError(f"{where}: not an .npz file: {error}") from None
     return found
 
 
@@ -129,7 +135,7 @@ def dtype_of(descr: str) -> dtypes.DType | None:
     return _DESCR.get(descr)
 
 
-def _read(
+def read(
     file: IO[bytes], length: int, where: str, backend: Backend, check: Check | None = None, name: str = ""
 ) -> Tensor:
     """The array in `file`, which is `length` bytes long: nothing is read that its header does not tell of."""

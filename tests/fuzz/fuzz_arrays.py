@@ -1,4 +1,4 @@
-"""Coverage-guided fuzzing of .npy and .npz files: python tests/fuzz/fuzz_arrays.py [-max_total_time=60] [CORPUS].
+"""Coverage-guided fuzzing of .npy and .npz files: python tests/fuzz/fuzz_arrays.py [-max_total_time=60].
 
 Needs atheris. Whatever the bytes are, the reader gives tensors whose elements are all there, or raises FormatError or
 DTypeError. The first byte chooses between the two kinds of file; archives come deflated and stored.
@@ -7,28 +7,31 @@ DTypeError. The first byte chooses between the two kinds of file; archives come 
 import io
 import pathlib
 import sys
-import tempfile
 import warnings
 import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import atheris
 
 with atheris.instrument_imports(include=["emberlet.host.npy"]):
+    from emberlet.backend import get_backend
     from emberlet.errors import DTypeError, FormatError
     from emberlet.host import npy
 
-SCRATCH = pathlib.Path(tempfile.mkdtemp()) / "x"
+from fuzz import harness
+
+warnings.simplefilter("ignore")  # zipfile's, of two members with one name
+NUMPY = get_backend("numpy")
 
 
 def read(data: bytes) -> None:
-    SCRATCH.write_bytes(data[1:])
+    file, size = io.BytesIO(data[1:]), len(data) - 1
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # zipfile's, of two members with one name
-            if data[:1] == b"z":
-                found = npy.load_archive(SCRATCH, "numpy")
-            else:
-                found = {"x": npy.load(SCRATCH, "numpy")}
+        if data[:1] == b"z":
+            found = npy.read_archive(file, size, "x", NUMPY)
+        else:
+            found = {"x": npy.read(file, size, "x", NUMPY)}
     except (FormatError, DTypeError):
         return
     for x in found.values():
@@ -63,13 +66,5 @@ def seeds() -> dict[str, bytes]:
     return found
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as corpus:
-        for name, data in seeds().items():
-            pathlib.Path(corpus, name).write_bytes(data)
-        atheris.Setup([*sys.argv, "-max_len=4096", corpus], read)
-        atheris.Fuzz()
-
-
 if __name__ == "__main__":
-    main()
+    harness.run(read, seeds(), 2048)

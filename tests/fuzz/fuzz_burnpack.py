@@ -1,4 +1,4 @@
-"""Coverage-guided fuzzing of the burnpack reader: python tests/fuzz/fuzz_burnpack.py [-max_total_time=60] [CORPUS].
+"""Coverage-guided fuzzing of the burnpack reader: python tests/fuzz/fuzz_burnpack.py [-max_total_time=60].
 
 Needs atheris. Whatever the bytes are, the reader either opens them or raises FormatError, and an entry that it lists
 lies inside the file. Starts from the hand-made files of tests/support/burnpacks.py.
@@ -6,16 +6,18 @@ lies inside the file. Starts from the hand-made files of tests/support/burnpacks
 
 import pathlib
 import sys
-import tempfile
-
-import atheris
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import atheris
 
 with atheris.instrument_imports(include=["emberlet"]):
     from emberlet import dtypes  # noqa: F401
     from emberlet.burnpack import Burnpack
     from emberlet.errors import FormatError
+
+from fuzz import harness
+from support import burnpacks
 
 
 def read(data: bytes) -> None:
@@ -27,16 +29,5 @@ def read(data: bytes) -> None:
         assert len(found.raw(name)) == entry.nbytes
 
 
-def main() -> None:
-    from support import burnpacks
-
-    with tempfile.TemporaryDirectory() as corpus:
-        for name, data in {**burnpacks.allowed(), **burnpacks.malformed()}.items():
-            if len(data) < 4096:
-                pathlib.Path(corpus, name).write_bytes(data)
-        atheris.Setup([*sys.argv, corpus], read)
-        atheris.Fuzz()
-
-
 if __name__ == "__main__":
-    main()
+    harness.run(read, {**burnpacks.allowed(), **burnpacks.malformed()}, 2048)

@@ -1,4 +1,4 @@
-"""Coverage-guided fuzzing of the ONNX importer: python tests/fuzz/fuzz_reader.py [-max_total_time=60] [CORPUS].
+"""Coverage-guided fuzzing of the ONNX importer: python tests/fuzz/fuzz_reader.py [-max_total_time=60].
 
 Needs atheris. Whatever a file says, the importer raises EmberletError, on purpose and not because something else was
 raised first, or writes Python that compiles. Bytes are
@@ -8,7 +8,6 @@ changed as bytes, and now and then as a model: one of everything that a file may
 import pathlib
 import random
 import sys
-import tempfile
 
 import atheris
 
@@ -19,11 +18,12 @@ with atheris.instrument_imports(include=["emberlet.codegen"]):
     from emberlet.codegen.generation import translate
     from emberlet.errors import EmberletError
 
+from fuzz import harness  # noqa: E402
 from onnx import ModelProto  # noqa: E402
 from support import hostile_models, machine_learning  # noqa: E402
 from support.onnx_mutations import mutated  # noqa: E402
 
-LARGEST = 16384
+LARGEST = 4096
 
 
 def read(data: bytes) -> None:
@@ -48,8 +48,8 @@ def change(data: bytes, largest: int, seed: int) -> bytes:
     return bytes(atheris.Mutate(data, largest))
 
 
-def seeds(folder: pathlib.Path, count: int = 200) -> None:
-    """Cases of ONNX's, the smallest exports and operators of ai.onnx.ml, as files."""
+def seeds(count: int = 200) -> dict[str, bytes]:
+    """Cases of ONNX's, the smallest exports, operators of ai.onnx.ml, and models that ask for too much."""
     from conformance.cases import node_cases
 
     names = random.Random(0).sample(sorted(node_cases()), count)
@@ -57,18 +57,8 @@ def seeds(folder: pathlib.Path, count: int = 200) -> None:
     models = {n: node_cases()[n].model.SerializeToString() for n in names}
     models.update({m.graph.node[0].op_type: m.SerializeToString() for m in machine_learning.models()})
     models.update({name: case().SerializeToString() for name, case in hostile_models.CASES.items()})
-    for name, data in {**models, **{f.parent.name: f.read_bytes() for f in files}}.items():
-        if len(data) < LARGEST:
-            (folder / name).write_bytes(data)
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as corpus:
-        seeds(pathlib.Path(corpus))
-        arguments = [*sys.argv, f"-max_len={LARGEST}", "-rss_limit_mb=4096", corpus]
-        atheris.Setup(arguments, read, custom_mutator=change)
-        atheris.Fuzz()
+    return {**models, **{f.parent.name: f.read_bytes() for f in files}}
 
 
 if __name__ == "__main__":
-    main()
+    harness.run(read, seeds(), LARGEST, custom_mutator=change)

@@ -1,9 +1,11 @@
 """Coverage-guided fuzzing of the readers, and the table of it in docs/reliability.md.
 
-    python3 dev.py fuzz readers --minutes 10           each harness for a third of that; the table is written anew
+    python3 dev.py fuzz readers --minutes 10           all harnesses, one after the other; the table is written anew
+    python3 dev.py fuzz readers fuzz_plan              some of them; theirs are the rows that are replaced
 
-Each harness (fuzz_*.py) runs in a process of its own, at the lowest priority. The table says how many inputs each has
-seen, the slowest of them, the most memory of the process, interpreter and libraries included, and what failed.
+Each harness (fuzz_*.py) runs in a process of its own, at a lower priority, until it has seen a million inputs or its
+share of the time is over. The table says how many inputs each has seen, the slowest of them in seconds of the
+processor, the most memory of the process, interpreter and libraries included, and what failed.
 """
 
 from __future__ import annotations
@@ -14,15 +16,21 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 
 HARNESSES = {
     "fuzz_reader": "ONNX models, to Python source",
     "fuzz_burnpack": "burnpacks",
+    "fuzz_metadata": "metadata of burnpacks (CBOR)",
     "fuzz_arrays": "`.npy` and `.npz`",
     "fuzz_stores": "safetensors, PyTorch, GGUF, `.npz`, ONNX and burnpacks as weight files",
+    "fuzz_plan": "saved plans (JSON)",
 }
+RUNS = 1_000_000
+SLOWEST = "slowest input so far: "
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- readers: written by dev.py fuzz readers -->", "<!-- end of readers -->"
 SLOW = 30  # seconds after which an input counts as a hang; instrumented code on a shared machine is slow
@@ -32,9 +40,10 @@ def run(name: str, seconds: float) -> tuple[str, bool]:
     """(a row of the table, whether nothing failed)"""
     with tempfile.TemporaryDirectory() as folder:
         command = [
-            sys.executable, str(Path(__file__).with_name(name + ".py")), f"-max_total_time={max(1, int(seconds))}",
-            f"-timeout={SLOW}", "-rss_limit_mb=4096", "-print_final_stats=1", f"-artifact_prefix={folder}/",
-        ]  # fmt: skip
+            sys.executable, str(Path(__file__).with_name(name + ".py")),
+            f"-max_total_time={max(1, int(seconds))}", f"-runs={RUNS}", f"-timeout={SLOW}", "-rss_limit_mb=4096",
+            "-print_final_stats=1", f"-artifact_prefix={folder}/",
+    ]  # fmt: skip
         ended = subprocess.run(
             command, capture_output=True, text=True, errors="replace", cwd=folder, check=False, encoding="utf-8"
         )
@@ -56,18 +65,23 @@ def row(name: str, log: str, failed: Sequence[str]) -> str:
 
     if "stat::number_of_executed_units" not in log:
         said = (log.strip().splitlines() or ["it said nothing"])[-1]
-        return f"| {HARNESSES[name]} | did not run | | | {said} |"
-    slowest, memory = stat("slowest_unit_time_sec"), stat("peak_rss_mb")
-    time = f"{slowest} s" if slowest else "under 1 s"
+        return f"| {HARNESSES[name]} | did not run | | | {said} | |"
+    times = re.findall(rf"{SLOWEST}([0-9.]+) s", log)
+    seconds = stat("slowest_unit_time_sec")
+    took = f"{times[-1]} s" if times else f"{seconds} s" if seconds else "under 1 s"
     count, failures = stat("number_of_executed_units"), ", ".join(failed) or "none"
-    return f"| {HARNESSES[name]} | {count:,} | {time} | {memory} MB | {failures} |"
+    return f"| {HARNESSES[name]} | {count:,} | {took} | {stat('peak_rss_mb')} MB | {failures} | {date.today()} |"
 
 
-def write(rows: Sequence[str], page: Path = PAGE) -> None:
-    """Put the table into the page, in the place of the one before."""
-    columns = ["| reader | inputs | slowest | memory | failures |", "|---|---|---|---|---|"]
-    table = "\n".join([BEGIN, "", *columns, *rows, "", END])
+def write(rows: Mapping[str, str], page: Path = PAGE) -> None:
+    """Put the rows of these harnesses into the page's table, in the place of those before."""
     text = page.read_text(encoding="utf-8") if page.exists() else "# Reliability\n"
+    table = text.partition(BEGIN)[2].partition(END)[0]
+    for name, what in HARNESSES.items():
+        old = [line for line in table.splitlines() if line.startswith(f"| {what} |")]
+        rows = {name: old[0], **rows} if old else rows
+    columns = ["| reader | inputs | slowest | memory | failures | run |", "|---|---:|---:|---:|---|---|"]
+    table = "\n".join([BEGIN, "", *columns, *(rows[name] for name in HARNESSES if name in rows), "", END])
     if BEGIN in text:
         head, _, rest = text.partition(BEGIN)
         text = head + table + rest.partition(END)[2]
@@ -79,18 +93,21 @@ def write(rows: Sequence[str], page: Path = PAGE) -> None:
 def main(arguments: Sequence[str]) -> int:
     """The command `dev.py fuzz readers`; 1 where something failed."""
     parser = argparse.ArgumentParser(prog="dev.py fuzz readers", description="Coverage-guided fuzzing of the readers.")
-    parser.add_argument("--minutes", type=float, default=10.0, help="how long, over all readers; 10")
+    parser.add_argument("readers", nargs="*", metavar="READER", help=f"which, of {', '.join(HARNESSES)}; all")
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long at most, over all readers; 10")
     given = parser.parse_args(list(arguments))
+    if unknown := set(given.readers) - set(HARNESSES):
+        parser.error(f"there is no reader {', '.join(sorted(unknown))}; there are {', '.join(HARNESSES)}")
     if hasattr(os, "nice"):
-        os.nice(15)
-    rows, good = [], True
-    for name in HARNESSES:
+        os.nice(5)
+    chosen = [name for name in HARNESSES if name in given.readers or not given.readers]
+    rows, good, end = {}, True, time.monotonic() + given.minutes * 60
+    for number, name in enumerate(chosen):
         print(f"fuzz readers: {name}", flush=True)
-        made, fine = run(name, given.minutes * 60 / len(HARNESSES))
-        print(made, flush=True)
-        rows.append(made)
+        rows[name], fine = run(name, (end - time.monotonic()) / (len(chosen) - number))
+        print(rows[name], flush=True)
         good &= fine
-    if any("did not run" in line for line in rows):
+    if any("did not run" in line for line in rows.values()):
         print("fuzz readers: a harness did not run, so the table stays as it was")
         return 1
     write(rows)

@@ -1,0 +1,37 @@
+"""Coverage-guided fuzzing of a burnpack's metadata: python tests/fuzz/fuzz_metadata.py [-max_total_time=60].
+
+Needs atheris. The input is the CBOR alone; the header is put before it, so that no input is lost on one that does not
+fit. Whatever the bytes are, they are read or FormatError is raised.
+"""
+
+import pathlib
+import struct
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import atheris
+
+with atheris.instrument_imports(include=["emberlet.burnpack"]):
+    from emberlet.burnpack import Burnpack, cbor_extended, special_types  # noqa: F401
+    from emberlet.errors import FormatError
+
+from fuzz import harness
+from support import burnpacks
+
+
+def read(data: bytes) -> None:
+    try:
+        found = Burnpack.from_bytes(struct.pack("<IHI", 0x4255524E, 1, len(data)) + data + bytes(512))
+    except FormatError:
+        return
+    repr(list(found.tensors.values()) + list(found.metadata.items()) + list(found.scalars.items()))
+
+
+def contents(file: bytes) -> bytes:
+    return file[10 : 10 + int.from_bytes(file[6:10], "little")]
+
+
+if __name__ == "__main__":
+    files = {**burnpacks.allowed(), **burnpacks.malformed()}
+    harness.run(read, {name: contents(data) for name, data in files.items()}, 512)

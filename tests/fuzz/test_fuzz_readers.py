@@ -1,0 +1,51 @@
+"""Each fuzzing harness runs, a short run of it finds nothing, and its counts become a row of the table."""
+
+import pathlib
+import subprocess
+import sys
+from datetime import date
+
+import pytest
+from fuzz import readers
+
+RUNS = {"fuzz_metadata": 20_000, "fuzz_burnpack": 50_000, "fuzz_arrays": 10_000, "fuzz_plan": 10_000}
+
+
+@pytest.mark.parametrize("name", readers.HARNESSES)
+def test_a_short_run_finds_nothing(name, tmp_path):
+    pytest.importorskip("atheris")
+    harness = pathlib.Path(__file__).with_name(name + ".py")
+    # The peak of memory that the fuzzer sees is inherited from the test runner: single allocations are limited instead.
+    limits = ("-rss_limit_mb=0",) if name not in RUNS else ("-rss_limit_mb=0", "-malloc_limit_mb=512")
+    ended = subprocess.run(
+        [sys.executable, harness, f"-runs={RUNS.get(name, 1_000)}", "-seed=1", *limits],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        encoding="utf-8",
+        errors="replace",
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+
+
+LOG = """slowest input so far: 0.07 s
+slowest input so far: 0.31 s
+stat::number_of_executed_units: 12345
+stat::slowest_unit_time_sec: 0
+stat::peak_rss_mb: 98
+"""
+
+
+def test_rows_take_the_place_of_those_before(tmp_path):
+    page = tmp_path / "reliability.md"
+    page.write_text("# Reliability\n\nWords.\n", encoding="utf-8")
+    one = readers.row("fuzz_arrays", "stat::number_of_executed_units: 1", [])
+    readers.write({"fuzz_plan": readers.row("fuzz_plan", LOG, []), "fuzz_arrays": one}, page)
+    page.write_text(page.read_text(encoding="utf-8") + "\nMore.\n", encoding="utf-8")
+    for _ in range(2):
+        readers.write({"fuzz_arrays": readers.row("fuzz_arrays", LOG, ["crash-1"])}, page)
+    text = page.read_text(encoding="utf-8")
+    assert text.count(f"| `.npy` and `.npz` | 12,345 | 0.31 s | 98 MB | crash-1 | {date.today()} |") == 1
+    assert text.count(f"| saved plans (JSON) | 12,345 | 0.31 s | 98 MB | none | {date.today()} |") == 1
+    assert text.startswith("# Reliability\n\nWords.\n") and text.count("More.") == text.count("`.npy`") == 1
