@@ -49,8 +49,13 @@ def write(model: Model, weights: str | None = None, top_comment: str = "") -> Wr
     scopes, said = scopes_of(model, model.graph.nodes)
     if not any(scopes):
         return ModuleWriter(model).write(weights, top_comment)
-    root, places = grouped(model.graph, scopes)
-    return Hierarchy(model, root, places, said).write(weights, top_comment)
+    hierarchy = Hierarchy(model, *grouped(model.graph, scopes), said)
+    written = hierarchy.write(weights, top_comment)
+    if hierarchy.classes and len(hierarchy.drafts) < 2 * hierarchy.classes:  # little comes twice
+        single = Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
+        if single.source.count("\n") < written.source.count("\n"):
+            return single
+    return written
 
 
 class Hierarchy:
@@ -65,6 +70,7 @@ class Hierarchy:
         self.tables: dict[Hashable, tuple[Path, Expr]] = {}
         self.impure: set[str] = set()
         self.problems: list[str] = []
+        self.classes = 0
         self.names = Names({class_name(model.name), "Model", "F", "nn", "emberlet"})
         self.lengths = _lengths(places[n.name] for n in root.nodes() if parameters(n))
         self.owners = _single_owners(root)
@@ -105,6 +111,7 @@ class Hierarchy:
             for kind in new:
                 kind.parameters, kind.body = polished(kind.parameters, kind.body, kind.hints)
             classes += new
+        self.classes = len(classes)
         writer = RegionWriter(self, self.root)
         draft = writer.draft()
         name = class_name(self.model.name)

@@ -5,62 +5,6 @@ from emberlet import nn
 from emberlet.model import Model
 
 
-class Encoder(nn.Module):
-    """(batch, 17, 48) to (batch, 17, 48)."""
-
-    def __init__(self, backend=None):
-        self.layers = [
-            nn.Group(
-                norm1=nn.LayerNorm(48, backend=backend),
-                self_attn=nn.Linear(48, 144, backend=backend),
-                linear1=nn.Linear(48, 96, backend=backend),
-                linear2=nn.Linear(96, 48, backend=backend),
-                self_attn_2=nn.Linear(48, 144, backend=backend),
-                linear1_2=nn.Linear(48, 96, backend=backend),
-                linear2_2=nn.Linear(96, 48, backend=backend),
-            ),
-            nn.Group(
-                self_attn=nn.Group(
-                    out_proj=nn.Linear(48, 48, bias=False, backend=backend),
-                ),
-            ),
-        ]
-        self.layers_0_self_attn_out_proj = nn.Linear(
-            48,
-            48,
-            bias=False,
-            backend=backend,
-        )
-
-    def forward(self, x):
-        y = self.layers[0].self_attn(self.layers[0].norm1(x).permute(1, 0, 2))
-        y = y.reshape((17, -1, 3, 48)).permute(2, 0, 1, 3)  # (3, 17, batch, 48)
-        z = y[0]  # (17, batch, 48)
-        a = y[1]  # (17, batch, 48)
-        y = y[2]  # (17, batch, 48)
-        query = z.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        key = a.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        value = y.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        y = F.attention(query, key, value).permute(2, 0, 1, 3)  # (17, batch, 4, 12)
-        y = self.layers_0_self_attn_out_proj(y.reshape((17, -1, 48)))
-        x = x + y.permute(1, 0, 2)
-        y = F.gelu(self.layers[0].linear1(self.layers[0].norm1(x)))
-        x = x + self.layers[0].linear2(y)
-        y = self.layers[0].self_attn_2(self.layers[0].norm1(x).permute(1, 0, 2))
-        y = y.reshape((17, -1, 3, 48)).permute(2, 0, 1, 3)  # (3, 17, batch, 48)
-        z = y[0]  # (17, batch, 48)
-        a = y[1]  # (17, batch, 48)
-        y = y[2]  # (17, batch, 48)
-        query = z.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        key = a.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        value = y.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        y = F.attention(query, key, value).permute(2, 0, 1, 3)  # (17, batch, 4, 12)
-        y = self.layers[1].self_attn.out_proj(y.reshape((17, -1, 48)))
-        x = x + y.permute(1, 0, 2)
-        y = F.gelu(self.layers[0].linear1_2(self.layers[0].norm1(x)))
-        return self.layers[0].norm1(x + self.layers[0].linear2_2(y))
-
-
 class Vit(Model):
     """The model vit."""
 
@@ -72,7 +16,30 @@ class Vit(Model):
         self.patch = nn.Conv2d(3, 48, 8, stride=8, backend=backend)
         self.token = nn.Param.zeros((1, 1, 48), backend=backend)
         self.position = nn.Param.zeros((1, 17, 48), backend=backend)
-        self.encoder = Encoder(backend=backend)
+        self.encoder = nn.Group(
+            layers=[
+                nn.Group(
+                    norm1=nn.LayerNorm(48, backend=backend),
+                    self_attn=nn.Linear(48, 144, backend=backend),
+                    linear1=nn.Linear(48, 96, backend=backend),
+                    linear2=nn.Linear(96, 48, backend=backend),
+                    self_attn_2=nn.Linear(48, 144, backend=backend),
+                    linear1_2=nn.Linear(48, 96, backend=backend),
+                    linear2_2=nn.Linear(96, 48, backend=backend),
+                ),
+                nn.Group(
+                    self_attn=nn.Group(
+                        out_proj=nn.Linear(48, 48, bias=False, backend=backend),
+                    ),
+                ),
+            ],
+        )
+        self.encoder_layers_0_self_attn_out_proj = nn.Linear(
+            48,
+            48,
+            bias=False,
+            backend=backend,
+        )
         self.head = nn.Linear(48, 10, backend=backend)
 
     def forward(self, image):
@@ -83,5 +50,33 @@ class Vit(Model):
         """
         x = self.patch(image).reshape((-1, 48, 16)).permute(0, 2, 1)  # (batch, 16, 48)
         joined = F.concat((self.token.val().expand((image.shape[0], 1, 1)), x), axis=1)
-        x = self.encoder(joined + self.position.val())[:, 0]  # (batch, 48)
-        return self.head(x)
+        x = joined + self.position.val()
+        y = self.encoder.layers[0].norm1(x).permute(1, 0, 2)  # (17, batch, 48)
+        y = self.encoder.layers[0].self_attn(y).reshape((17, -1, 3, 48))
+        y = y.permute(2, 0, 1, 3)  # (3, 17, batch, 48)
+        z = y[0]  # (17, batch, 48)
+        a = y[1]  # (17, batch, 48)
+        y = y[2]  # (17, batch, 48)
+        query = z.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
+        key = a.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
+        value = y.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
+        y = F.attention(query, key, value).permute(2, 0, 1, 3)  # (17, batch, 4, 12)
+        y = self.encoder_layers_0_self_attn_out_proj(y.reshape((17, -1, 48)))
+        x = x + y.permute(1, 0, 2)
+        y = self.encoder.layers[0].linear1(self.encoder.layers[0].norm1(x))
+        x = x + self.encoder.layers[0].linear2(F.gelu(y))
+        y = self.encoder.layers[0].norm1(x).permute(1, 0, 2)  # (17, batch, 48)
+        y = self.encoder.layers[0].self_attn_2(y).reshape((17, -1, 3, 48))
+        y = y.permute(2, 0, 1, 3)  # (3, 17, batch, 48)
+        z = y[0]  # (17, batch, 48)
+        a = y[1]  # (17, batch, 48)
+        y = y[2]  # (17, batch, 48)
+        query = z.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
+        key = a.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
+        value = y.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
+        y = F.attention(query, key, value).permute(2, 0, 1, 3)  # (17, batch, 4, 12)
+        y = self.encoder.layers[1].self_attn.out_proj(y.reshape((17, -1, 48)))
+        x = x + y.permute(1, 0, 2)
+        y = self.encoder.layers[0].linear1_2(self.encoder.layers[0].norm1(x))
+        x = x + self.encoder.layers[0].linear2_2(F.gelu(y))
+        return self.head(self.encoder.layers[0].norm1(x)[:, 0])
