@@ -152,7 +152,7 @@ async function start() {
   main.dataset.state = "loading";
   $("error").hidden = true;
   for (const id of ["adapter", "startup", "first", "steady"]) $(id).textContent = "–";
-  mine.onProgress = ({ done, text }) => mine === session && progress(done, text);
+  mine.onProgress = ({ done, text }) => mine === session && main.dataset.state === "loading" && progress(done, text);
   progress(0, "Starting…");
   const began = performance.now();
   try {
