@@ -2,19 +2,18 @@
 
 from ... import dtypes
 from ...backend import operation
-from ...errors import IndexingError, ShapeError
+from ...errors import ShapeError
 from ...shapes import size
 from ..movement.rearranging import broadcast_to, reshape
 from ..operands import astype, like, tensor
 from ..overriding import composite, one_backend
 from ..promotion import integers
-from .visibility import visible
 
 
-def _flat_index(indices, lengths, left_out=False):
+def _flat_index(indices, lengths, left_out=False, first=0):
     """(…, depth) -> (…,): the index into the `depth` axes of `lengths`, merged into one. Negative ones count from
-    the end. Raises IndexingError where one is outside its axis; what a GPU computed is the nearest index instead, or
-    with left_out one behind all others."""
+    the end. Raises IndexingError where one is outside its axis, counted from `first`; what a GPU computed is the
+    nearest index instead, or with left_out one behind all others."""
     from .selection import check_bounds
 
     backend = indices.backend
@@ -24,7 +23,7 @@ def _flat_index(indices, lengths, left_out=False):
     for i in range(len(lengths)):
         starts, sizes = (0,) * len(shape) + (i,), shape + (1,)
         at = reshape(backend.slice(indices, starts, sizes, (1,) * indices.ndim), shape)
-        seen = check_bounds(at, lengths[i], i)
+        seen = check_bounds(at, lengths[i], first + i)
         zero, n = backend.full((), 0, at.dtype), backend.full((), lengths[i], at.dtype)
         at = backend.where(backend.binary("lt", at, zero), backend.binary("add", at, n), at)
         if not seen:
@@ -52,16 +51,6 @@ def _checked(what, x, indices, batch_dims=0):
                 what, indices.shape, x.shape, batch_dims
             )
         )
-    seen = visible(indices)
-    if seen is not None and seen.size and depth:
-        rows = seen.backend.reshape(seen, (seen.size // depth, depth))
-        low, high = [seen.backend.reduce(op, rows, (0,), False).tolist() for op in ("min", "max")]
-        for i in range(depth):
-            n = x.shape[batch_dims + i]
-            if low[i] < -n or high[i] >= n:
-                raise IndexingError(
-                    "{}: indices from {} to {} on axis {} of length {}".format(what, low[i], high[i], batch_dims + i, n)
-                )
     return indices, depth
 
 
@@ -74,7 +63,7 @@ def gather_nd(x, indices, batch_dims=0):
     indices, depth = _checked("gather_nd", x, indices, batch_dims)
     lead, rest = x.shape[:batch_dims], x.shape[batch_dims + depth :]
     lengths = x.shape[batch_dims : batch_dims + depth]
-    at = _flat_index(indices, lengths)
+    at = _flat_index(indices, lengths, first=batch_dims)
     inner = at.shape[batch_dims:]
     batch, count = size(lead), size(lengths)
     if batch_dims:
