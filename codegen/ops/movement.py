@@ -60,6 +60,8 @@ class Reshape(Node[ReshapeConfig]):
         dims: list[Dim] = list(wanted)
         if sum(d == -1 for d in dims) > 1:
             raise Problem(f"the shape {wanted} has more than one -1")
+        if self.config.allow_zero and 0 in dims and -1 in dims:
+            raise Problem(f"the shape {wanted} has both 0 and -1, which allowzero rules out")
         for i, d in enumerate(dims):
             if isinstance(d, int) and d < -1:
                 raise Problem(f"the shape {wanted} has the dimension {d}")
