@@ -41,24 +41,9 @@ def _number(value, dtype, precision):
         return str(value)
     if precision is not None:
         return "{:.{}f}".format(value, precision)
-    if dtype.bits == 64 or dtype.bits < 8:  # where a dtype saturates, decimals beyond its range round to its last value
-        return str(value)
-    # The shortest decimal that is this value again after rounding to the dtype: 9 digits tell any float32 apart.
-    for digits in range(1, 10):
-        short = float("{:.{}g}".format(value, digits))
-        if _rounded(short, dtype) == value:
-            return str(short)
-    return str(value)
+    from .dtypes.decimal import shortest
 
-
-def _rounded(value, dtype):
-    if dtype.bits == 32:
-        from array import array
-
-        return array("f", (value,))[0]
-    from .dtypes.narrow import decode, encode
-
-    return decode(dtype, encode(dtype, value))
+    return str(shortest(value, dtype))
 
 
 def _places(n, edge, summarize):

@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from emberlet.dtypes import DType
+from emberlet import dtypes
+from emberlet.dtypes import DType, decimal
 
 from ..ir.argument import Argument
 from ..ir.graph import MAX_DIMS, Graph
@@ -233,15 +234,4 @@ def keywords(kwargs: Mapping[str, Liftable | Default]) -> tuple[tuple[str, Expr]
 def shortest(value: Value) -> int | float | bool | str:
     """The only element of a constant; a float32 as the shortest decimal that means the same float32."""
     item = value.item()
-    if not isinstance(item, float) or value.dtype.bits > 32 or item != item or item in (float("inf"), float("-inf")):
-        return item
-    import struct
-
-    for digits in range(3, 10):
-        short = float(f"{item:.{digits}g}")
-        try:
-            if struct.unpack("<f", struct.pack("<f", short))[0] == item and value.dtype.bits == 32:
-                return short
-        except OverflowError:
-            continue
-    return item
+    return decimal.shortest(item, dtypes.float32) if isinstance(item, float) and value.dtype.bits == 32 else item

@@ -99,8 +99,7 @@ class Reduction(Node[ReduceConfig], ABC):
         dtype = self.dtype(0)
         known = out.static_shape if isinstance(out, TensorType) else None
         if shape is not None and 0 in shape and known is not None and not dtype.is_bool:
-            least = float("-inf") if dtype.is_float else 0 if dtype.kind == "uint" else -(1 << (dtype.bits - 1))
-            most = float("inf") if dtype.is_float else (1 << (dtype.bits - (dtype.kind == "int"))) - 1
+            least, most = (float("-inf"), float("inf")) if dtype.is_float else dtype.range
             return e.create("full", known, least if function == "max" else most, dtype=dtype)
         return e.call(function, x, **axis_argument(axis), **self.keep())
 

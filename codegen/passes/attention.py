@@ -9,6 +9,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from emberlet import dtypes
+from emberlet.dtypes.decimal import shortest
+
 from ..ir.argument import Argument
 from ..ir.graph import Graph, Node
 from ..ir.types import Dim, Shape, TensorType
@@ -59,7 +62,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
     size = q.type.shape[-1] if isinstance(q.type, TensorType) and q.type.shape else None
     is_default = isinstance(size, int) and size > 0 and math.isclose(found.scale * math.sqrt(size), 1.0, rel_tol=1e-6)
     config = AttentionConfig(
-        False, None, None, None if is_default else shortest(found.scale), 0.0, None, (None, None), 0
+        False, None, None, None if is_default else shortest(found.scale, dtypes.float32), 0.0, None, (None, None), 0
     )
     inputs = (q, keys, v) if mask is None else (q, keys, v, mask)
     return instead(
@@ -168,8 +171,3 @@ def exchanged(a: Argument, name: str, walk: Walk, nodes: list[Node[Any]]) -> Arg
     keys = walk.fresh(name + "::keys")
     nodes.append(Transpose(keys, (source,), (interim(keys),), TransposeConfig(perm)))
     return nodes[-1].outputs[0]
-
-
-def shortest(scale: float) -> float:
-    """The scale in seven digits, as a float32 has them."""
-    return float(f"{scale:.7g}")

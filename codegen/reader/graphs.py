@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from emberlet import dtypes
+from emberlet.dtypes.decimal import shortest
 from emberlet.errors import ModelError
 
 from ..emit.names import clean
@@ -22,7 +24,7 @@ from ..protobuf.messages import AttributeType
 from . import gradient, modules
 from .order import ordered
 from .schema import check_schema, domain_of, domain_prefix, opsets_of, prefixed, substituted
-from .values import Values, short, utf8
+from .values import Values, utf8
 
 NEWEST_OPSET = 28
 MAX_DEPTH = 64
@@ -326,13 +328,13 @@ class Reader:
         if kind == AttributeType.INT:
             return int(a.i)
         if kind == AttributeType.FLOAT:
-            return short(a.f)
+            return shortest(a.f, dtypes.float32)
         if kind == AttributeType.STRING:
             return utf8(a.s)
         if kind == AttributeType.INTS:
             return tuple(int(v) for v in a.ints)
         if kind == AttributeType.FLOATS:
-            return tuple(short(v) for v in a.floats)
+            return tuple(shortest(v, dtypes.float32) for v in a.floats)
         if kind == AttributeType.STRINGS:
             return tuple(utf8(v) for v in a.strings)
         if kind == AttributeType.TENSOR:

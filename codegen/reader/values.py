@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 from array import array
 from collections.abc import Sequence
 from math import prod
@@ -206,17 +205,6 @@ def utf8(data: bytes) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         raise Problem(f"the string {data[:40]!r} is not UTF-8") from None
-
-
-def short(value: float) -> float:
-    """A float32 attribute as the shortest decimal that means the same float32: 0.1, not 0.10000000149011612."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return float(value)
-    for digits in range(6, 10):
-        short = float(f"{value:.{digits}g}")
-        if struct.pack("<f", short) == struct.pack("<f", value):
-            return short
-    return float(value)
 
 
 def _typed_field(t: TensorProto, dtype: DType) -> Sequence[Any]:

@@ -29,17 +29,9 @@ def widened(x):
     return (x, x.dtype) if x.dtype.bits >= 32 else (x.backend.cast(x, dtypes.float32), x.dtype)
 
 
-def limits(dtype):
-    """(smallest, largest) number of an integer dtype."""
-    if dtype.kind == "int":
-        half = 1 << (dtype.bits - 1)
-        return -half, half - 1
-    return 0, (1 << dtype.bits) - 1
-
-
 def whole_numbers(flat, dtype):
     """A list of numbers without their fractions. Raises DTypeError where integer `dtype` cannot hold one."""
-    low, high = limits(dtype)
+    low, high = dtype.range
     out = []
     for v in flat:
         if v - v != 0 or not low <= v <= high:  # infinities and NaN too
@@ -51,7 +43,7 @@ def whole_numbers(flat, dtype):
 def check_range(value, dtype):
     """Raise DTypeError where integer `dtype` cannot hold the number `value` (its fraction aside)."""
     if dtype.is_integer:
-        low, high = limits(dtype)
+        low, high = dtype.range
         if not low <= value <= high:
             refuse("range", value, dtype, low, high)
 

@@ -47,15 +47,9 @@ def text(value, dtype):
     """The shortest decimal that reads back as `value` in `dtype`."""
     if dtype.is_bool:
         return "True" if value else "False"
-    if not dtype.is_float or dtype.bits == 64 or value - value != 0:
-        return str(value)
-    from array import array
+    from ..dtypes.decimal import shortest
 
-    for digits in range(1, 10):
-        short = float("{:.{}g}".format(value, digits))
-        if array("f", (short,))[0] == value:
-            return repr(short)
-    return repr(value)
+    return str(shortest(value, dtype))
 
 
 def to_bytes(x):

@@ -15,6 +15,7 @@ import pytest
 from emberlet.codegen import generate
 from emberlet.errors import EmberletError, LoadError
 from emberlet.host import together
+from emberlet.host.files import atomic_write
 from onnx import numpy_helper
 from support.onnx_models import parse
 
@@ -184,3 +185,18 @@ def test_the_name_of_a_folder_is_refused_in_words(tmp_path: Path) -> None:
         with pytest.raises((OSError, EmberletError), match="is a folder; give the name of a file in it"):
             layer.save_file(name)
     assert [p.name for p in tmp_path.iterdir()] == ["weights"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders are synced on POSIX systems only")
+def test_the_folder_of_a_new_file_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with atomic_write(tmp_path / "file") as file:
+        file.write(b"content")
+    assert tmp_path.stat().st_ino in synced

@@ -13,10 +13,12 @@ LARGE = 1 << 16
 MAX_GROUPS = 65535
 BLOCK = 256  # terms of a long sum that are added one after the other
 # A reduction is done by a workgroup a result where it is at least as long as the first number and there are at most as
-# many results as the second. In software only few results: docs/wgpu.md ("What SwiftShader rewards") tells what a
-# workgroup's barriers cost there. On a GPU wherever the results alone would leave most of it idle; those numbers were
-# chosen, not measured.
-GROUP_IN_SOFTWARE = ((256, 32),)
+# many results as the second. In software a workgroup is one thread and its barriers cost more than it saves: measured
+# on lavapipe (benches/results/thresholds.md), it is faster for a single long result only; docs/wgpu.md ("What
+# SwiftShader rewards") tells of SwiftShader. The longest sums have one all the same, for precision. On a GPU wherever
+# the results alone would leave most of it idle; those numbers are not measured yet: `dev.py bench thresholds` on a
+# machine with a GPU does.
+GROUP_IN_SOFTWARE = ((1024, 1), (8192, 32))
 GROUP_ON_GPU = ((128, 2048), (1024, 16384))
 
 

@@ -12,8 +12,8 @@ from .loop import finish, flat, spread
 
 LANES = 256
 SIDE = 16
-# Below these a block is mostly overhang. Chosen, not measured: `compile(…, tune=True)` measures both kernels, and this
-# one is taken wherever it wins (run/measure_tiles.py).
+# Below these a block is mostly overhang. Not measured yet: `dev.py bench thresholds` on a machine with a GPU does.
+# `compile(…, tune=True)` measures both kernels, and this one is taken wherever it wins (run/measure_tiles.py).
 LEAST_SIDE = 32  # rows, columns and inner steps
 LEAST_MEMORY = 8192  # bytes of workgroup memory: two tiles of blocks of 64
 LARGE_MEMORY = 16384  # bytes: two tiles of blocks of 128

@@ -6,11 +6,13 @@ from ..lower.lowering import Lowering
 from ..lower.reductions import identity
 from ..render import wgsl
 from ..run import storage
-from .loop import MAX_ITERATIONS, WORKGROUP, combine, finish, flat, spread
+from .loop import BLOCK, MAX_ITERATIONS, WORKGROUP, combine, finish, flat, spread
 
 _GROUP = 256
-# A workgroup a line where lines are fewer than the first number and at least as long as the second: below, one
-# invocation a line keeps as many busy. Chosen, not measured; longer than MAX_ITERATIONS a line must have a workgroup.
+# On a GPU a workgroup a line where lines are fewer than the first number and at least as long as the second: below, one
+# invocation a line keeps as many busy. Not measured yet: `dev.py bench thresholds` on a machine with a GPU does. In
+# software one invocation a line is up to 25 times as fast (benches/results/thresholds.md); longer than MAX_ITERATIONS a
+# line must have a workgroup everywhere.
 _FEW_LINES = 512
 _LONG_LINE = 128
 
@@ -33,7 +35,12 @@ def _steps(combined):
     return "\n".join(lines)
 
 
-def cumulative(item, stored, name):
+def wants_group(lines, length, software):
+    """Whether a scan is better done by a workgroup a line than by an invocation a line."""
+    return (not software and lines < _FEW_LINES and length >= _LONG_LINE) or length > MAX_ITERATIONS
+
+
+def cumulative(item, stored, name, options):
     """The Kernel of a "cumulative" item; arg of its anchor: (op, axis)."""
     node = item.anchor
     op, axis = node.arg
@@ -48,7 +55,7 @@ def cumulative(item, stored, name):
     body = lowering.value(x, at)
     total = lowering.round(lowering.build.make("reduced", type), node.dtype)
     result, store = lowering.place(at, total)
-    grouped = (lines < _FEW_LINES and length >= _LONG_LINE) or length > MAX_ITERATIONS
+    grouped = wants_group(lines, length, options.software)
     read = wgsl.Renderer(lowering.slots)
     element = read.name(body)
     # In scan.wgsl what is read and what is written stand in one block, and share their names.
@@ -72,4 +79,7 @@ def cumulative(item, stored, name):
         return finish(frame, "scan_group.wgsl", values, spread(lines))
     groups = (lines + WORKGROUP - 1) // WORKGROUP
     values["flat"] = flat(groups, "lane", WORKGROUP)
+    if op == "sum" and type == "f32" and length > 2 * BLOCK:
+        values["block"] = BLOCK  # for the precision (loop.open_blocks)
+        return finish(frame, "scan_blocks.wgsl", values, spread(groups))
     return finish(frame, "scan.wgsl", values, spread(groups))

@@ -79,7 +79,7 @@ def build(item, stored, options):
 def _cumulative(item, stored, options):
     from .scan import cumulative
 
-    return cumulative(item, stored, describe(item))
+    return cumulative(item, stored, describe(item), options)
 
 
 def _scatter(item, stored, options):

@@ -42,9 +42,7 @@ def _of_dtype(dtype):
         return (0, 1)
     if dtype.bits == 64 or not dtype.is_integer:
         return UNKNOWN
-    if dtype.kind == "int":
-        return (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1)
-    return (0, (1 << dtype.bits) - 1)
+    return dtype.range
 
 
 def _worked_out(node, depth):

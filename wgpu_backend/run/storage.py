@@ -152,9 +152,9 @@ def from_list(values, dtype, stored=None):
 
 
 def _wrapped(values, dtype):
-    low = -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
+    low, high = dtype.range
     span = 1 << dtype.bits
-    if not values or (min(values) >= low and max(values) < low + span):
+    if not values or (min(values) >= low and max(values) <= high):
         return values
     return [(int(v) - low) % span + low for v in values]
 

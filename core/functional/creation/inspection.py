@@ -44,9 +44,8 @@ def iinfo(type):
     d = _dtype(type)
     if not d.is_integer:
         raise DTypeError("iinfo is for integer dtypes, found {}".format(d))
-    signed = d.kind == "int"
-    low = -(1 << (d.bits - 1)) if signed else 0
-    return _Info(bits=d.bits, max=(1 << (d.bits - signed)) - 1, min=low, dtype=d)
+    low, high = d.range
+    return _Info(bits=d.bits, max=high, min=low, dtype=d)
 
 
 #: function; array API; kind: DType | str | tuple[Any, ...] -> bool

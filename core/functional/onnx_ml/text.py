@@ -4,6 +4,7 @@ String tensors live on the backends that hold Python objects (python, numpy). Se
 """
 
 from ... import dtypes
+from ...dtypes.decimal import shortest
 from ...errors import DTypeError, ShapeError
 from ..operands import tensor
 from ..overriding import one_backend
@@ -200,27 +201,7 @@ def _written(value, dtype):
         return "NaN"
     if value in (float("inf"), -float("inf")):
         return "INF" if value > 0 else "-INF"
-    return _shortest(value, dtype)
-
-
-def _shortest(value, dtype):
-    """The fewest digits that give the value back in its dtype."""
-    if dtype.bits >= 64:
-        text = repr(value)
-    else:
-        import struct
-
-        code = "f" if dtype.bits == 32 else "e"
-        text = repr(value)
-        for digits in range(1, 10):
-            shorter = "{:.{}g}".format(value, digits)
-            try:
-                if dtype.code and struct.unpack(code, struct.pack(code, float(shorter)))[0] == value:
-                    text = repr(float(shorter))
-                    break
-            except OverflowError:
-                pass
-    return text
+    return str(shortest(value, dtype))
 
 
 #: function; ONNX Cast

@@ -18,7 +18,7 @@ def pool_with_indices(x, kernel, stride, padding, dilation):
     positions, taps = size(out), size(kernel)
     index = backend.from_list(seen, dtypes.int64, (positions * taps,))
     planes = reshape(x, (x.shape[0] * x.shape[1], size(inside)))
-    low = float("-inf") if x.dtype.is_float else -(1 << (x.dtype.bits - 1)) if x.dtype.kind == "int" else 0
+    low = float("-inf") if x.dtype.is_float else x.dtype.range[0]
     zero = backend.full((), 0, dtypes.int64)
     missing = backend.binary("lt", index, zero)
     values = backend.take(planes, backend.where(missing, zero, index), 1)

@@ -11,9 +11,10 @@ import numpy as np
 from ... import dtypes
 from ...backend.protocol import BOOLEAN_RESULT
 from ...dtypes import DType
+from ...dtypes.decimal import shortest
 from ...shapes import broadcast
 from ...tensor import Tensor
-from .storage import NARROW, WIDE, Array, numpy_dtype
+from .storage import NARROW, WIDE, Array, emberlet_dtype, numpy_dtype
 
 if TYPE_CHECKING:
     from .backend import NumpyBackend
@@ -199,13 +200,10 @@ def _from_strings(array: Array, dtype: DType) -> Array:
 
 
 def _to_strings(array: Array) -> Array:
+    dtype = emberlet_dtype(array.dtype)
+    values = (array.astype(WIDE[dtype.name]) if dtype and dtype.name in NARROW else array).reshape(-1).tolist()
     out = np.empty(array.shape, object)
-    flat = array.reshape(-1)
-    if array.dtype.kind == "f" and array.dtype != np.float64:
-        texts = [str(float(str(v))) for v in flat.astype(np.float32)]
-    else:
-        texts = [str(v) for v in flat.tolist()]
-    out.reshape(-1)[:] = texts
+    out.reshape(-1)[:] = [str(shortest(v, dtype) if dtype and dtype.is_float else v) for v in values]
     return out
 
 
