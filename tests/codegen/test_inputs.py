@@ -108,6 +108,15 @@ def test_an_input_that_does_not_fit_is_refused_and_what_is_wanted_said(
         model(*inputs)
 
 
+def test_tensors_of_a_wrong_number_or_rank_are_refused_as_arrays_are(model: Any) -> None:
+    x, ids = emberlet.asarray(X), emberlet.asarray(IDS)
+    model(x, ids)
+    wrong = [((x,), "'ids' missing"), ((x, ids, ids), "found 3 inputs"), ((x[0], ids), r"found float32 \(3,\)")]
+    for inputs, says in wrong:
+        with pytest.raises(EmberletError, match=says):
+            model(*inputs)
+
+
 def test_an_image_of_another_size_gets_no_answer() -> None:
     digits = load(DIGITS, "numpy")
     with pytest.raises(ShapeError, match=r"takes image: float32 \(batch, 1, 8, 8\), found float32 \(1, 1, 9, 9\)"):

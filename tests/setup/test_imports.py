@@ -49,7 +49,7 @@ ROOMS = {
 }
 
 # How many circles a room still has. None may be added; a line goes when its last circle is gone.
-CIRCLES = {"functional": 1, "lookup": 1, "wgpu_backend": 2}
+CIRCLES = {"functional": 1, "lookup": 1}
 
 
 def test_rooms_import_only_what_they_may() -> None:

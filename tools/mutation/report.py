@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .bugs import Bug
-
 if TYPE_CHECKING:
     from .runner import Verdict
 
@@ -21,10 +19,11 @@ HEAD = """# Mutation testing
 Written by `python3 dev.py mutate --count 100 --seed SEED --write`;
 [how it works](../../docs/development.md#do-the-tests-bite).
 "Equivalent": survivors that compute the same, or differ in speed or memory only; the reasons are in
-`tools/mutation/equivalent.json`.
+`tools/mutation/equivalent.json`. "Undecided": no test failed before the time for the bug ran out, or what it changes
+runs on import, where only the tests most likely to catch it are run.
 
-| seed | bugs | caught | equivalent | other survivors | minutes | on |
-|---|---|---|---|---|---|---|
+| seed | bugs | caught | equivalent | survivors | undecided | minutes | on |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -46,25 +45,26 @@ class Result:
         return len(self.verdicts) - len(self.survivors)
 
 
-def equivalent(bug: Bug, root: Path) -> str:
+def equivalent(verdict: Verdict, root: Path) -> str:
     """Why the bug is judged to make no difference; nothing where it was not judged."""
-    before, after = (line[2:] for line in bug.diff(bug.file.read_bytes()).split("\n"))
+    before, after = (line[2:] for line in verdict.diff.split("\n"))
     for file, old, new, why in json.loads(JUDGED.read_text(encoding="utf-8")):
-        if (file, old, new) == (bug.file.relative_to(root).as_posix(), before, after):
+        if (file, old, new) == (verdict.bug.file.relative_to(root).as_posix(), before, after):
             return str(why)
     return ""
 
 
 def write(result: Result, root: Path) -> None:
     """Add the run to the page, in the place of an earlier one with its seed."""
-    same = [verdict.bug for verdict in result.survivors if equivalent(verdict.bug, root)]
-    others = [verdict.bug for verdict in result.survivors if verdict.bug not in same]
+    same = [verdict for verdict in result.survivors if equivalent(verdict, root)]
+    others = [verdict for verdict in result.survivors if verdict not in same]
     row = [
         str(result.seed) + (f" in {' '.join(result.paths)}" if result.paths else ""),
         len(result.verdicts),
         result.caught,
         _names(same, root),
-        _names(others, root),
+        _names([verdict for verdict in others if verdict.decided], root),
+        _names([verdict for verdict in others if not verdict.decided], root),
         f"{result.seconds / 60:.0f}",
         f"CPython {platform.python_version()}, {platform.system()} {platform.machine()}",
     ]
@@ -76,9 +76,9 @@ def write(result: Result, root: Path) -> None:
     page.write_text(HEAD + "\n".join(rows) + "\n", encoding="utf-8")
 
 
-def _names(bugs: list[Bug], root: Path) -> str:
+def _names(verdicts: list[Verdict], root: Path) -> str:
     named = []
-    for bug in bugs:
-        before, after = (line[2:].replace("|", "\\|") for line in bug.diff(bug.file.read_bytes()).split("\n"))
-        named.append(f"{bug.file.relative_to(root).as_posix()} `{before}` → `{after}`")
-    return f"{len(bugs)}" + (": " + "; ".join(named) if named else "")
+    for verdict in verdicts:
+        before, after = (line[2:].replace("|", "\\|") for line in verdict.diff.split("\n"))
+        named.append(f"{verdict.bug.file.relative_to(root).as_posix()} `{before}` → `{after}`")
+    return f"{len(verdicts)}" + (": " + "; ".join(named) if named else "")

@@ -20,6 +20,7 @@ class Outcome:
     """What a run of chosen tests said."""
 
     failed: str = ""  # the first test that failed
+    why: str = ""  # where it took the process down with it
     ran: dict[str, float] = field(default_factory=dict)  # seconds of each that passed
     changed_at_import: bool = False  # the bug is in what runs on import: only a new process has it
     ended: str | None = None  # why the process ended before its tests
@@ -67,7 +68,8 @@ class Room:
                 outcome.ran[started] = answer["seconds"]
         if outcome.ended and outcome.ended != "time" and not outcome.failed:
             at = tests.index(started) + 1 if started else 0
-            outcome.failed = f"{tests[min(at, len(tests) - 1)]} (the process ended with {outcome.ended})"
+            outcome.failed = tests[min(at, len(tests) - 1)]
+            outcome.why = f" (the process ended with {outcome.ended})"
         return outcome
 
     def learn(

@@ -30,9 +30,10 @@ class Verdict:
     """What the tests said of a bug."""
 
     bug: Bug
+    diff: str  # the line before and after
     caught_by: str
     ran: int  # tests that passed
-    of: int  # tests that may concern it
+    decided: bool  # whether there was time for all tests that may concern it
     seconds: float
 
 
@@ -65,10 +66,10 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
     result = report.Result(seed, verdicts, time.monotonic() - start, asked.paths)
     for verdict in result.survivors:
         bug = verdict.bug
-        why = report.equivalent(bug, root)
-        said = "makes no difference" if why else "survived"
+        why = report.equivalent(verdict, root)
+        said = "makes no difference" if why else "survived" if verdict.decided else "survived, time ran out"
         say(f"\n{said}: {place(bug, root)}, {bug.kind} in {bug.scope or 'the module'}")
-        say(bug.diff(bug.file.read_bytes()))
+        say(verdict.diff)
         if why:
             say(why)
     say(f"\n{result.caught} of {len(verdicts)} caught; seed {seed}")
@@ -149,7 +150,8 @@ def run(
             free.put(copy)
         with trials.lock:
             done += 1
-            said = f"caught by {verdict.caught_by}" if verdict.caught_by else f"SURVIVED {verdict.ran} tests"
+            ended = "all" if verdict.decided else "time ran out after"
+            said = f"caught by {verdict.caught_by}" if verdict.caught_by else f"SURVIVED {ended} {verdict.ran} tests"
             say(f"[{done}/{len(bugs)}] {place(bug, root)} {bug.kind}: {said}, {verdict.seconds:.0f} s")
         return verdict
 
@@ -175,12 +177,14 @@ class Trials:
         items = [item for room in rooms.values() for item in room.items if self.sound.get(item, True)]
         by_folder = {item: room for room in rooms.values() for item in room.items}
         tests = self.choice.tests_for(bug, items)
+        diff = bug.diff((copy.folder / bug.file.relative_to(copy.root)).read_bytes())
+        decided = True
 
         def left() -> float:
             return self.limit - (time.monotonic() - start)
 
         def said(caught_by: str) -> Verdict:
-            return Verdict(bug, caught_by, ran, len(tests), time.monotonic() - start)
+            return Verdict(bug, diff, caught_by, ran, decided, time.monotonic() - start)
 
         at_import = False
         for batch in batches(tests):
@@ -189,10 +193,11 @@ class Trials:
                 at_import = outcome.changed_at_import
                 ran += len(outcome.ran)
                 if outcome.failed and self.passes_without(outcome.failed, by_folder):
-                    return said(outcome.failed)
-                if not outcome.failed or " (" in outcome.failed:
+                    return said(outcome.failed + outcome.why)
+                if not outcome.failed:
                     break
                 batch = batch[batch.index(outcome.failed) + 1 :]
+            decided = left() > 0 and not at_import
         seconds = max(left(), self.limit / 2) if at_import else 30
         caught_by, more = self.in_a_new_process(bug, copy, tests, seconds, by_folder)
         ran += more
@@ -219,7 +224,7 @@ class Trials:
                 copy.mend(bug)
             ran += len(outcome.ran)
             if outcome.failed and self.passes_without(outcome.failed, known):
-                return outcome.failed, ran
+                return outcome.failed + outcome.why, ran
         return "", ran
 
     def seeded(self, bug: Bug, copy: Copy, room: Room, tests: list[str], seconds: float) -> Outcome:
@@ -237,8 +242,7 @@ class Trials:
                 self.choice.learned.learn(room, copy.folder)
         return self.rooms[copy.folder, folder]
 
-    def passes_without(self, failed: str, rooms: dict[str, Room]) -> bool:
-        test = failed.partition(" (")[0]
+    def passes_without(self, test: str, rooms: dict[str, Room]) -> bool:
         if test not in self.sound:
             self.sound[test] = not rooms[test].run([test], 600).failed
             if not self.sound[test]:
