@@ -84,7 +84,7 @@ def measure(script: str, path: Path, count: int, each: int) -> tuple[float, floa
     """(milliseconds, bytes) that the script prints."""
     text = HEAD + script.replace("{b}", "before, start = resident(), time.perf_counter()\n").replace("{e}", END)
     command = [sys.executable, "-c", text, str(path), str(count), str(each)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    said = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout.split()
     return float(said[0]), float(said[1])
 
 

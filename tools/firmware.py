@@ -149,7 +149,9 @@ def build(board: Board) -> None:
     startup = port / "mcu" / "arm" / "startup.c"
     text = startup.read_text(encoding="utf-8")
     if _FPU not in text:
-        startup.write_text(text.replace("    mp_semihosting_init();\n", _FPU + "    mp_semihosting_init();\n", 1))
+        startup.write_text(
+            text.replace("    mp_semihosting_init();\n", _FPU + "    mp_semihosting_init();\n", 1), encoding="utf-8"
+        )
     home = port / "boards" / f"EMBERLET_{board.name.upper()}"
     home.mkdir(exist_ok=True)
     (home / "mpconfigboard.mk").write_text(board.recipe, encoding="utf-8")

@@ -30,7 +30,9 @@ with atomic_write(sys.argv[1]) as file:
 
 def writer(path: Path) -> subprocess.Popen[str]:
     """A process in the middle of writing the file at `path`."""
-    made = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True)
+    made = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    )
     assert made.stdout is not None
     assert made.stdout.readline() == "writing\n"
     return made

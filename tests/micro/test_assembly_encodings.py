@@ -80,7 +80,9 @@ def assembled(listing: list[tuple[str, bytes]], options: list[str], head: str, t
     (folder / "a.s").write_text("\n".join(lines) + "\n", encoding="utf-8")
     subprocess.run([f"{tools}as", *options, "a.s", "-o", "a.o"], cwd=folder, check=True)
     subprocess.run([f"{tools}objcopy", "-O", "binary", "-j", ".text", "a.o", "a.bin"], cwd=folder, check=True)
-    names = subprocess.run([f"{tools}nm", "a.o"], cwd=folder, check=True, capture_output=True, text=True).stdout
+    names = subprocess.run(
+        [f"{tools}nm", "a.o"], cwd=folder, check=True, capture_output=True, text=True, encoding="utf-8"
+    ).stdout
     place = {line.split()[2]: int(line.split()[0], 16) for line in names.splitlines()}
     code = (folder / "a.bin").read_bytes()
     return [code[place[f"at{k}"] : place[f"at{k + 1}"]] for k in range(len(listing))]

@@ -134,7 +134,9 @@ def test_killed_saves_leave_a_whole_file(ending, tmp_path):
     store.store_of({"a": np.zeros(3, np.float32), "b": np.zeros(3, np.float32)}).save(path)
     choose = random.Random(1)
     for _ in range(int(os.environ.get("EMBERLET_KILLS", "4"))):
-        process = subprocess.Popen([sys.executable, "-c", SAVE, str(path)], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", SAVE, str(path)], stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
         assert process.stdout is not None
         process.stdout.readline()
         try:
@@ -168,6 +170,10 @@ def test_saving_takes_the_memory_of_one_tensor(tmp_path):
     )
     for ending in (".bpk", ".safetensors"):
         ended = subprocess.run(
-            [sys.executable, "-c", script, str(tmp_path / ("w" + ending))], capture_output=True, text=True, check=True
+            [sys.executable, "-c", script, str(tmp_path / ("w" + ending))],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=True,
         )
         assert ended.stdout.strip() == "True"

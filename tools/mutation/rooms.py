@@ -44,6 +44,7 @@ class Room:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            encoding="utf-8",
             start_new_session=True,
         )
         self.items: list[str] = next(iter(self._answers()), {}).get("items", [])
