@@ -16,8 +16,8 @@ from pathlib import Path
 from ..steps import say
 from .rooms import Room
 
-SAMPLE = 3  # of the parametrizations of one test function
-SECONDS = 40  # of one test file
+SAMPLE = 64  # of the parametrizations of one test function
+SECONDS = 120  # of one test file
 NEAR = 3  # lines after a bug's that tell which tests are closest to it
 
 
