@@ -12,7 +12,9 @@ MODELS = {case.name: case for case in CASES}
 
 def test_every_file_is_in_the_index() -> None:
     indexed = {case.file for case in CASES} | {case.model for case in CASES}
-    assert indexed == set(HERE.rglob("*.onnx")) | set(HERE.rglob("*.npz"))
+    there = set(HERE.rglob("*.onnx")) | set(HERE.rglob("*.npz"))
+    # What export_modules.py writes has checkpoints in the place of cases: tests/codegen/test_hierarchy.py.
+    assert indexed == {f for f in there if HERE / "modules" not in f.parents}
 
 
 @pytest.mark.parametrize("case", MODELS.values(), ids=MODELS.keys())
