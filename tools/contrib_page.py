@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from .generated_file import keep
 from .paths import ROOT
 
 PAGE = ROOT / "docs" / "contrib-operators.md"
@@ -30,17 +31,5 @@ def page() -> str:
     return before + BEGIN + table() + END + rest.split(END, 1)[1]
 
 
-def main(arguments: list[str]) -> int:
-    """Say whether the page is out of date; with `--fix` write it."""
-    wanted = page()
-    if PAGE.read_text(encoding="utf-8") == wanted:
-        return 0
-    if "--fix" in arguments:
-        PAGE.write_text(wanted, encoding="utf-8")
-        return 0
-    print(f"{PAGE.relative_to(ROOT)} is out of date; run `python3 dev.py check --fix`")
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(keep(PAGE, page(), sys.argv[1:]))

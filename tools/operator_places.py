@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from .generated_file import keep
 from .paths import ROOT
 
 TABLE = ROOT / "codegen" / "ops" / "places.py"
@@ -30,17 +31,5 @@ def table() -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def main(arguments: list[str]) -> int:
-    """Say whether the table is out of date; with `--fix` write it."""
-    wanted = table()
-    if TABLE.is_file() and TABLE.read_text(encoding="utf-8") == wanted:
-        return 0
-    if "--fix" in arguments:
-        TABLE.write_text(wanted, encoding="utf-8", newline="\n")
-        return 0
-    print(f"{TABLE.relative_to(ROOT)} is out of date; run `python3 dev.py check --fix`")
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(keep(TABLE, table(), sys.argv[1:]))

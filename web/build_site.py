@@ -67,9 +67,7 @@ def compile_plan(model: Path, plan: Path, dims: Sequence[str]) -> int:
     try:
         from emberlet.host.cli import main as emberlet
     except ImportError as error:
-        raise BuildError(
-            f'plans are made by emberlet with its extra "emberlet[onnx]" (docs/install.md): {error}'
-        ) from error
+        raise BuildError(f"plans are made by emberlet, which is not installed (docs/install.md): {error}") from error
     return emberlet(["compile", str(model), "--out", str(plan), *(f"--dim={dim}" for dim in dims)])
 
 

@@ -50,49 +50,57 @@ class InferenceSession:
         if not isinstance(path_or_bytes, str | bytes | os.PathLike):
             raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
         self._options = SessionOptions() if sess_options is None else sess_options
-        self._proto, self._folder = _read(path_or_bytes)
-        self._meta = metadata(self._proto)
-        self._describe()
-        self.set_providers(providers, provider_options)
+        self._source = path_or_bytes
+        self._tasks: set[asyncio.Future[None]] = set()
+        proto, folder = _read(path_or_bytes)
+        self._meta = metadata(proto)
+        self._describe(proto)
+        self._choose(proto, folder, providers, provider_options)
 
-    def _describe(self) -> None:
+    def _describe(self, proto: Any) -> None:
         """The inputs and outputs, as the file declares them."""
-        graph, fixed, denoted = self._proto.graph, self._options._fixed, self._options._fixed_by_denotation
+        graph, fixed, denoted = proto.graph, self._options._fixed, self._options._fixed_by_denotation
         constants = {t.name for t in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
         self._inputs = [node_arg(i, fixed, denoted) for i in graph.input if i.name not in constants]
         self._overridable = [node_arg(i, fixed, denoted) for i in graph.input if i.name in constants]
-        if self._proto.ir_version < 4:
+        self._ranked = {i.name for i in graph.input if i.type.tensor_type.HasField("shape")}
+        if proto.ir_version < 4:
             self._overridable = []  # every constant is listed among the inputs there
         self._declared = [node_arg(o, fixed, denoted) for o in graph.output]
 
     def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
-        """Use other providers from now on."""
+        """Use other providers from now on. The model is read again."""
+        self._choose(*_read(self._source), providers, provider_options)
+
+    def _choose(self, proto: Any, folder: Path | None, providers: Any, provider_options: Any) -> None:
         self._providers, self._provider_options = chosen(providers, provider_options)
         if self._providers[0] == WEBGPU:
             from ..errors import BackendError
 
             try:
-                self._load(WEBGPU)
+                self._load(WEBGPU, proto, folder)
                 return
-            except BackendError as error:
+            except (BackendError, RuntimeError) as error:  # the latter where a tab cannot suspend Python
                 warnings.warn(f"{WEBGPU} is not available ({error}); {CPU} runs the model", stacklevel=3)
                 self._providers.remove(WEBGPU)
                 self._provider_options.pop(WEBGPU)
-        self._load(CPU)
+        self._load(CPU, proto, folder)
 
-    def _load(self, provider: str) -> None:
+    def _load(self, provider: str, proto: Any, folder: Path | None) -> None:
         from ..backend import get_backend
         from ..codegen import weights
         from ..codegen.emit.instance import instantiate
         from ..codegen.generation import translate
 
         self._backend = get_backend(backend_of(provider))
+        if provider == WEBGPU:
+            self._backend.device  # noqa: B018  (opened now, so that the CPU can take over where there is none)
         try:
-            model, written, _ = translate(self._proto, self._proto.graph.name or "model", folder=self._folder)
+            model, written, _ = translate(proto, proto.graph.name or "model", folder=folder)
             instance = instantiate(written, model.name, self._backend)
             instance.load_record(weights.tensors(written.record, self._backend), layout="burn")
         except EmberletError as error:
-            if not self._proto.HasField("graph"):
+            if not proto.HasField("graph"):
                 raise InvalidArgument("No graph was found in the protobuf.") from None
             raise InvalidGraph(f"This is an invalid model. {error}") from None
         self._model: Any = instance if self._backend.name == "python" else instance.compile(backend=self._backend)
@@ -204,7 +212,9 @@ class InferenceSession:
                     results, said = [], str(error)
                 callback(results, user_data, said)
 
-            self._task = asyncio.ensure_future(task())
+            running = asyncio.ensure_future(task())
+            self._tasks.add(running)  # the loop itself keeps none
+            running.add_done_callback(self._tasks.discard)
             return
 
         def work() -> None:
@@ -271,10 +281,9 @@ class InferenceSession:
         for name in names:
             if name not in self._place:
                 raise InvalidArgument(f"Invalid output name:{name}")
-        sizes: dict[str, int] = {}
-        return names, [self._value(i, feed.get(i.name), sizes) for i in self._inputs]
+        return names, [self._value(i, feed.get(i.name)) for i in self._inputs]
 
-    def _value(self, arg: NodeArg, value: Any, sizes: dict[str, int]) -> Any:
+    def _value(self, arg: NodeArg, value: Any) -> Any:
         """An input: an array (without NumPy, a Tensor), a list of them, a dict, None."""
         value = getattr(value, "_value", value) if type(value).__name__ == "OrtValue" else value
         kind = arg.type
@@ -316,8 +325,7 @@ class InferenceSession:
         return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
 
     def _check_shape(self, arg: NodeArg, shape: tuple[int, ...]) -> None:
-        declared = next(i for i in self._proto.graph.input if i.name == arg.name).type
-        if declared.HasField("optional_type") or not declared.tensor_type.HasField("shape"):
+        if arg.name not in self._ranked:
             return
         if len(shape) != len(arg.shape):
             found = f"Got: {len(shape)} Expected: {len(arg.shape)}"

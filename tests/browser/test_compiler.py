@@ -74,6 +74,7 @@ async def test():
     from emberlet import onnxruntime
 
     session = onnxruntime.InferenceSession(content, providers=["WebGPUExecutionProvider"])
+    assert session.get_providers()[0] == "WebGPUExecutionProvider"
     heard = asyncio.Future()
     session.run_async(None, {{"image": {image!r}}}, lambda *told: heard.set_result(told), "mine")
     (logits,), data, error = await heard

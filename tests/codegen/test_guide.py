@@ -28,7 +28,8 @@ GENERATE = """
 from emberlet.host import stubs
 assert stubs.main() == 0
 from tools import contrib_page
-assert contrib_page.main(["--fix"]) == 0
+from tools.generated_file import keep
+assert keep(contrib_page.PAGE, contrib_page.page(), ["--fix"]) == 0
 """
 TEST = """
 import pytest

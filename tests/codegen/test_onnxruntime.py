@@ -305,3 +305,31 @@ def test_everything_onnxruntime_exports_is_here_or_named_in_the_docs():
     page = (ROOT / "docs" / "onnxruntime.md").read_text(encoding="utf-8")
     names = [n for n in dir(theirs) if n[0] != "_" and not isinstance(getattr(theirs, n), types.ModuleType)]
     assert [n for n in names if not hasattr(ours, n) and f"`{n}`" not in page] == []
+
+
+def test_the_cpu_takes_over_where_no_gpu_opens():
+    pytest.importorskip("wgpu")
+    script = (
+        "import numpy as np, warnings\n"
+        "from emberlet import onnxruntime\n"
+        "from emberlet.wgpu_backend import native\n"
+        "native.adapters = lambda wgpu: []\n"
+        "with warnings.catch_warnings(record=True) as told:\n"
+        f"    s = onnxruntime.InferenceSession({small()!r}, providers=['WebGPUExecutionProvider'])\n"
+        "y, z = s.run(None, {'x': np.ones((2, 3), np.float32), 'k': np.array(3)})\n"
+        "print(s.get_providers(), y.shape, told[0].message)\n"
+    )
+    command = [sys.executable, "-W", "always", "-c", script]
+    ended = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=100)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == (
+        "['CPUExecutionProvider'] (2, 3) WebGPUExecutionProvider is not available (there is no GPU adapter 0; the "
+        "machine has 0); CPUExecutionProvider runs the model\n"
+    )
+
+
+@BOTH
+def test_other_providers_can_be_set_later(ort):
+    made = session(ort)
+    made.set_providers(["CPUExecutionProvider"])
+    assert made.run(["y"], {"x": X, "k": K})[0].shape == (2, 3)
