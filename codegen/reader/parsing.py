@@ -1,4 +1,4 @@
-"""From a file's bytes to a ModelProto: by the `onnx` package where it is installed, by our own reader elsewhere.
+"""From a file's bytes to a ModelProto: by our own reader for small files and without `onnx`, else by `onnx`.
 
 Importing `onnx` takes longer than our own reader takes for a small file.
 """
