@@ -37,6 +37,13 @@ def _add_build(p: argparse.ArgumentParser) -> None:
     p.add_argument("--out", type=Path, default=Path("dist"), help="folder to write to (default: dist)")
     p.add_argument("--name", help="name of the modules (default: the model's file name)")
     names = ", ".join([*BOARDS, *ALIASES])
+    p.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=SIZES",
+        help="sizes that the model leaves open: of an input (image=1,3,96,96) or a dimension (frames=49); repeatable",
+    )
     p.add_argument("--board", action="append", default=[], metavar="NAME", help=f"one of {names}; repeatable")
     p.add_argument("--weights", choices=WEIGHTS, default="file", help="where the weights are stored (default: file)")
     p.add_argument("--method", choices=METHODS, default="auto", help="how ranges are calibrated (default: auto)")
@@ -69,7 +76,7 @@ def _build(a: argparse.Namespace) -> int:
         raise EmberletError(f"--micropython is {a.micropython!r}, expected a release such as 1.22")
     name = module_name(a.name or a.model.stem)
     boards = [board(b) for b in a.board]
-    graph = read_graph(a.model, name)
+    graph = read_graph(a.model, name, dict(_sizes(text) for text in a.shape))
     samples = samples_from(a.calibration, graph) if a.calibration and not a.float else None
     options = Options(
         name=name,
@@ -86,6 +93,14 @@ def _build(a: argparse.Namespace) -> int:
     print_report(built, options)
     print(f"  written to {a.out}: {len(written)} files")
     return 0 if all(not shortfalls(_cost(built, b), b, a.weights) for b in boards) else 1
+
+
+def _sizes(text: str) -> tuple[str, tuple[int, ...]]:
+    """Name and sizes of a --shape. Raises EmberletError."""
+    name, _, sizes = text.rpartition("=")
+    if not name or not re.fullmatch(r"\d+(,\d+)*", sizes):
+        raise EmberletError(f"--shape is {text!r}, expected NAME=SIZES, such as image=1,3,96,96")
+    return name, tuple(int(n) for n in sizes.split(","))
 
 
 def _partition(weights: str, where: str, board: Board | None) -> Partition | None:
@@ -112,8 +127,11 @@ def print_report(built: BuildResult, options: Options) -> None:
     shared = sorted(built.costs)
     for arch in shared:
         boards = [b for b in options.boards if b.arch == arch or not arch]
-        lines = report(options.name, built.costs[arch], boards, options.weights)
-        print("\n".join(lines if arch == shared[0] else lines[4:]))
+        first, *lines = report(options.name, built.costs[arch], boards, options.weights)
+        if arch == shared[0]:
+            print("\n".join([first, *(f"  input   {port.text()}" for port in built.program.inputs), *lines]))
+        else:
+            print("\n".join(lines[3:]))
     if built.agreement:
         print(f"  {built.agreement}")
 

@@ -72,13 +72,8 @@ def _docstring(program: Program) -> str:
     ports = [("input", p) for p in program.inputs] + [("output", p) for p in program.outputs]
     for kind_of_port, port in ports:
         meaning = "" if program.is_float else f", number = {port.scale:.9g} * (byte - {port.zero})"
-        lines.append(f"{kind_of_port} {_plain(port.name)}: {' × '.join(map(str, port.shape)) or 'one number'}{meaning}")
+        lines.append(f"{kind_of_port} {port.text()}{meaning}")
     return "\n".join(lines) + '\n"""\n'
-
-
-def _plain(name: str) -> str:
-    """A name from the model's file, so that it can stand in a docstring."""
-    return "".join(c if c.isalnum() or c in "_./:- " else "?" for c in name)
 
 
 def _kernels(program: Program) -> str:

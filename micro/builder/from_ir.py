@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,40 +19,62 @@ from emberlet.errors import EmberletError, ModelError
 
 from .graph import Graph
 from .importer import TRANSLATORS
-from .importer.state import Importer
+from .importer.layout import Order, channels_last, input_order
+from .importer.shapes import sized
+from .importer.state import Importer, dims_of
 
 
-def read_graph(source: str | os.PathLike[str] | bytes, name: str | None = None) -> Graph:
-    """The float32 graph of an ONNX model, sizes that are left open (a batch) taken as 1.
+def read_graph(
+    source: str | os.PathLike[str] | bytes,
+    name: str | None = None,
+    sizes: Mapping[str, Sequence[int]] | None = None,
+) -> Graph:
+    """The float32 graph of an ONNX model; a batch that is left open is 1.
 
-    Raises ModelError, which lists every operator that microcontrollers do not do, and OSError.
+    sizes: of inputs, by their names, or of one symbolic dimension, by its name. Raises ModelError, which lists every
+    operator that microcontrollers do not do, and OSError.
     """
     model = read_model(source, name)
-    return graph_of(model, name or (Path(source).stem if not isinstance(source, bytes) else "model"))
+    return graph_of(model, name or (Path(source).stem if not isinstance(source, bytes) else "model"), sizes)
 
 
-def graph_of(model: Model, name: str) -> Graph:
+def graph_of(model: Model, name: str, sizes: Mapping[str, Sequence[int]] | None = None) -> Graph:
     """The graph of a model that has been read. Raises ModelError.
 
-    Images (inputs of rank 4) come in channels last; of inputs of rank 3 it is decided by what moves fewer elements.
+    Images (inputs of rank 4) come in channels last. So do inputs of rank 3 whose channels a layer names; of the others
+    it is decided by what moves fewer elements.
     """
-    importers = [_import(model, name, False)]
-    if any(isinstance(a.type, TensorType) and a.type.rank == 3 for a in model.graph.inputs):
-        importers.append(_import(model, name, True))
-    return min(importers, key=lambda importer: importer.moved).graph()
+    inputs = sized(model.graph.inputs, sizes or {})
+    plain = {a.name: tuple(range(len(dims_of(a)))) for a in inputs}
+    first = _import(model, name, inputs, plain)
+    known = {a.name: first.channels.axis.get(a.name) for a in inputs}
+    orders = {
+        a.name: input_order(dims_of(a), known[a.name])
+        if len(dims_of(a)) == 4 or (len(dims_of(a)) == 3 and known[a.name] is not None)
+        else plain[a.name]
+        for a in inputs
+    }
+    importers = [first if orders == plain else _import(model, name, inputs, orders)]
+    open_ = [a.name for a in inputs if len(dims_of(a)) == 3 and known[a.name] is None]
+    if open_:
+        importers.append(_import(model, name, inputs, orders | dict.fromkeys(open_, channels_last(3))))
+    best = min(importers, key=lambda importer: (len(importer.problems), importer.moved))
+    if best.problems:
+        raise ModelError(f"{name} cannot run on a microcontroller:\n" + "\n".join("- " + p for p in best.problems))
+    return best.graph()
 
 
-def _import(model: Model, name: str, last: bool) -> Importer:
-    """last: whether inputs of rank 3 come in channels last. Raises ModelError."""
+def _import(model: Model, name: str, inputs: Sequence[Argument], orders: Mapping[str, Order]) -> Importer:
+    """orders: of the axes of each input, as its elements come."""
     importer = Importer(name)
     outputs = {a.name for a in model.graph.outputs}
     uses = {a.name for node in model.graph.nodes for a in node.uses() if a.present}
     importer.read, importer.only_output = uses | outputs, outputs - uses
     known_arguments: dict[str, Argument] = {}
-    for argument in model.graph.inputs:
-        fixed = _sized(argument)
-        known_arguments[argument.name] = fixed
-        importer.add_input(fixed, last or fixed.type.rank != 3)  # type: ignore[union-attr]
+    for argument in inputs:
+        known_arguments[argument.name] = argument
+        importer.add_input(argument, orders[argument.name])
+        importer.channels.add_input(argument)
     problems: list[str] = []
     for node in model.graph.nodes:
         try:
@@ -67,17 +89,8 @@ def _import(model: Model, name: str, last: bool) -> Importer:
                 importer.add_output(known_arguments.get(output.name, output))
             except (Problem, EmberletError) as problem:
                 problems.append(f"output {output.name!r}: {problem}")
-    if problems:
-        raise ModelError(f"{name} cannot run on a microcontroller:\n" + "\n".join("- " + p for p in problems))
+    importer.problems = problems
     return importer
-
-
-def _sized(argument: Argument) -> Argument:
-    """The argument with a size of 1 wherever its shape leaves one open. Raises ModelError for what is no tensor."""
-    t = argument.type
-    if not isinstance(t, TensorType) or t.shape is None:
-        raise ModelError(f"input {argument.name!r}: its rank is not known; export the model with fixed shapes")
-    return replace(argument, type=TensorType(t.dtype, tuple(d if isinstance(d, int) else 1 for d in t.shape)))
 
 
 def _translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument]) -> None:
@@ -94,6 +107,7 @@ def _translate(importer: Importer, node: Node[Any], arguments: dict[str, Argumen
     node = _folded(node)
     for output in node.outputs:
         arguments[output.name] = output
+    importer.channels.see(node)
     if all(o.value is not None for o in node.outputs if o.present):
         return
     for kind in type(node).__mro__:

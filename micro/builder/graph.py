@@ -68,6 +68,15 @@ class Graph:
             raise ModelError(f"{self.name}: no shape for {missing}, outputs {self.outputs} of {sorted(known)}")
         return self
 
+    def order_text(self, name: str) -> str:
+        """What the axes of an input are, in words; "" where there is only one, or none is known."""
+        dims, order = self.layouts.get(name, ((), ()))
+        if sum(n != 1 for n in dims) < 2:
+            return ""
+        if len(dims) == 4:
+            return "height × width × channels"
+        return "as in the model" if order == tuple(sorted(order)) else "steps × channels"
+
     def consumers(self) -> dict[str, list[Layer]]:
         """The layers that read each tensor."""
         readers: dict[str, list[Layer]] = {name: [] for name in self.shapes}

@@ -275,10 +275,11 @@ class _Planner:
 
     def _port(self, name: str, buffers: dict[str, Buffer]) -> Port:
         at = buffers[self._find(name)].place
+        order = self.graph.order_text(name)
         if self.graph.is_float:
-            return Port(name, self.graph.shapes[name], at)
+            return Port(name, self.graph.shapes[name], at, order=order)
         grid = self.graph.grids[name]
-        return Port(name, self.graph.shapes[name], at, grid.scale, grid.zero)
+        return Port(name, self.graph.shapes[name], at, grid.scale, grid.zero, order)
 
 
 def _bordered(shape: tuple[int, ...], pads: Pads) -> tuple[View, int]:

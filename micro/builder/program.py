@@ -25,7 +25,7 @@ class Step:
 class Port:
     """An input or output of the model: where it lies in the arena, and what its elements mean.
 
-    scale, zero: of the bytes; unused where the model is float32.
+    scale, zero: of the bytes; unused where the model is float32. order: what its axes are, in words.
     """
 
     name: str
@@ -33,10 +33,21 @@ class Port:
     place: int
     scale: float = 1.0
     zero: int = 0
+    order: str = ""
 
     @property
     def size(self) -> int:
         return int(np.prod(self.shape))
+
+    def text(self) -> str:
+        """Name, shape and axes, for people."""
+        order = f" ({self.order})" if self.order else ""
+        return f"{_plain(self.name)}: {' × '.join(map(str, self.shape)) or 'one number'}{order}"
+
+
+def _plain(name: str) -> str:
+    """A name from the model's file, so that it can stand in a docstring."""
+    return "".join(c if c.isalnum() or c in "_./:- " else "?" for c in name)
 
 
 @dataclass(frozen=True)

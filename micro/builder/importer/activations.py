@@ -22,7 +22,8 @@ from ..graph import Grid
 from ..kernels.elementwise import BinaryFloat, MapFloat
 from ..kernels.layer import Array
 from ..kernels.softmax import SoftmaxFloat
-from .state import Importer, Order, StoredTensor, channels_last, dims_of
+from .layout import Order, channels_last
+from .state import Importer, StoredTensor, dims_of
 from .table import translates
 
 PLAIN: dict[type[Node[Any]], Chain] = {

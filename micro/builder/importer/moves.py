@@ -20,7 +20,8 @@ from emberlet.codegen.ops.slicing import Slice
 
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
-from .state import Importer, StoredTensor, channels_last, dims_of
+from .layout import channels_last
+from .state import Importer, StoredTensor, dims_of
 from .table import translates
 
 

@@ -18,7 +18,8 @@ from ..kernels.layer import Array
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
 from ..kernels.window import Window
-from .state import Importer, StoredTensor, channels_last, dims_of
+from .layout import channels_last
+from .state import Importer, StoredTensor, dims_of
 from .table import translates
 
 

@@ -12,8 +12,9 @@ from emberlet.codegen.ops import reduction as r
 
 from ..kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat, window_counts
 from ..kernels.window import Window
+from .layout import channels_last
 from .products import window_of
-from .state import Importer, StoredTensor, channels_last, dims_of
+from .state import Importer, StoredTensor, dims_of
 from .table import translates
 
 LEAST = -3.4e38

@@ -21,8 +21,7 @@ from ..graph import Graph, Grid, Reshape
 from ..kernels.layer import Array, Layer
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
-
-Order = tuple[int, ...]
+from .layout import Channels, Order, channels_last
 
 
 @dataclass(frozen=True)
@@ -49,11 +48,6 @@ def _plain(held: StoredTensor) -> Order:
     return tuple(range(len(held.dims)))
 
 
-def channels_last(rank: int) -> Order:
-    """Batch, spatial axes, channels."""
-    return (0, *range(2, rank), 1) if rank > 2 else tuple(range(rank))
-
-
 @dataclass
 class Importer:
     """The state of an import; methods raise Problem for what cannot be.
@@ -61,7 +55,8 @@ class Importer:
     layouts: of the inputs, their shape in the model and the order of their axes; moved: elements that transpositions
     move; flattened: of tensors that the model flattened while their elements lie in another order, where each element
     is in the model's order; unflattened: what they were before; read: tensors of the model that a node or the model's
-    caller reads; only_output: those that only the caller reads; dropped: outputs that stay inside.
+    caller reads; only_output: those that only the caller reads; dropped: outputs that stay inside; problems: a line for
+    each that keeps the model from running; channels: what the nodes say of the inputs' axes.
     """
 
     name: str
@@ -81,14 +76,15 @@ class Importer:
     read: set[str] = field(default_factory=set)
     only_output: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
+    problems: list[str] = field(default_factory=list)
+    channels: Channels = field(default_factory=Channels)
     _moved: dict[tuple[str, Order], StoredTensor] = field(default_factory=dict)
 
     # -- tensors ------------------------------------------------------------------------------------------------------
 
-    def add_input(self, argument: Argument, last: bool) -> None:
-        """An input of the model. last: its channels come last, whatever the model says."""
+    def add_input(self, argument: Argument, order: Order) -> None:
+        """An input of the model. order: its axes, outermost first as the elements come."""
         dims = dims_of(argument)
-        order = channels_last(len(dims)) if last else tuple(range(len(dims)))
         held = StoredTensor(self.fresh(argument.name), dims, order)
         self.layouts[held.name] = dims, order
         self.shapes[held.name] = held.shape

@@ -1,0 +1,98 @@
+"""Which axis of an input holds the channels, from what the model does with it.
+
+PyTorch's images are (batch, channels, height, width). TensorFlow's exporters keep (batch, height, width, channels) and
+put a Transpose behind the input. What counts is the axis that the first convolution, pool or batch norm takes as its
+channels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from emberlet.codegen.ir.argument import Argument
+from emberlet.codegen.ir.graph import Node
+from emberlet.codegen.ir.types import TensorType
+from emberlet.codegen.ops import movement as m
+from emberlet.codegen.ops.blocks import DepthToSpace, SpaceToDepth
+from emberlet.codegen.ops.convolution import Conv, ConvTranspose
+from emberlet.codegen.ops.normalization import BatchNormalization, InstanceNormalization
+from emberlet.codegen.ops.pooling import GlobalPool, Pool
+
+WITH_CHANNELS = (
+    Conv,
+    ConvTranspose,
+    Pool,
+    GlobalPool,
+    BatchNormalization,
+    InstanceNormalization,
+    DepthToSpace,
+    SpaceToDepth,
+)
+"""Operators whose axis 1 is the channels."""
+
+COLORS = 4
+"""Where no layer tells, a last axis of at most so many elements holds the channels if the second axis has more."""
+
+Order = tuple[int, ...]
+Axes = tuple[int | None, ...]
+
+
+@dataclass
+class Channels:
+    """axis: of each input, the axis that is channels to the first layer that has them; missing where none has."""
+
+    axis: dict[str, int] = field(default_factory=dict)
+    _from: dict[str, tuple[str, Axes]] = field(default_factory=dict)
+
+    def add_input(self, argument: Argument) -> None:
+        self._from[argument.name] = argument.name, tuple(range(len(_shape(argument))))
+
+    def see(self, node: Node[Any]) -> None:
+        """Note what a node says; its types are known."""
+        source = next((a for a in node.inputs if a.present and a.name in self._from), None)
+        if source is None:
+            return
+        name, axes = self._from[source.name]
+        if isinstance(node, WITH_CHANNELS) and len(axes) > 1:
+            if axes[1] is not None:
+                self.axis.setdefault(name, axes[1])
+            return
+        for output in node.outputs:
+            if output.present and isinstance(output.type, TensorType):
+                kept = _kept(node, axes, _shape(source), _shape(output))
+                if kept is not None:
+                    self._from[output.name] = name, kept
+
+
+def _shape(argument: Argument) -> tuple[int, ...]:
+    return (argument.type.static_shape if isinstance(argument.type, TensorType) else None) or ()
+
+
+def _kept(node: Node[Any], axes: Axes, before: tuple[int, ...], after: tuple[int, ...]) -> Axes | None:
+    """Which axis of the input each axis of an output is; None where that ends."""
+    if isinstance(node, m.Transpose):
+        return tuple(axes[k] for k in node.perm())
+    if len(after) == len(before) and not isinstance(node, m.Reshape):
+        return axes
+    old, new = [k for k, n in enumerate(before) if n != 1], [k for k, n in enumerate(after) if n != 1]
+    if [before[k] for k in old] != [after[k] for k in new]:
+        return None
+    place = dict(zip(new, old, strict=True))
+    return tuple(axes[place[k]] if k in place else None for k in range(len(after)))
+
+
+def channels_last(rank: int) -> Order:
+    """Batch, spatial axes, channels."""
+    return (0, *range(2, rank), 1) if rank > 2 else tuple(range(rank))
+
+
+def input_order(dims: tuple[int, ...], axis: int | None) -> Order:
+    """The order in which an image's elements come: channels last, whatever the model says.
+
+    axis: of the channels, None where no layer tells: then the second one, as ONNX has it, unless the shape speaks for
+    the last.
+    """
+    if axis is None:
+        axis = len(dims) - 1 if dims[-1] <= COLORS < dims[1] else 1
+    return channels_last(len(dims)) if axis == 1 else (*(k for k in range(len(dims)) if k != axis), axis)
