@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from emberlet.model import Model as GeneratedModel
     from onnx import ModelProto
 
+    from .reader.freezing import Frozen
+
 
 @dataclass(frozen=True, slots=True)
 class Generated:
@@ -50,13 +52,14 @@ def translate(
     top_comment: str = "",
     folder: Path | None = None,
     flat: bool = False,
+    freeze: Frozen | None = None,
 ) -> tuple[Model, Written, tuple[str, ...]]:
     """(typed IR after the passes, the class's source and weights, what the passes did). Raises ModelError.
 
-    folder: where the external data of bytes or of a ModelProto lies.
+    folder: where the external data of bytes or of a ModelProto lies. freeze: as in `generate`.
     """
     with refusing(source), model_budget():
-        model = read_model(source, name, folder)
+        model = read_model(source, name, folder, freeze)
         graph, notes = run_passes(model.graph, passes)
         model = replace(model, graph=graph)
         write = ModuleWriter(model).write if flat else partial(hierarchy.write, model)
@@ -76,18 +79,21 @@ def generate(
     top_comment: str = "",
     force: bool = False,
     flat: bool = False,
+    freeze: Frozen | None = None,
 ) -> Generated:
     """Write `name.py`, and beside it `name.bpk` unless the weights are embedded, into `out_dir` (made if missing).
 
     source: the path of an ONNX file, its bytes, or a ModelProto. name: of the class and the files; the file's own
     unless given. half: store floats as float16 (they are computed with at full width). passes: the names of those to
     run, all unless given. force: write over a module that was edited, or that another model became. flat: one class for
-    the whole model, in the place of one for each distinct module of the model it was exported from. Raises ModelError,
-    which lists every problem found, OverwriteError where such a module is in the way, and OSError; then the folder is
-    as it was.
+    the whole model, in the place of one for each distinct module of the model it was exported from. freeze: values of
+    inputs by their names in the file ({"sr": 16000}): they are no inputs any more but constants, and what they decide
+    is decided now. Raises ModelError, which lists every problem found, OverwriteError where such a module is in the
+    way, and OSError; then the folder is as it was.
     """
     stem = file_stem(name or _stem(source))
-    model, written, notes = translate(source, name, passes, None if embed else stem + ".bpk", top_comment, flat=flat)
+    weights_name = None if embed else stem + ".bpk"
+    model, written, notes = translate(source, name, passes, weights_name, top_comment, flat=flat, freeze=freeze)
     metadata = {"generator": "emberlet", "model": model.name}
     if model.producer:
         metadata["producer"] = model.producer
@@ -140,14 +146,15 @@ def load(
     name: str | None = None,
     passes: Iterable[str] | None = None,
     flat: bool = False,
+    freeze: Frozen | None = None,
 ) -> GeneratedModel:
-    """The model as an instance of its generated class, with its weights, and without writing any file. flat: as in
-    `generate`.
+    """The model as an instance of its generated class, with its weights, and without writing any file. flat, freeze:
+    as in `generate`.
 
     Raises ModelError, which lists every problem found.
     """
     with refusing(source), model_budget():
-        model, written, _ = translate(source, name, passes, flat=flat)
+        model, written, _ = translate(source, name, passes, flat=flat, freeze=freeze)
         instance = instantiate(written, model.name, backend)
         instance.load_record(weights.tensors(written.record, backend), layout="burn")
         return instance

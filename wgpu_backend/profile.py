@@ -183,13 +183,14 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--runs", type=int, default=10, metavar="N", help="measure N times; the fastest counts")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for https://ui.perfetto.dev")
     models.add_sizes(parser)
+    models.add_freeze(parser)
     options = parser.parse_args(list(argv))
     if options.runs < 1:
         raise EmberletError(f"--runs is {options.runs}, expected 1 or more")
     backend: Any = get_backend(options.backend)
     if backend.name != "wgpu":
         raise EmberletError(f"profile times GPU kernels; {options.backend!r} has none")
-    loaded = models.load(options.model, options.backend)
+    loaded = models.load(options.model, options.backend, options.freeze)
     given = models.read_inputs(loaded, options.input, "numpy")
     known = sizing.sizes(options.dim, loaded)
     arguments: list[Tensor] = []

@@ -265,6 +265,7 @@ class ModuleWriter:
         lines = ["Run the model.", ""]
         for variable, a in zip(inputs, self.model.graph.inputs, strict=True):
             lines.append(f"{variable}: {_said(a.type)}")
+        lines += [f"Frozen, and no input: {said}" for said in frozen(self.model)]
         outputs = self.model.graph.outputs
         for i, (said, a) in enumerate(zip(self._outputs(), outputs, strict=True)):
             lines.append(f"{'Returns ' if i == 0 else '    and '}{said}: {_said(a.type)}")
@@ -311,7 +312,17 @@ def header(model: Model, top_comment: str) -> list[str]:
     made = f" by {clean(model.producer, 60)}" if model.producer else ""
     opset = dict(model.opsets).get("", 1)
     lines.append(f"{HEADER}{clean(model.source)} (opset {opset}{made}); edit freely.")
-    return lines
+    return lines + [f"# Frozen when it was generated: {said}" for said in frozen(model)]
+
+
+def frozen(model: Model) -> list[str]:
+    """The inputs that have a value, in words: "sr = 16000 (int64)"."""
+    said = []
+    for name, value in model.frozen.items():
+        text = clean(repr(value.list() if value.shape else value.item()), 80) if value.size <= SMALL else "…"
+        kind = value.dtype.name if not value.shape else describe(TensorType(value.dtype, value.shape))
+        said.append(f"{clean(name, 80)} = {text} ({kind})")
+    return said
 
 
 def docstring(lines: list[str], indent: int) -> list[str]:

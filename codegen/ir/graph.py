@@ -260,7 +260,8 @@ class Graph:
 @dataclass(frozen=True, slots=True)
 class Model:
     """A graph with what the file says about itself. `inputs` and `outputs` are the names the file gives them, whatever
-    the passes rename. source: the name of the file it was read from. scopes: for a node's name, the path of the module
+    the passes rename. source: the name of the file it was read from. frozen: the values of the inputs that it was read
+    with, which are constants and no longer in `inputs`. scopes: for a node's name, the path of the module
     it came from, ("layers", "0", "attention"), where the file says; kinds: for such a path, the module's class."""
 
     name: str
@@ -273,3 +274,4 @@ class Model:
     source: str = ""
     scopes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kinds: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    frozen: Mapping[str, Value] = field(default_factory=dict)

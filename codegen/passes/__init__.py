@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from emberlet.errors import ModelError
 
+from ..ir.argument import Argument
 from ..ir.graph import Graph
+from ..ir.types import TensorType, refine
 from . import (
     activations,
     attention,
@@ -58,6 +61,7 @@ def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph,
     unknown = sorted(wanted - set(PASSES))
     if unknown:
         raise ModelError(f"there is no pass {unknown[0]!r}; there are {', '.join(PASSES)}")
+    read = graph.outputs
     done: dict[str, Counter[str]] = {name: Counter() for name in PASSES}
     for _ in range(ROUNDS):
         before = graph
@@ -72,10 +76,18 @@ def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph,
             graph = after
         if graph is before:
             break
-    return graph, tuple(
+    return replace(graph, outputs=_with_types(graph.outputs, read)), tuple(
         f"{name}: {said.format(count) if count != 1 else singular(said)}"
         for name, counts in done.items()
         for said, count in counts.items()
+    )
+
+
+def _with_types(outputs: Iterable[Argument], read: Iterable[Argument]) -> tuple[Argument, ...]:
+    """Outputs with what the file says of their types, which may go with a node that returns its input."""
+    return tuple(
+        replace(a, type=refine(a.type, b.type)) if a.value is None and isinstance(a.type, TensorType) else a
+        for a, b in zip(outputs, read, strict=True)
     )
 
 

@@ -18,6 +18,7 @@ from ..budget import model_budget
 from ..ir.graph import Model
 from ..ir.problem import refusing
 from ..protobuf import ModelProto
+from .freezing import Frozen
 from .graphs import NEWEST_OPSET, Reader
 from .parsing import parsed
 from .texts import broken_text
@@ -30,17 +31,20 @@ if TYPE_CHECKING:
 __all__ = ["NEWEST_OPSET", "read_model"]
 
 
-def read_model(source: Source, name: str | None = None, folder: Path | None = None) -> Model:
+def read_model(
+    source: Source, name: str | None = None, folder: Path | None = None, freeze: Frozen | None = None
+) -> Model:
     """The typed IR of a model: a path, the bytes of a file, or a ModelProto.
 
     Raises ModelError, which lists every problem found with the node it sits at, and OSError for a path that cannot be
     read. External data is looked for beside the path, or in `folder` where there is no path, and nowhere else.
+    freeze: values of inputs by name; such an input is a constant from then on.
     """
     with refusing(source), model_budget():
-        return _read(source, name, folder)
+        return _read(source, name, folder, freeze or {})
 
 
-def _read(source: Source, name: str | None, folder: Path | None) -> Model:
+def _read(source: Source, name: str | None, folder: Path | None, freeze: Frozen) -> Model:
     if hasattr(source, "opset_import"):  # a ModelProto, of onnx or of our own
         proto, origin = cast(ModelProto, source), "model"
     elif isinstance(source, bytes):
@@ -52,5 +56,5 @@ def _read(source: Source, name: str | None, folder: Path | None) -> Model:
     broken = broken_text(proto)
     if broken is not None:
         raise ModelError(f"{origin}: the text {broken[:40]!r} is not UTF-8")
-    model = Reader(proto, folder).read(name or Path(origin).stem, origin)
+    model = Reader(proto, folder, freeze).read(name or Path(origin).stem, origin)
     return replace(model, source=origin if origin != "model" else f"{model.name}.onnx")

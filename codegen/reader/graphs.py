@@ -17,11 +17,12 @@ from ..ir.argument import ABSENT, Argument, Constant
 from ..ir.graph import Graph, Model, Node
 from ..ir.problem import MALFORMED, Problem, explained, quoted, report
 from ..ir.types import TensorType, Type, UnknownType
+from ..ir.value import Value
 from ..ops import REGISTRY
 from ..ops.attributes import Attributes, AttributeValue, GraphReader
 from ..protobuf import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 from ..protobuf.messages import AttributeType
-from . import gradient, modules
+from . import freezing, gradient, modules
 from .order import ordered
 from .schema import check_schema, domain_of, domain_prefix, opsets_of, prefixed, substituted
 from .values import Values, utf8
@@ -54,8 +55,10 @@ class Scope:
 class Reader:
     """Reads one model; problems are collected, and the rest is still read."""
 
-    def __init__(self, proto: ModelProto, folder: Path | None) -> None:
+    def __init__(self, proto: ModelProto, folder: Path | None, freeze: freezing.Frozen | None = None) -> None:
         self.proto = proto
+        self.freeze = freeze or {}
+        self.frozen: dict[str, Value] = {}
         self.values = Values(folder)
         self.problems: list[str] = []
         self.read_nodes = 0
@@ -81,6 +84,7 @@ class Reader:
             self.functions[(domain_of(f.domain), f.name, getattr(f, "overload", ""))] = f
         graph = Graph(name, (), (), ())
         if not self.problems:
+            self.read_frozen(proto.graph)
             graph = self.graph(proto.graph, Scope(opsets=opsets), None)
         if self.problems:
             raise ModelError(report(origin, self.problems))
@@ -96,7 +100,23 @@ class Reader:
             proto.doc_string,
             scopes=self.scopes,
             kinds=self.kinds,
+            frozen=self.frozen,
         )
+
+    def read_frozen(self, proto: GraphProto) -> None:
+        """Bind the inputs that are given a value. Sizes that they fix are the same in every other type."""
+        names = [i.name for i in proto.input]
+        defaults = {t.name for t in proto.initializer}
+        self.problems += freezing.unknown(self.freeze, names, defaults)
+        sizes: dict[str, int] = {}
+        for info in proto.input:
+            if info.name in self.freeze:
+                try:
+                    value = freezing.frozen(self.freeze[info.name], self.values.declared(info), sizes)
+                    self.frozen[info.name] = value
+                except Problem as problem:
+                    self.problems.append(f"input {quoted(info.name)} cannot be frozen: {problem}")
+        self.values.sizes = sizes
 
     # -- graphs -------------------------------------------------------------------------------------------------------
 
@@ -105,7 +125,10 @@ class Reader:
         if outer.depth >= MAX_DEPTH:
             raise Problem(f"subgraphs nest deeper than {MAX_DEPTH}")
         scope = Scope(outer, {}, outer.opsets, outer.depth + 1)
+        top = inputs is None
         constants = self.values.initializers(proto, self.problems)
+        if top:
+            constants = {key: value for key, value in constants.items() if key not in self.frozen}
         for key, value in constants.items():
             name = self.unique(key)
             argument = Argument(name, TensorType(value.dtype, value.shape), Constant(replace(value, origin=name)))
@@ -117,6 +140,11 @@ class Reader:
                 self.problems.append(f"graph {quoted(proto.name)}: two inputs are called {quoted(info.name)}")
             named.add(info.name)
             given = inputs[i] if inputs is not None and i < len(inputs) else None
+            if top and info.name in self.frozen:
+                name = self.unique(info.name)
+                value = replace(self.frozen[info.name], origin=name)
+                scope.values[info.name] = Argument(name, TensorType(value.dtype, value.shape), Constant(value))
+                continue
             if info.name in constants and inputs is None:
                 # IR version 3 lists every initializer among the inputs; from 4 on, it is a default that callers
                 # may replace. Neither makes it an input a person would want to pass.

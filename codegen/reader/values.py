@@ -38,6 +38,7 @@ class Values:
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self.dense_bytes = 0
+        self.sizes: dict[str, int] = {}  # of dimensions that frozen inputs have fixed
 
     def declared(self, info: ValueInfoProto, given: Type | None = None) -> Type:
         if not info.HasField("type") or info.type.WhichOneof("value") is None:
@@ -49,6 +50,10 @@ class Values:
         declared = self.type(info.type)
         return declared if given is None else refine(given, declared)
 
+    def dim(self, proto: Any) -> Dim:
+        d = dim(proto)
+        return self.sizes.get(d, d) if isinstance(d, str) else d
+
     def type(self, proto: TypeProto) -> Type:
         kind = proto.WhichOneof("value")
         if kind == "tensor_type":
@@ -57,7 +62,7 @@ class Values:
                 return TensorType(dtype_of(t.elem_type))
             if len(t.shape.dim) > MAX_RANK:
                 raise Problem(f"a tensor has {len(t.shape.dim)} dimensions; at most {MAX_RANK} are supported")
-            return TensorType(dtype_of(t.elem_type), tuple(dim(d) for d in t.shape.dim))
+            return TensorType(dtype_of(t.elem_type), tuple(self.dim(d) for d in t.shape.dim))
         if kind == "sequence_type":
             return SequenceType(self.type(proto.sequence_type.elem_type))
         if kind == "optional_type":

@@ -137,3 +137,26 @@ def test_voice_activity_in_every_window_of_speech(models: Path, rate: int, backe
     assert len(got) == -(-len(samples) // window)
     assert want.min() < 0.05 and want.max() > 0.95, "there is speech, and there are pauses"
     np.testing.assert_allclose(got, want, atol=1e-3)
+
+
+@pytest.mark.parametrize("backend", ALL)
+@pytest.mark.parametrize("rate", [16000, 8000])
+def test_voice_activity_with_the_rate_frozen(models: Path, rate: int, backend: str) -> None:
+    """One branch is left, so that the model is one plan where plans are made."""
+    file = models / "silero_vad.onnx"
+    run, model = session(file), load(file, backend, freeze={"sr": rate})
+    assert [entry[0] for entry in model.INPUTS] == ["input", "state"]
+    window = rate * 32 // 1000 * 9 // 8
+    inputs = [np.zeros((1, window), np.float32), np.zeros((2, 1, 128), np.float32)]
+    call: Any = model
+    if backend != "python":
+        call = model.compile(*inputs, backend=backend)
+        assert call.cut is None
+    samples = speech(models / "speech_16k_10s.wav")[:: 16000 // rate]
+    want_state = got_state = inputs[1]
+    for begin in range(0, 8 * window, window):
+        x = samples[None, begin : begin + window]
+        want, want_state = run.run(None, {"input": x, "state": want_state, "sr": np.array(rate)})
+        got, got_state = (np.asarray(t) for t in call(x, got_state))
+        np.testing.assert_allclose(got, want, atol=1e-4)
+        np.testing.assert_allclose(got_state, want_state, atol=1e-3)

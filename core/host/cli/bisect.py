@@ -25,20 +25,26 @@ Compare = Callable[[str, Any, Any], tuple[bool, str]]
 
 
 def first_difference(
-    path: str, backend: str | None, inputs: Mapping[str, Tensor], reference: Callable[[Any], Any], compare: Compare
+    path: str,
+    backend: str | None,
+    inputs: Mapping[str, Tensor],
+    frozen: Mapping[str, Tensor],
+    reference: Callable[[Any], Any],
+    compare: Compare,
 ) -> Outcome:
     """Run the model with every value of its main graph as an output, here and there, and compare in the model's order.
 
-    reference: an exposed ModelProto -> (name, function from inputs to outputs). Raises EmberletError.
+    frozen: the inputs that are constants of ours. reference: an exposed ModelProto -> (name, function from inputs to
+    outputs). Raises EmberletError.
     """
     from emberlet.codegen import load
 
     exposed, producers = expose(path)
     try:
-        model = load(exposed, backend)
+        model = load(exposed, backend, freeze=frozen)
     except EmberletError as error:
         raise EmberletError(f"the model cannot be compared node by node: {error}") from None
-    found = model(*[inputs[name] for name in _inputs(exposed)])
+    found = model(*[inputs[name] for name in _inputs(exposed) if name not in frozen])
     ours = dict(
         zip([o.name for o in exposed.graph.output], found if isinstance(found, tuple) else (found,), strict=True)
     )

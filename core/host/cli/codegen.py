@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from . import model as models
+from .freezing import frozen_values
 from .plain import plain
 from .progress import step
 
@@ -18,6 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--passes", metavar="NAMES", help="the passes to run, separated by commas; 'none' for none (default: all)"
     )
+    models.add_freeze(parser)
     parser.add_argument("--explain", action="store_true", help="print what each pass did")
     parser.add_argument("--force", action="store_true", help="write over a module that was edited")
     parser.add_argument("--comment", default="", metavar="TEXT", help="a comment for the top of the module")
@@ -40,6 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
             top_comment=arguments.comment,
             force=arguments.force,
             flat=arguments.flat,
+            freeze=frozen_values(arguments.freeze),
         )
     if arguments.explain:
         print(plain("\n".join(made.notes)) or "no pass changed anything")

@@ -16,13 +16,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="an ONNX file, or a generated module (.py), which is executed")
     parser.add_argument("--out", metavar="FILE", help="where to write (default: the model's name with .plan)")
     models.add_sizes(parser)
+    models.add_freeze(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from emberlet.wgpu_backend.plan.writer import save
 
     with step(f"loading {arguments.model}"):
-        loaded = models.load(arguments.model, None)
+        loaded = models.load(arguments.model, None, arguments.freeze)
     sizes = sizing.sizes(arguments.dim, loaded)
     examples = []
     for i in loaded.inputs:

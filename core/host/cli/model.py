@@ -7,8 +7,8 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ... import dtypes
@@ -17,6 +17,7 @@ from ...errors import DTypeError, EmberletError, LoadError, ShapeError
 from ...tensor import Tensor
 from .. import npy, together
 from ..extras import EXTRAS, require
+from .freezing import frozen_values
 from .results import parts
 
 Dims = tuple[int | str | None, ...]
@@ -43,6 +44,8 @@ class Loaded:
     model: Any
     inputs: tuple[Input, ...]
     outputs: tuple[str, ...]
+    frozen: Mapping[str, Tensor] = field(default_factory=dict)
+    """The inputs that were given a value when the model was read; `inputs` does not hold them."""
 
     def compiled(self) -> Loaded:
         """The same model for many calls: on the numpy backend compiled for the shapes that it meets."""
@@ -82,32 +85,49 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load(path: str, backend: str | None) -> Loaded:
-    """The model in an .onnx or .py file, with its weights. Raises EmberletError, OSError."""
+def add_freeze(parser: argparse.ArgumentParser) -> None:
+    """The argument that gives inputs a value when an ONNX file is read."""
+    parser.add_argument(
+        "--freeze",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="make an input a constant: a number, a list ([1, 2]), a text or an .npy file; repeat for more",
+    )
+
+
+def load(path: str, backend: str | None, freeze: Sequence[str] = ()) -> Loaded:
+    """The model in an .onnx or .py file, with its weights. freeze: the words of --freeze.
+
+    Raises EmberletError, OSError.
+    """
     kind = os.path.splitext(path)[1]
     name = (backend or "").partition(":")[0]
     require(path, *([name] if name in EXTRAS else []))
     if kind == ".onnx":
-        return _load_onnx(path, get_backend(backend))
+        return _load_onnx(path, get_backend(backend), freeze)
     if kind == ".py":
+        if freeze:
+            raise EmberletError(f"--freeze takes an ONNX file: generate {path} anew with `emberlet codegen --freeze`")
         return _load_module(path, get_backend(backend))
     raise EmberletError(f"{path}: expected an .onnx file, or a generated module (.py)")
 
 
-def _load_onnx(path: str, backend: Backend) -> Loaded:
+def _load_onnx(path: str, backend: Backend, freeze: Sequence[str]) -> Loaded:
     from emberlet.codegen import weights
     from emberlet.codegen.emit.instance import instantiate
     from emberlet.codegen.generation import translate
     from emberlet.codegen.ir.types import TensorType
 
-    model, written, _ = translate(path)
+    model, written, _ = translate(path, freeze=frozen_values(freeze))
     instance = instantiate(written, model.name, backend)
     instance.load_record(weights.tensors(written.record, backend), layout="burn")
     inputs = []
     for argument, parameter in zip(model.graph.inputs, written.inputs, strict=True):
         known = argument.type if isinstance(argument.type, TensorType) else None
         inputs.append(Input(argument.name, parameter, known.dtype if known else None, known.shape if known else None))
-    return Loaded(instance, tuple(inputs), model.outputs)
+    frozen = {name: value.tensor(backend) for name, value in model.frozen.items()}
+    return Loaded(instance, tuple(inputs), model.outputs, frozen)
 
 
 def _load_module(path: str, backend: Backend) -> Loaded:
@@ -171,6 +191,8 @@ def _input(loaded: Loaded, name: str) -> Input:
     for i in loaded.inputs:
         if name in (i.name, i.parameter):
             return i
+    if name in loaded.frozen:
+        raise EmberletError(f"the input {name!r} is frozen; leave out either --freeze or --input")
     raise EmberletError(f"there is no input {name!r}; the model has {list_inputs(loaded)}")
 
 

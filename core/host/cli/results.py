@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import EmberletError
+from ...tensor import Tensor
 
 
 def parts(name: str, value: Any) -> dict[str, Any]:
@@ -39,3 +40,10 @@ def _table(values: Any) -> Any:
     from ...functional.arrays import asarray
 
     return asarray(values, backend="python")
+
+
+def glimpse(x: Tensor, limit: int = 8) -> str:
+    """The first elements, flat."""
+    values = x.backend.to_list(x.backend.reshape(x, (x.size,)))[:limit]
+    shown = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in values]
+    return "[" + ", ".join(shown) + (", …]" if x.size > limit else "]")

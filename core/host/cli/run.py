@@ -13,11 +13,13 @@ from .. import npy
 from . import model as models
 from .plain import plain
 from .progress import step
+from .results import glimpse
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="an ONNX file, or a generated module (.py), which is executed")
     models.add_arguments(parser)
+    models.add_freeze(parser)
     parser.add_argument("--out", metavar="FILE.npz", help="where to write the outputs")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run N times and print the times")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
@@ -27,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.repeat < 1:
         raise EmberletError(f"--repeat is {arguments.repeat}, expected 1 or more")
     with step(f"loading {arguments.model}"):
-        loaded = models.load(arguments.model, arguments.backend)
+        loaded = models.load(arguments.model, arguments.backend, arguments.freeze)
     inputs = models.read_inputs(loaded, arguments.input, arguments.backend)
     missing = [str(i) for i in loaded.inputs if i.name not in inputs]
     if missing:
@@ -48,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(_report(outputs, seconds, arguments.backend), indent=2))
         return 0
     for name, x in outputs.items():
-        print(plain(f"{name}: {x.dtype} {x.shape} {_glimpse(x)}"))
+        print(plain(f"{name}: {x.dtype} {x.shape} {glimpse(x)}"))
     if arguments.repeat > 1:
         import statistics
 
@@ -58,13 +60,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out:
         print(f"wrote {arguments.out}")
     return 0
-
-
-def _glimpse(x: Tensor, limit: int = 8) -> str:
-    """The first elements, flat."""
-    values = x.backend.to_list(x.backend.reshape(x, (x.size,)))[:limit]
-    shown = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in values]
-    return "[" + ", ".join(shown) + (", …]" if x.size > limit else "]")
 
 
 def _report(outputs: dict[str, Tensor], seconds: list[float], backend: str | None) -> dict[str, Any]:

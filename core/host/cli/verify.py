@@ -17,12 +17,13 @@ from . import model as models
 from . import sizing
 from .plain import plain
 from .progress import step
-from .results import parts
+from .results import glimpse, parts
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="an ONNX file")
     models.add_arguments(parser)
+    models.add_freeze(parser)
     parser.add_argument("--seed", type=int, default=0, help="seed of the inputs that are not given (default: 0)")
     models.add_sizes(parser)
     parser.add_argument("--atol", type=float, default=1e-4, help="absolute tolerance (default: 1e-4)")
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not 0 <= getattr(arguments, option):  # nor NaN
             raise EmberletError(f"--{option} is {getattr(arguments, option)}, expected 0 or more")
     with step(f"loading {arguments.model}"):
-        loaded = models.load(arguments.model, arguments.backend)
+        loaded = models.load(arguments.model, arguments.backend, arguments.freeze)
     given = models.read_inputs(loaded, arguments.input, arguments.backend)
     free = replace(loaded, inputs=tuple(i for i in loaded.inputs if i.name not in given))
 
@@ -56,10 +57,11 @@ def run(arguments: argparse.Namespace) -> int:
         (inputs, ours), sizes = sizing.fitted(free, sizing.sizes(arguments.dim, loaded), attempt)
     if arguments.bisect:
         return _bisect(arguments, loaded, inputs)
+    frozen = {name: to_numpy(x) for name, x in loaded.frozen.items()}
     with step("running the reference"):
         reference, call = _reference(arguments.model, arguments.reference)
         try:
-            wanted = call({name: to_numpy(x) for name, x in inputs.items()})
+            wanted = call({name: to_numpy(x) for name, x in inputs.items()} | frozen)
         except Exception as error:  # neither's errors have a common base
             raise EmberletError(f"{reference} fails on these inputs: {error}") from None
     named = zip(loaded.outputs, wanted, strict=True)
@@ -76,10 +78,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         for row in rows:  # JSON has neither infinity nor NaN
             row.update({key: None for key, value in row.items() if isinstance(value, float) and not isfinite(value)})
-        said = {"reference": reference, "outputs": rows, "within": good, "sizes": sizes}
+        said = {"reference": reference, "outputs": rows, "within": good, "sizes": sizes, "frozen": list(loaded.frozen)}
         print(json.dumps(said, indent=2))
         return 0 if good else 1
     print(plain(f"compared with {reference}, tolerance {arguments.atol:g} + {arguments.rtol:g} × |expected|"))
+    if loaded.frozen:
+        print(plain("frozen: " + ", ".join(f"{name} = {glimpse(x)}" for name, x in loaded.frozen.items())))
     if sizes:
         print(plain("sizes: " + ", ".join(f"{name} = {size}" for name, size in sizes.items())))
     for row in rows:
@@ -94,7 +98,7 @@ def _bisect(arguments: argparse.Namespace, loaded: models.Loaded, inputs: dict[s
     def reference(exposed: Any) -> tuple[str, dict[str, Any]]:
         name, call = _reference(exposed.SerializeToString(), arguments.reference)
         try:
-            wanted = call({name: to_numpy(x) for name, x in inputs.items()})
+            wanted = call({name: to_numpy(x) for name, x in {**inputs, **loaded.frozen}.items()})
         except Exception as error:  # neither's errors have a common base
             raise EmberletError(f"{name} fails on these inputs: {error}") from None
         return name, dict(zip([o.name for o in exposed.graph.output], wanted, strict=True))
@@ -110,7 +114,7 @@ def _bisect(arguments: argparse.Namespace, loaded: models.Loaded, inputs: dict[s
         return len(mine) == len(theirs), f"{len(mine)} parts where {len(theirs)} are expected"
 
     with step("comparing node by node"):
-        found = first_difference(arguments.model, arguments.backend, inputs, reference, near)
+        found = first_difference(arguments.model, arguments.backend, inputs, loaded.frozen, reference, near)
     if arguments.json:
         print(json.dumps({**found._asdict(), "within": not found.node}, indent=2))
     elif found.node:

@@ -1,0 +1,34 @@
+"""The words of --freeze NAME=VALUE."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import EmberletError
+from .. import npy
+
+
+def frozen_values(words: Sequence[str]) -> dict[str, Any]:
+    """The values by the inputs' names: a number, true or false, a list of them, the Tensor of an .npy file, else the
+    text itself. Raises EmberletError, OSError."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise EmberletError(f"--freeze {word}: expected NAME=VALUE")
+        if name in found:
+            raise EmberletError(f"--freeze {name}: given twice")
+        found[name] = npy.load(text, "python") if text.endswith(".npy") else _value(text)
+    return found
+
+
+def _value(text: str) -> Any:
+    """What JSON makes of a text, which has names for infinity and NaN in Python; the text where it is none."""
+    names = {"True": "true", "False": "false", "inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+    try:
+        value = json.loads(names.get(text, text))
+    except (ValueError, RecursionError):
+        return text
+    return text if value is None or isinstance(value, dict) else value
