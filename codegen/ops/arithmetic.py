@@ -260,6 +260,10 @@ class Mod(Node[ModConfig]):
 # -- any number of operands -------------------------------------------------------------------------------------------
 
 
+LINE = 8
+"""Operands that are joined in one expression."""
+
+
 @dataclass(frozen=True)
 class Variadic(Plain, ABC):
     """One or more operands, joined pair by pair. Before opset 8 they had one shape."""
@@ -274,6 +278,8 @@ class Variadic(Plain, ABC):
     def emit(self, e: Emitter) -> Emission:
         out = e.x(0)
         for i in range(1, len(self.inputs)):
+            if i % LINE == 0:  # so that a thousand operands nest no deeper than eight
+                out = e.assign("joined", out)
             out = self.join(e, out, e.operand(i))
         return out
 

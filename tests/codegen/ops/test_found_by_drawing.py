@@ -9,6 +9,7 @@ from emberlet.codegen import load
 from emberlet.codegen.onnx_backend import to_array, to_tensor
 from emberlet.errors import EmberletError
 from onnx import helper, numpy_helper
+from support.onnx_models import assert_same, expected, generated
 
 
 def check(operator, inputs, constants=(), opset=18, **attributes):
@@ -62,7 +63,7 @@ def test_reductions_of_integers_stay_integers(operator, dtype, keepdims):
 
 
 @pytest.mark.parametrize("operator", ["ReduceMax", "ReduceMin"])
-@pytest.mark.parametrize(("shape", "keepdims"), itertools.product([(0,), (1, 0), (2, 0, 3)], [0, 1]))
+@pytest.mark.parametrize(("shape", "keepdims"), [*itertools.product([(0,), (1, 0), (2, 0, 3)], [0, 1])])
 def test_the_extremes_of_nothing(operator, shape, keepdims):
     check(operator, [np.zeros(shape, np.float32)], keepdims=keepdims, opset=20)
 
@@ -170,3 +171,16 @@ def test_windows_of_one_sample_and_ranges_of_nothing():
         model = load(_model("DynamicQuantizeLinear", [x], 3), "numpy")
         values, scale, point = [to_array(v) for v in model(to_tensor(x, "numpy"))]
         assert (values.shape, values.dtype, scale, point) == (x.shape, np.uint8, 1, 0)
+
+
+@pytest.mark.parametrize("operator", ["Sum", "Mean", "Max", "Min", "Concat"])
+def test_a_thousand_operands_do_not_nest(operator):
+    three = [np.arange(2, dtype=np.float32) + k for k in range(3)]
+    inputs = [helper.make_tensor_value_info(f"x{k}", 1, [2]) for k in range(3)]
+    node = helper.make_node(
+        operator, [f"x{k % 3}" for k in range(1000)], ["y"], **({"axis": 0} if operator == "Concat" else {})
+    )
+    graph = helper.make_graph([node], "g", inputs, [helper.make_empty_tensor_value_info("y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    want = expected(model, {f"x{k}": x for k, x in enumerate(three)})
+    assert_same(generated(model, three), want, atol=0, rtol=1e-6)
