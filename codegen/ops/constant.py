@@ -85,6 +85,8 @@ class ConstantOfShape(Node[ConstantOfShapeConfig]):
         return ConstantOfShapeConfig(value)
 
     def infer(self) -> tuple[Type, ...]:
+        if self.dtype(0).name != "int64":
+            raise Problem(f"the shape is {self.dtype(0).name}, expected int64")
         return (TensorType(self.config.value.dtype, self.dims(0)),)
 
     def folded(self) -> Value | None:

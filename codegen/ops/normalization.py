@@ -51,6 +51,9 @@ class BatchNormalization(Node[BatchNormalizationConfig]):
         values = [self.value(i) for i in range(1, 5)]
         if c.training:
             return self.trained(e, epsilon)
+        if self.tensor(0).rank == 1:  # (n,): one channel
+            y = e.call("batch_norm", e.call("unsqueeze", e.x(0), 1), e.x(3), e.x(4), e.x(1), e.x(2), epsilon=epsilon)
+            return e.call("squeeze", y, 1)
         if any(v is None for v in values):
             x, scale, bias, mean, var = (e.x(i) for i in range(5))
             return e.call("batch_norm", x, mean, var, scale, bias, epsilon=epsilon)
@@ -163,7 +166,7 @@ class LayerNormalization(LastAxes):
         if x.shape is not None and axes > len(x.shape):
             raise Problem(f"axis {self.config.axis} is outside an input of rank {len(x.shape)}")
         kept = None if x.shape is None else (*x.shape[: len(x.shape) - axes], *(1,) * axes)
-        statistic = TensorType(dtypes.promote(x.dtype, dtypes.float32), kept)
+        statistic = TensorType(dtypes.float32, kept)
         return (x, statistic, statistic)
 
     def emit(self, e: Emitter) -> Emission:
@@ -172,15 +175,14 @@ class LayerNormalization(LastAxes):
         y = back(layer_norm(e, x, 1, 2 if self.has(2) else None, c.epsilon, axes))
         if not any(o.present for o in self.outputs[1:]):
             return (y, *[lift(None)] * (len(self.outputs) - 1))
-        statistic = dtypes.promote(self.dtype(0), dtypes.float32)
         if self.dtype(0).bits < 32 and not c.in_double:
             x = e.method(x, "astype", dtypes.float32)
         along = -1 if axes == 1 else tuple(range(-axes, 0))
         variance = e.call("var", x, axis=along, keepdims=True)
         inverse = e.call("rsqrt", Binary("+", variance, lift(c.epsilon)))
         statistics = [e.call("mean", x, axis=along, keepdims=True), inverse]
-        if c.in_double and statistic is not dtypes.float64:
-            statistics = [e.method(s, "astype", statistic) for s in statistics]
+        if c.in_double or self.dtype(0) is dtypes.float64:
+            statistics = [e.method(s, "astype", dtypes.float32) for s in statistics]
         return (y, *statistics)[: len(self.outputs)]
 
 

@@ -184,3 +184,25 @@ def test_a_thousand_operands_do_not_nest(operator):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     want = expected(model, {f"x{k}": x for k, x in enumerate(three)})
     assert_same(generated(model, three), want, atol=0, rtol=1e-6)
+
+
+def test_batch_normalization_of_one_axis_has_one_channel():
+    x = np.array([1.5, -2, 0.25], np.float32)
+    check("BatchNormalization", [x, *(np.array([v], np.float32) for v in (2, 1, 0.5, 4))])
+    check("BatchNormalization", [x, *(np.array([v], np.float32) for v in (2, 1, 0.5, 4))], (1, 2, 3, 4))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_the_statistics_of_layer_normalization_are_float32(dtype, axis):
+    x = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(dtype)
+    weight = np.ones(x.shape[axis:], dtype)
+    model = _model("LayerNormalization", [x, weight], 3, axis=axis)
+    want = expected(model, {"i0": x, "i1": weight})
+    for backend in ("numpy", "python"):
+        assert_same(generated(model, [x, weight], backend), want, atol=1e-3 if dtype == np.float16 else 1e-6)
+
+
+def test_a_shape_of_bools_is_refused():
+    with pytest.raises(EmberletError, match="the shape is bool, expected int64"):
+        load(_model("ConstantOfShape", [np.array([True])]), "numpy")
