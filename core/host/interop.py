@@ -116,7 +116,9 @@ def to_buffer(x: Tensor, flags: int = 0) -> memoryview:
         raise BufferError("the tensor is a view; make it contiguous with emberlet.asarray(x, copy=True)")
     code = "?" if x.dtype.is_bool else x.dtype.code
     view = keeper.cast("B")
-    return view.cast(code, x.shape) if x.shape else view.cast(code)
+    if not x.size and len(x.shape) != 1:
+        raise BufferError(f"a memoryview has no shape {x.shape}")
+    return view.cast(code, x.shape) if x.size else view.cast(code)
 
 
 def from_array(obj: Any, dtype: DType | None, backend: Backend, copy: bool | None = None) -> Tensor:

@@ -145,6 +145,16 @@ def test_buffer_of_a_tensor(backend):
         emberlet.asarray([1], dtype="int4").__buffer__(0)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 1, 2), (2, 0), (0, 3, 1)])
+def test_a_buffer_has_the_shape_of_its_tensor(backend, shape):
+    x = emberlet.zeros(shape) + 1
+    assert np.asarray(x).shape == shape
+    try:
+        assert x.__buffer__(0).shape == shape
+    except BufferError:  # NumPy asks for an array then
+        assert not x.size
+
+
 def test_copies_and_pickles_name_the_backend(backend):
     x = emberlet.asarray([[1.0, 2.0]])
     for twin in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x + 0))):
