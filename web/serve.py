@@ -15,6 +15,7 @@ from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import BoundedSemaphore, Thread
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -202,12 +203,36 @@ def start_server(
     return server
 
 
+def _pack(out: Path) -> int:
+    from build_package import pack, sizes
+    from build_page import BuildError
+
+    with TemporaryDirectory() as folder:
+        try:
+            archive = pack(out, Path(folder))
+        except (BuildError, OSError) as error:
+            print(f"cannot build the package: {error}", file=sys.stderr)
+            return 1
+        ours, theirs = sizes(Path(folder))
+    print(f"wrote {archive}: {archive.stat().st_size:,} bytes; gzipped, {ours:,} are ours and {theirs:,} MicroPython's")
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="dev.py web", description="Build emberlet's page and serve it on localhost.")
     parser.add_argument("--port", type=int, default=8000, help="port to listen on (default 8000; 0 takes any free one)")
+    parser.add_argument(
+        "--pack",
+        nargs="?",
+        const="out",
+        metavar="FOLDER",
+        help="write the npm package to FOLDER (default out), and end",
+    )
     parser.add_argument("--no-build", action="store_true", help="serve web/dist as it is")
     parser.add_argument("--verbose", action="store_true", help="print every request")
     options = parser.parse_args(arguments)
+    if options.pack:
+        return _pack(Path(options.pack))
     if not options.no_build:
         from build_page import BuildError, build
 

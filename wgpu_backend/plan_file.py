@@ -3,12 +3,13 @@
 `load` is what a target needs: with device.py, run/ and plan/data.py it runs under CPython, Pyodide and MicroPython.
 `save` traces a model on the host, without a GPU (plan/writer.py).
 
-The metadata entry "emberlet.plan" is JSON: {"version": 2, "inputs" and "outputs": [[name, dtype, shape, buffer]],
-"buffers": [[kind, bytes]], "constants": [[buffer, tensor]], "kernels": [[name, WGSL]], "steps": {CLASS: [[kernel,
-[x, y, z], [buffer, …]]]}, "indices": [[input, length]]}. The last of a step's buffers is what it writes; a step that
-binds a tensor as several pages of "page_bytes" has a fourth entry, how many of each buffer. Inputs under "indices" hold
-indices of an axis of that length. CLASS is a class of device: "gpu", "software" for one that computes in software, or
-(it may be left out) "subgroups" for SwiftShader with WGSL's subgroup operations.
+The metadata entry "emberlet.plan" is JSON: {"version": 2 or 3, "inputs" and "outputs": [[name, dtype, shape,
+buffer]], "buffers": [[kind, bytes]], "constants": [[buffer, tensor] or [buffer, tensor, how, scales]], "kernels":
+[[name, WGSL]], "steps": {CLASS: [[kernel, [x, y, z], [buffer, …]]]}, "indices": [[input, length]]}. The last of a
+step's buffers is what it writes; a step that binds a tensor as several pages of "page_bytes" has a fourth entry, how
+many of each buffer. Inputs under "indices" hold indices of an axis of that length. CLASS is a class of device: "gpu",
+"software" for one that computes in software, or (it may be left out) "subgroups" for SwiftShader with WGSL's subgroup
+operations. A constant with a third entry is stored in fewer bits (plan/stored.py), in files of version 3.
 """
 
 import json
@@ -18,8 +19,9 @@ from emberlet import dtypes
 from emberlet.errors import FormatError, IndexingError
 
 from .device import must_await
-from .plan.data import KEY, VERSION
-from .plan.parts import FileParts, checksums, upload
+from .plan.data import KEY, VERSION, VERSION_STORED
+from .plan.filling import Filling
+from .plan.parts import FileParts
 from .plan.reading import read
 from .run import storage
 
@@ -57,28 +59,41 @@ def load(source, device=None, verify=None):
 
 
 class SavedPlan:
-    """A plan ready to run. inputs, outputs: lists of Port; plan: the Plan for this device's class."""
+    """A plan ready to run. inputs, outputs: lists of Port; plan: the Plan for this device's class.
 
-    def __init__(self, pack, device, verify=False):
+    fill: whether the weights are read from `pack` now; else whoever calls writes them, and then calls
+    `filling.finish()`.
+    """
+
+    def __init__(self, pack, device, verify=False, fill=True):
         from .run.runtime import Program
 
         self.origin = pack.origin
         content = self._json(pack, KEY)
-        if content.get("version") != VERSION:
-            self._bad("is of version {!r}; this release reads {}".format(content.get("version"), VERSION))
+        if content.get("version") not in (VERSION, VERSION_STORED):
+            self._bad("is of version {!r}; this release reads {}".format(content.get("version"), VERSION_STORED))
         try:
             self.plan, self.inputs, self.outputs, constants = read(content, _steps(content, device))
         except ValueError as error:
             self._bad("does not hold together: {}".format(error))
-        self._check_constants(pack, constants)
+        self.filling = Filling(pack, device, verify)
+        for number, how, names in constants:
+            try:
+                self.filling.add(number, how, names, self.plan.buffers[number].nbytes)
+            except ValueError as error:
+                self._bad(error)
         allocations = {}
         try:
             for i in range(len(self.plan.buffers)):
                 allocations[i] = device.allocate(self.plan.buffers[i].nbytes, self.plan.page_bytes)
             # What is read before it is written, by mistake or by intent, must not be what others left there.
             device.clear([allocations[i] for i in allocations])
-            self._fill(pack, device, allocations, constants, verify)
+            self.filling.aim(allocations)
+            if fill:
+                self.filling.read()
+                self.filling.finish()
         except BaseException:
+            self.filling.free()
             for i in allocations:
                 allocations[i].free()
             raise
@@ -90,23 +105,6 @@ class SavedPlan:
             [(p.buffer, p.count * 4) for p in self.outputs],
             owned=True,
         )
-
-    def _check_constants(self, pack, constants):
-        for number, name in constants:
-            entry = pack.tensors.get(name)
-            if entry is None:
-                self._bad("takes a tensor {!r} that is not there".format(name))
-            if entry.nbytes % 4 or entry.nbytes > self.plan.buffers[number].nbytes:
-                self._bad(
-                    "has a tensor {!r} of {} bytes, which does not fit buffer {}".format(name, entry.nbytes, number)
-                )
-
-    def _fill(self, pack, device, allocations, constants, verify):
-        sums = checksums(pack) if verify else {}
-        for number, name in constants:
-            entry = pack.tensors[name]
-            if not upload(device, allocations[number], pack.data, entry.start, entry.end, sums.get(name)):
-                raise FormatError("{}: damaged, the bytes of tensor {!r} have changed".format(self.origin, name))
 
     def _bad(self, message):
         raise FormatError("{}: as a plan it {}".format(self.origin, message))
@@ -123,7 +121,8 @@ class SavedPlan:
             self._bad("has metadata {!r} that is not an object".format(key))
         return found
 
-    def _words(self, inputs):
+    def words(self, inputs):
+        """The inputs, as `run` takes them, as bytes of what the GPU holds. Raises FormatError, IndexingError."""
         if len(inputs) != len(self.inputs):
             self._bad("takes {} inputs, {} were given".format(len(self.inputs), len(inputs)))
         out = []
@@ -168,23 +167,24 @@ class SavedPlan:
         if shape != port.shape and len(shape) != 1:
             self._bad("takes {}, and was given {} {}".format(port, name, shape))
 
-    def _results(self, data):
+    def narrowed(self, data, ports):
+        """What the GPU holds for these ports as TensorData."""
         from emberlet.data import TensorData
 
         out = []
         for i in range(len(data)):
-            port = self.outputs[i]
+            port = ports[i]
             out.append(TensorData(storage.narrow(data[i], port.dtype, port.count), port.shape, port.dtype))
         return out
 
     def run(self, *inputs):
         """TensorData of every output. inputs, in order: Tensors, or row-major bytes (or arrays) of their dtypes; None
         for one that is the same as in the call before, which then needs no upload."""
-        return self._results(self.program.run(self._words(inputs)))
+        return self.narrowed(self.program.run(self.words(inputs)), self.outputs)
 
     async def run_async(self, *inputs):
         """`run`, awaited: the only way under MicroPython. Calls may overlap, and run in order."""
-        return self._results(await self.program.run_async(self._words(inputs)))
+        return self.narrowed(await self.program.run_async(self.words(inputs)), self.outputs)
 
     def release(self):
         """Give the plan's memory on the GPU back, once the calls under way have ended; later ones raise BackendError.

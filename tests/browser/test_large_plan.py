@@ -57,10 +57,7 @@ def check(found: list[float]) -> None:
 
 def test_under_micropython(browser: Browser, runtimes: Server, large: Path, tmp_path: Path) -> None:
     page = browser.open(runtimes.url + "support/micropython.html")
-    build_site.build_runtime("micropython", large.parent)
-    for name in ("emberlet.mjs", "download.mjs"):
-        build_site.refresh(build_site.WEB / name, large.parent / name)
-    build_site.write_bundle(large.parent / "emberlet.json", build_site.plan_runtime_files())
+    build_site.build_modules(large.parent)
     code = """async (at) => {
       const { load } = await import("/files/emberlet.mjs");
       const model = await load("/files/large.plan");

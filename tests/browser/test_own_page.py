@@ -300,7 +300,7 @@ def test_released_models_leave_no_gpu_memory(browser: Browser, own: Server) -> N
       };
       GPUBuffer.prototype.destroy = function () { alive.delete(this); return destroy.call(this); };
     }"""
-    page = browser.open(own.url + "emberlet/emberlet.json", before=watch)
+    page = browser.open(own.url + "emberlet/python.mjs", before=watch)
     code = """async () => {
       const { load } = await import("/emberlet/emberlet.mjs");
       const counts = [];

@@ -31,6 +31,16 @@ def test_what_has_unknown_inputs_is_refused(emberlet, tmp_path):
     assert not (tmp_path / "v.plan").exists()
 
 
+def test_weights_can_be_stored_in_fewer_bits(emberlet, digits, tmp_path):
+    sizes = []
+    for weights in ("float32", "float16", "q8"):
+        said = emberlet("compile", digits, "--out", tmp_path / "digits.plan", "--weights", weights)
+        assert said.status == 0, said.err
+        sizes.append((tmp_path / "digits.plan").stat().st_size)
+    assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) == 3
+    assert emberlet("compile", digits, "--weights", "int3").status == 2
+
+
 def test_micro_is_passed_on(emberlet, digits, tmp_path):
     said = emberlet("micro", "build", digits, "--out", tmp_path / "dist")
     assert said.status == 0, said.err

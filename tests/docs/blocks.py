@@ -23,7 +23,12 @@ from pathlib import Path
 
 from tools.paths import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*/README.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "examples").glob("*/README.md")),
+    ROOT / "web" / "package" / "README.md",
+]
 _BLOCK = re.compile(
     r"(?:^[ ]*<!-- (?P<kind>setup|not run:)(?P<note>.*?)-->\n)?"
     r"^(?P<indent>[ ]*)```(?P<info>[^\n]*)\n(?P<code>.*?)^(?P=indent)```[ ]*$",

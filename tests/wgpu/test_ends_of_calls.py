@@ -39,7 +39,7 @@ def right(make):
 @pytest.mark.parametrize("method", ["map_sync", "read_mapped", "unmap"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, asyncio.CancelledError])
 def test_after_an_interrupt_at_the_staging_buffer_the_next_call_works(ready, right, make, monkeypatch, method, error):
-    kind = type(ready._last.program._staging[0] if ready._last.program._staging else _any_buffer(ready))
+    kind = type(ready._last.program._out.staging[0] if ready._last.program._out.staging else _any_buffer(ready))
     real = getattr(kind, method)
 
     def interrupted(self, *args, **named):

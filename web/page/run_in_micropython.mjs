@@ -10,7 +10,7 @@ export const downloads = () => ["micropython/micropython.wasm", ARCHIVE, ...MODE
 export async function load(device, fetcher) {
   fetcher.tell("Loading MicroPython");
   const files = MODEL.map((name) => fetcher.bytes(name));
-  const mp = await start(fetcher.bytes(ARCHIVE));
+  const mp = await start(fetcher.bytes(ARCHIVE).then((bytes) => JSON.parse(new TextDecoder().decode(bytes))));
   for (const [i, name] of MODEL.entries()) mp.FS.writeFile(`/lib/${name.split("/")[1]}`, await files[i]);
 
   fetcher.tell(device === "wgpu" ? "Opening the GPU" : "Loading the model", 0.98);

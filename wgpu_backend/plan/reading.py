@@ -35,7 +35,8 @@ class Port:
 
 
 def read(content, device_class):
-    """(Plan, inputs, outputs, [(buffer, tensor)]) for the steps of a class of device."""
+    """(Plan, inputs, outputs, [(buffer, how, tensors)]) for the steps of a class of device; how: see stored.py, None
+    for a tensor that is stored as it is."""
     plan = Plan()
     for found in _list(_of(content, "buffers"), "buffers"):
         kind, nbytes = _list(found, "a buffer", 2)
@@ -55,10 +56,28 @@ def read(content, device_class):
     outputs = [_port(p, plan, False) for p in _list(_of(content, "outputs"), "outputs")]
     constants = []
     for found in _list(_of(content, "constants"), "constants"):
-        number, name = _list(found, "a constant", 2)
-        constants.append((_buffer(number, plan, "a constant"), _text(name, "a constant's name")))
+        constants.append(_constant(found, plan))
     _check_written(plan, inputs, outputs, constants)
     return plan, inputs, outputs, constants
+
+
+def _constant(found, plan):
+    if not isinstance(found, list) or len(found) not in (2, 4):
+        raise ValueError("a constant is not a list of 2 or 4")
+    number = _buffer(found[0], plan, "a constant")
+    names = [_text(found[1], "a constant's name")]
+    if len(found) == 2:
+        return number, None, names
+    if found[3] is not None:
+        names.append(_text(found[3], "a constant's scales"))
+    how = _text(found[2], "how a constant is stored")
+    from .stored import PARTS
+
+    if PARTS.get(how) != len(names):
+        raise ValueError("a constant is stored as {!r} in {} parts".format(how, len(names)))
+    if plan.buffers[number].nbytes > plan.page_bytes:
+        raise ValueError("a constant that is stored as {!r} is larger than a page".format(how))
+    return number, how, names
 
 
 def _page_bytes(content):
@@ -113,7 +132,7 @@ def _check_written(plan, inputs, outputs, constants):
     written = {}
     for port in inputs:
         written[port.buffer] = True
-    for number, _ in constants:
+    for number, _, _ in constants:
         written[number] = True
     for step in plan.steps:
         written[step.buffers[-1]] = True

@@ -16,7 +16,7 @@ from ..record.host_evaluation import evaluate
 from ..record.index_ranges import index_ranges
 from ..record.node import ValueNeeded, unpacked
 from ..record.tracing import constants, trace
-from .data import KEY, VERSION, Plan
+from .data import KEY, VERSION, VERSION_STORED, Plan
 from .make import make_plan
 from .reading import PAGE_BYTES
 from .weight_order import reorder_weights
@@ -42,16 +42,20 @@ def save(
     *examples: Tensor,
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
+    weights: str | None = None,
 ) -> Plan:
     """Trace model(*examples) for their dtypes and shapes and write its plan to `path`; returns the plan for GPUs.
 
     model: a Module (which stays where it is) or a function of Tensors. inputs, outputs: names; from the signature of
     the model's `forward`, and "output0" …, where none are given. The plan is made for WebGPU's baseline limits.
-    Raises ModelError if Python code of the model depends on values of its inputs, or a result is not on the GPU.
+    weights: how the file stores large weights, "float16" or "q8" (storing.py); they are float32 again once loaded.
+    Raises ValueError for another word, ModelError if Python code of the model depends on values of its inputs, or a
+    result is not on the GPU.
     """
     from emberlet.host import burnpack_writer
 
     from ..backend import WgpuBackend
+    from .storing import parts_of
 
     backend = WgpuBackend(planning=True)
     if hasattr(model, "fork"):
@@ -85,6 +89,12 @@ def save(
             given[node.arg] = number
             continue
         name = f"constant{len(fixed)}"
+        stored = parts_of(weights, node.arg) if node.word == "f32" and node.nbytes <= PAGE_BYTES else []
+        if stored:
+            names = [name, f"{name}.scales"][: len(stored)]
+            tensors |= zip(names, stored, strict=True)
+            fixed.append([number, name, weights, names[1] if len(names) > 1 else None])
+            continue
         fixed.append([number, name])
         tensors[name] = burnpack_writer.Source(
             _WORDS[node.word], (node.nbytes // (_WORDS[node.word].bits // 8),), lambda node=node: node.arg
@@ -104,7 +114,7 @@ def save(
     roots = {id(r): plan.outputs[i] for i, r in enumerate(traced.roots)}
     lengths = index_ranges(traced.roots)
     content: dict[str, Any] = {
-        "version": VERSION,
+        "version": VERSION_STORED if any(len(constant) > 2 for constant in fixed) else VERSION,
         "indices": [[at, lengths[node.arg]] for at, node in enumerate(traced.inputs) if node.arg in lengths],
         "page_bytes": PAGE_BYTES,
         "inputs": ports,

@@ -46,6 +46,48 @@ def named(plan):
     return "kernels {}{}".format(", ".join(names), " and {} more".format(more) if more else "")
 
 
+class Results:
+    """How results of a Program come back: those of the list (number of a buffer, nbytes), in one buffer."""
+
+    def __init__(self, program, results):
+        self.results = results
+        self.copies = []
+        self.staging = []  # none of them mapped, none in use
+        at = 0
+        for number, nbytes in results:
+            left = nbytes
+            for page in program.allocations[number].pages:
+                size = min(left, page.nbytes)
+                if size:
+                    self.copies.append((page.gpu, at, size))
+                at += size
+                left -= size
+        self._nbytes = max(4, at)
+
+    def take(self, device, taken):
+        """A buffer to copy them to, put into the list `taken`."""
+        if self.staging:
+            taken.append(self.staging.pop())
+        else:
+            usage = COPIED if must_await() else READABLE
+            taken.append(device.raw.create_buffer(size=self._nbytes, usage=usage))
+        return taken[0]
+
+    def split(self, whole):
+        """The bytes of each result."""
+        out = []
+        at = 0
+        for _, nbytes in self.results:
+            out.append(whole[at : at + nbytes])
+            at += nbytes
+        return out
+
+    def free(self):
+        """Give the buffers back."""
+        while self.staging:
+            self.staging.pop().destroy()
+
+
 class Program:
     """A plan made ready on a device.
 
@@ -69,18 +111,7 @@ class Program:
                 self._own.append(found)
             self.allocations.append(found)
         self.steps = None
-        self.copies = []
-        at = 0
-        for number, nbytes in results:
-            left = nbytes
-            for page in self.allocations[number].pages:
-                size = min(left, page.nbytes)
-                if size:
-                    self.copies.append((page.gpu, at, size))
-                at += size
-                left -= size
-        self._staged_bytes = max(4, at)
-        self._staging = []  # none of them mapped, none in use
+        self._out = Results(self, results)
         self._given = [False] * len(inputs)
         self._held = []
         self._running = 0
@@ -112,32 +143,32 @@ class Program:
                     self.device.pipelines.hold(source, pipelines[i])
                 self.steps = steps
 
-    def _submit(self, data, taken):
+    def _submit(self, data, taken, carried=None):
         """Upload and run. `taken` is given the buffer that the results come back through.
 
         No other call's upload comes between: what is submitted runs in order, so that calls may overlap from here on.
         """
         with self._lock:
-            self._submit_now(data, taken)
+            self._submit_now(data, taken, carried)
 
-    def _submit_now(self, data, taken):
+    def _submit_now(self, data, taken, carried):
         device = self.device
         for i in range(len(self.inputs)):
             if data[i] is not None:
                 self._given[i] = False
                 device.write(self.allocations[self.inputs[i][0]], data[i])
                 self._given[i] = True
+            elif carried and i in carried.inputs:
+                self._given[i] = False  # for others: it holds this caller's state
             elif not self._given[i]:
                 raise BackendError(
                     "input {} was left as it is, and the call before did not give it or did not end".format(i)
                 )
-        if self._staging:
-            taken.append(self._staging.pop())
-        else:
-            usage = COPIED if must_await() else READABLE
-            taken.append(device.raw.create_buffer(size=self._staged_bytes, usage=usage))
-        staged = taken[0]
+        out = carried.out if carried else self._out
+        staged = out.take(device, taken)
         encoder = device.raw.create_command_encoder()
+        if carried:
+            carried.restore(encoder)
         run = encoder.begin_compute_pass()
         bind, dispatch = run.set_bind_group, run.dispatch_workgroups
         current = None
@@ -148,17 +179,11 @@ class Program:
             bind(0, group)
             dispatch(x, y, z)
         run.end()
-        for gpu, at, size in self.copies:
+        for gpu, at, size in out.copies:
             encoder.copy_buffer_to_buffer(gpu, 0, staged, at, size)
+        if carried:
+            carried.save(encoder)
         device.queue.submit([encoder.finish()])
-
-    def _split(self, whole):
-        out = []
-        at = 0
-        for _, nbytes in self.results:
-            out.append(whole[at : at + nbytes])
-            at += nbytes
-        return out
 
     def _begin(self):
         self.device.enter()
@@ -176,10 +201,10 @@ class Program:
                 self._free()
         self.device.leave()
 
-    def _put_back(self, taken):
+    def _put_back(self, taken, out):
         with self._lock:
-            if len(self._staging) < _SPARE and not self._released:
-                self._staging.append(taken.pop())
+            if len(out.staging) < _SPARE and not self._released:
+                out.staging.append(taken.pop())
 
     def run(self, data):
         """Bytes of the results, given those of the inputs (None leaves an input as it is): one submission.
@@ -197,21 +222,23 @@ class Program:
             staged.map_sync("READ")
             whole = staged.read_mapped()
             staged.unmap()
-            self._put_back(taken)
+            self._put_back(taken, self._out)
         except Exception as error:
             raise self.device.failure("running {}".format(named(self.plan)), error)
         finally:
             self._end(taken)
-        return self._split(whole)
+        return self._out.split(whole)
 
-    async def run_async(self, data):
-        """`run`, awaited. Calls may overlap; they are run in the order in which they were begun."""
+    async def run_async(self, data, carried=None):
+        """`run`, awaited. Calls may overlap; they are run in the order in which they were begun. carried: the Carried
+        states of the caller, whose results do not come back."""
         self._begin()
+        out = carried.out if carried else self._out
         taken = []
         try:
             self._usable()
             await self.prepare_async()
-            self._submit(data, taken)
+            self._submit(data, taken, carried)
             staged = taken[0]
             if must_await():
                 whole = await self.device.queue.read_buffer_async(staged)
@@ -219,12 +246,12 @@ class Program:
                 await staged.map_async("READ")
                 whole = staged.read_mapped()
                 staged.unmap()
-            self._put_back(taken)
+            self._put_back(taken, out)
         except Exception as error:
             raise self.device.failure("running {}".format(named(self.plan)), error)
         finally:
             self._end(taken)
-        return self._split(whole)
+        return out.split(whole)
 
     def _usable(self):
         if self._released:
@@ -243,9 +270,7 @@ class Program:
         self._own = []
         self.allocations = []
         self.steps = None
-        for staged in self._staging:
-            staged.destroy()
-        self._staging = []
+        self._out.free()
         self._let_go()
 
     def _let_go(self):

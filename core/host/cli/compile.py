@@ -15,6 +15,12 @@ from .progress import step
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="an ONNX file, or a generated module (.py), which is executed")
     parser.add_argument("--out", metavar="FILE", help="where to write (default: the model's name with .plan)")
+    parser.add_argument(
+        "--weights",
+        choices=("float32", "float16", "q8"),
+        default="float32",
+        help="how the file stores large weights; q8: int8 with a float16 scale for 32 of them",
+    )
     models.add_sizes(parser)
     models.add_freeze(parser)
 
@@ -33,7 +39,12 @@ def run(arguments: argparse.Namespace) -> int:
     out = arguments.out or os.path.splitext(os.path.basename(arguments.model))[0] + ".plan"
     with step("planning"):
         plan = save(
-            out, loaded.model, *examples, inputs=[i.name for i in loaded.inputs], outputs=list(loaded.outputs) or None
+            out,
+            loaded.model,
+            *examples,
+            inputs=[i.name for i in loaded.inputs],
+            outputs=list(loaded.outputs) or None,
+            weights=None if arguments.weights == "float32" else arguments.weights,
         )
     size = os.path.getsize(out)
     print(f"wrote {out}: {len(plan.steps)} dispatches of {len(plan.kernels)} kernels, {size} bytes")

@@ -3,21 +3,30 @@
 const SILENCE = 30000; // ms without a byte after which a download is given up
 
 // Fetch a file: a Response whose body fails, instead of waiting for ever, when nothing arrives for a while.
-// counted(bytes) is told of each part; `fetcher` is the fetch to use.
+// counted(bytes) is told of each part; `fetcher` is the fetch to use. Where no server answers at all, the Error is
+// `unreachable`.
 export async function download(resource, { options = {}, counted = () => {}, fetcher = fetch, silence = SILENCE } = {}) {
   const url = String(resource.url ?? resource);
   const abort = new AbortController();
   const late = () => abort.abort(new Error(`could not download ${url}: nothing arrived for ${silence / 1000} seconds`));
   let timer = setTimeout(late, silence);
+  const given = () => abort.abort(new Error(`the download of ${url} was aborted`, { cause: options.signal.reason }));
+  if (options.signal?.aborted) given();
+  options.signal?.addEventListener("abort", given, { once: true });
+  const ended = () => {
+    clearTimeout(timer);
+    options.signal?.removeEventListener("abort", given);
+  };
   let response;
   try {
     response = await fetcher(resource, { ...options, signal: abort.signal });
   } catch (error) {
-    clearTimeout(timer);
-    throw abort.signal.aborted ? abort.signal.reason : new Error(`could not download ${url}: ${error.message}`);
+    ended();
+    if (abort.signal.aborted) throw abort.signal.reason;
+    throw Object.assign(new Error(`could not download ${url}: ${error.message}`), { unreachable: true });
   }
   const refuse = (why) => {
-    clearTimeout(timer);
+    ended();
     abort.abort();
     throw new Error(`could not download ${url}: ${why}`);
   };
@@ -25,7 +34,7 @@ export async function download(resource, { options = {}, counted = () => {}, fet
   const type = response.headers.get("content-type") ?? "";
   if (type.startsWith("text/html")) refuse("the server answered with a web page; is the path right?");
   if (!response.body) {
-    clearTimeout(timer);
+    ended();
     return response;
   }
   const watched = new TransformStream({
@@ -35,7 +44,8 @@ export async function download(resource, { options = {}, counted = () => {}, fet
       counted(chunk.length);
       controller.enqueue(chunk);
     },
-    flush: () => clearTimeout(timer),
+    flush: ended,
+    cancel: ended,
   });
   const { status, headers } = response;
   return new Response(response.body.pipeThrough(watched, { signal: abort.signal }), { status, headers });

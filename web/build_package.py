@@ -1,0 +1,116 @@
+"""emberlet-web, the npm package: JavaScript that runs saved plans, with MicroPython's Wasm and emberlet's plan runtime.
+
+python3 dev.py web --pack       writes emberlet-web-VERSION.tgz
+"""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import io
+import json
+import re
+import tarfile
+import tokenize
+from pathlib import Path
+
+from build_page import WEB, build_runtime, refresh
+from packages import ROOT, plan_runtime_files
+
+PACKAGE = WEB / "package"
+MODULES = ("emberlet", "arriving", "download", "kept", "sources")
+LICENSES = ("LICENSE-APACHE", "LICENSE-MIT")
+OF_MICROPYTHON = ("micropython.mjs", "micropython.wasm")
+
+
+def build_modules(folder: Path) -> None:
+    """Write what a page imports to `folder`: emberlet.mjs and everything that it loads. Raises BuildError."""
+    build_runtime("micropython", folder)
+    for name in MODULES:
+        refresh(PACKAGE / f"{name}.mjs", folder / f"{name}.mjs")
+    refresh(PACKAGE / "emberlet.d.mts", folder / "emberlet.d.mts")
+    write_changed(folder / "python.mjs", python_module())
+
+
+def build_package(folder: Path) -> str:
+    """Write the package's folder, as npm unpacks it; returns its version. Raises BuildError."""
+    build_modules(folder)
+    manifest = json.loads((PACKAGE / "package.json").read_text(encoding="utf-8"))
+    manifest["version"] = version()
+    manifest["files"] = sorted(path.name for path in folder.iterdir() if path.suffix in (".mjs", ".mts", ".wasm"))
+    write_changed(folder / "package.json", json.dumps(manifest, indent=2) + "\n")
+    refresh(PACKAGE / "README.md", folder / "README.md")
+    for name in LICENSES:
+        refresh(ROOT / name, folder / name)
+    return version()
+
+
+def pack(out: Path, folder: Path) -> Path:
+    """Write emberlet-web-VERSION.tgz to the folder `out`, from the package built in `folder`; returns its path.
+
+    The same sources give the same bytes. Raises BuildError.
+    """
+    archive = out / f"emberlet-web-{build_package(folder)}.tgz"
+    out.mkdir(parents=True, exist_ok=True)
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for path in sorted(folder.iterdir()):
+            entry = tarfile.TarInfo(f"package/{path.name}")
+            entry.size = path.stat().st_size
+            entry.mode = 0o644
+            entry.mtime = 499162500  # as npm does
+            tar.addfile(entry, io.BytesIO(path.read_bytes()))
+    archive.write_bytes(gzip.compress(content.getvalue(), 9, mtime=0))
+    return archive
+
+
+def sizes(folder: Path) -> tuple[int, int]:
+    """Gzipped bytes of our own code in the package, and of MicroPython beside it."""
+    code = [path for path in folder.iterdir() if path.suffix in (".mjs", ".wasm")]
+    size = {path.name: len(gzip.compress(path.read_bytes(), 9, mtime=0)) for path in code}
+    theirs = sum(size.pop(name) for name in OF_MICROPYTHON)
+    return sum(size.values()), theirs
+
+
+def version() -> str:
+    """Of emberlet."""
+    found = re.search(r'^__version__ = "(.+)"$', (ROOT / "core" / "__init__.py").read_text(encoding="utf-8"), re.M)
+    assert found
+    return found[1]
+
+
+def python_module() -> str:
+    """The Python that runs plans, as a module: name -> source, without comments and docstrings."""
+    files = {name: data.decode() for name, data in plan_runtime_files().items()}
+    files["emberlet_web.py"] = (PACKAGE / "emberlet_web.py").read_text(encoding="utf-8")
+    plain = {name: without_comments(source) for name, source in files.items()}
+    return f"export default {json.dumps(plain, ensure_ascii=False)};\n"
+
+
+def without_comments(source: str) -> str:
+    """Python without comments and docstrings, every line where it was: tracebacks name the lines of the sources."""
+    lines = source.split("\n")
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if ast.get_docstring(node, clean=False) is None:
+            continue
+        text = node.body[0]
+        assert text.end_lineno
+        lines[text.lineno - 1 : text.end_lineno] = [""] * (text.end_lineno - text.lineno + 1)
+        if len(node.body) == 1 and not isinstance(node, ast.Module):
+            lines[text.lineno - 1] = " " * text.col_offset + "pass"
+    comments = [
+        token.start
+        for token in tokenize.generate_tokens(io.StringIO("\n".join(lines)).readline)
+        if token.type == tokenize.COMMENT
+    ]
+    for line, column in comments:
+        lines[line - 1] = lines[line - 1][:column].rstrip()
+    return "\n".join(lines)
+
+
+def write_changed(path: Path, text: str) -> None:
+    """Write a file unless it holds this text already."""
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8", newline="\n")

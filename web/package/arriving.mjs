@@ -1,0 +1,132 @@
+// A plan's file as it arrives: its header first, then the weights, part by part, straight to the GPU's memory.
+
+const MAGIC = 0x4255524e; // of a burnpack; docs/burnpack.md has the format
+const HEADER = 10; // bytes before the metadata: magic, version, length of the metadata
+const MOST_METADATA = 100 << 20;
+const IN_FLIGHT = 64 << 20; // bytes given to the GPU's queue before it is waited for
+
+// The bytes of a stream, in order: a given number, or whatever comes next.
+export class Arriving {
+  #reader;
+  #rest = new Uint8Array();
+
+  constructor(stream) {
+    this.#reader = stream.getReader();
+  }
+
+  // The next part, or null at the end.
+  async part() {
+    if (this.#rest.length) {
+      const part = this.#rest;
+      this.#rest = new Uint8Array();
+      return part;
+    }
+    const { value, done } = await this.#reader.read();
+    return done ? null : value;
+  }
+
+  // Exactly `count` bytes, or fewer where the stream ends before.
+  async take(count) {
+    const parts = [];
+    let found = 0;
+    while (found < count) {
+      const part = await this.part();
+      if (!part) break;
+      parts.push(part);
+      found += part.length;
+    }
+    const bytes = new Uint8Array(await new Blob(parts).arrayBuffer());
+    this.#rest = bytes.subarray(count);
+    return bytes.subarray(0, count);
+  }
+
+  cancel() {
+    this.#reader.cancel().catch(() => {});
+  }
+}
+
+// The header and the metadata of the plan that a stream brings. Of what is no plan at all Python says what is wrong.
+export async function header(arriving) {
+  const start = await arriving.take(HEADER);
+  const view = new DataView(start.buffer, start.byteOffset, start.length);
+  if (start.length < HEADER || view.getUint32(0, true) !== MAGIC) return start;
+  const length = Math.min(view.getUint32(6, true), MOST_METADATA);
+  const rest = await arriving.take(length);
+  if (rest.length < length) throw damaged(`the file ends at byte ${HEADER + rest.length}, before its weights`);
+  const whole = new Uint8Array(start.length + rest.length);
+  whole.set(start);
+  whole.set(rest, start.length);
+  return whole;
+}
+
+// Write the rest of a file, from byte `position` on, to the GPU as it arrives. uploads: of each tensor { start, end, crc, name,
+// pages: [{ buffer, size }] }. told(position) hears of every part, and may be awaited. Throws an Error, with `damaged`
+// where bytes are not those that their checksum was made of.
+export async function toGpu(arriving, position, uploads, queue, told) {
+  const waiting = uploads.map((upload) => ({ ...upload, sum: -1 })).sort((a, b) => a.start - b.start);
+  const end = waiting.reduce((most, upload) => Math.max(most, upload.end), position);
+  let first = 0; // tensors before this one are complete
+  let given = 0;
+  let odd = new Uint8Array();
+  while (position < end) {
+    let part = await arriving.part();
+    if (!part) throw damaged(`the file ends ${end - position - odd.length} bytes too early`);
+    await told(part);
+    if (odd.length) part = joined(odd, part);
+    const even = position + part.length >= end ? part.length : part.length - ((position + part.length) % 4);
+    odd = part.slice(even); // WebGPU writes multiples of 4 bytes, to multiples of 4
+    part = part.subarray(0, even);
+    while (first < waiting.length && waiting[first].end <= position) first++;
+    for (let i = first; i < waiting.length && waiting[i].start < position + part.length; i++) {
+      const upload = waiting[i];
+      const from = Math.max(upload.start, position);
+      const to = Math.min(upload.end, position + part.length);
+      if (from >= to) continue;
+      const bytes = part.subarray(from - position, to - position);
+      if (upload.crc) upload.sum = crc32(bytes, upload.sum);
+      write(queue, upload.pages, from - upload.start, bytes);
+    }
+    position += part.length;
+    given += part.length;
+    if (given > IN_FLIGHT) {
+      await queue.onSubmittedWorkDone();
+      given = 0;
+    }
+  }
+  for (const { crc, sum, name } of waiting) {
+    if (crc && crc !== (~sum >>> 0).toString(16).padStart(8, "0")) {
+      throw damaged(`damaged, the bytes of tensor '${name}' have changed`);
+    }
+  }
+}
+
+function write(queue, pages, at, bytes) {
+  for (const { buffer, size } of pages) {
+    const count = Math.min(size - at, bytes.length);
+    if (count > 0) {
+      queue.writeBuffer(buffer, at, bytes, 0, count);
+      bytes = bytes.subarray(count);
+      at = 0;
+    } else at -= size;
+  }
+}
+
+function joined(a, b) {
+  const whole = new Uint8Array(a.length + b.length);
+  whole.set(a);
+  whole.set(b, a.length);
+  return whole;
+}
+
+const damaged = (message) => Object.assign(new Error(message), { damaged: true });
+
+const TABLE = Int32Array.from({ length: 256 }, (_, n) => {
+  for (let bit = 0; bit < 8; bit++) n = n & 1 ? (n >>> 1) ^ 0xedb88320 : n >>> 1;
+  return n;
+});
+
+// CRC-32 of more bytes, from the (inverted) one of those before, or -1.
+function crc32(bytes, sum) {
+  for (let i = 0; i < bytes.length; i++) sum = TABLE[(sum ^ bytes[i]) & 255] ^ (sum >>> 8);
+  return sum;
+}

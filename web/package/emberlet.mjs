@@ -1,0 +1,302 @@
+// A model of yours in JavaScript, on the GPU that this browser has:
+//
+//   import { load } from "emberlet-web"; // or "./emberlet/emberlet.mjs"
+//
+//   const model = await load("model.plan"); // what `emberlet compile model.onnx` wrote
+//   const { logits } = await model.run({ image: new Float32Array(64) });
+//
+// Inputs and results are typed arrays, row by row. What goes wrong is an Error with one sentence for a person; its
+// `cause` has the rest. Beneath is MicroPython with emberlet's plan runtime. A global scope bears one MicroPython, which
+// all models of a page (or of a worker) share. emberlet.d.mts describes what is public.
+
+import { toGpu } from "./arriving.mjs";
+import { readable, start } from "./interpreter.mjs";
+import python from "./python.mjs"; // the build writes it: emberlet's sources
+import { open } from "./sources.mjs";
+
+const ARRAYS = {
+  float64: Float64Array,
+  float32: Float32Array,
+  float16: globalThis.Float16Array ?? Uint16Array,
+  bfloat16: Uint16Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int16: Int16Array,
+  uint16: Uint16Array,
+  int8: Int8Array,
+};
+
+let interpreter = null;
+let count = 0;
+let last = Promise.resolve();
+let targets = []; // what Python hands over of the GPU while it opens a plan
+let queue = null;
+
+export async function load(source, { cache = true, onProgress = () => {}, signal, wasm } = {}) {
+  try {
+    try {
+      return await begin(source, { cache, onProgress, signal, wasm });
+    } catch (error) {
+      if (!error.fromCache) throw error;
+      return await begin(source, { cache, onProgress, signal, wasm }); // what was kept was damaged, and is gone
+    }
+  } catch (error) {
+    throw error.told ? error : told(error);
+  }
+}
+
+async function begin(source, { cache, onProgress, signal, wasm }) {
+  const arrived = { interpreter: 0, plan: 0 };
+  let total; // of the plan, once its header says
+  const progress = (what) => (bytes) => {
+    arrived[what] += bytes;
+    onProgress({ loaded: arrived.interpreter + arrived.plan, total: total && total + arrived.interpreter });
+  };
+  if (!interpreter) warmUp();
+  interpreter ??= start(python, { wasm, counted: progress("interpreter") }).then((started) => {
+    started.registerJsModule("emberlet_page", {
+      target: (buffer) => void targets.push(buffer),
+      queue: (one) => void (queue = one),
+    });
+    started.runPython("import emberlet_web");
+    return started;
+  });
+  interpreter.catch(() => (interpreter = null)); // to be tried again
+  const opening = open(source, { cache, signal });
+  opening.catch(() => {});
+  const mp = await interpreter;
+  const plan = await opening;
+  const key = ++count;
+  const counted = progress("plan");
+  counted(plan.header.length);
+  try {
+    const { uploads, ...facts } = await allocate(mp, key, plan);
+    total = uploads.reduce((most, { end }) => Math.max(most, end), plan.header.length);
+    const compiled = call(mp, `await emberlet_web.compile_plan(${key})`);
+    compiled.catch(() => {});
+    await toGpu(plan.arriving, plan.header.length, uploads, facts.queue, async (part) => {
+      counted(part.length);
+      if (signal?.aborted) throw new Error(`the download of ${plan.name} was aborted`, { cause: signal.reason });
+      await plan.keeping?.write(part);
+    });
+    plan.keeping?.close();
+    await compiled;
+    await call(mp, `emberlet_web.fill_plan(${key})`);
+    return new Model(mp, key, facts);
+  } catch (error) {
+    plan.arriving.cancel();
+    plan.keeping?.abort();
+    await call(mp, `emberlet_web.release_plan(${key})`).catch(() => {});
+    if (error.damaged) {
+      const fromCache = Boolean(plan.key);
+      if (fromCache) await caches.open("emberlet-plans").then((kept) => kept.delete(`https://emberlet.invalid/plan/${plan.key}`));
+      throw Object.assign(new Error(`${plan.name}: ${error.message}`, { cause: error }), { fromCache });
+    }
+    throw error;
+  }
+}
+
+// A browser starts its GPU process when it is first asked for an adapter: meanwhile the downloads go on.
+function warmUp() {
+  try {
+    globalThis.navigator?.gpu?.requestAdapter({ powerPreference: "high-performance" }).catch(() => {});
+  } catch {
+    // Python asks again, and says what is wrong
+  }
+}
+
+// Allocate the plan's memory on the GPU: what Python tells of the plan, and where its weights go.
+function allocate(mp, key, plan) {
+  return inTurn(async () => {
+    const path = `/${key}-plan`;
+    mp.FS.writeFile(path, plan.header, { canOwn: true });
+    targets = [];
+    try {
+      await mp.runPythonAsync(
+        `answer = await emberlet_web.open_plan(${key}, ${JSON.stringify(path)}, ${JSON.stringify(plan.name)})`,
+      );
+    } finally {
+      mp.FS.unlink(path);
+    }
+    const found = JSON.parse(mp.globals.get("answer"));
+    let next = 0;
+    const buffers = targets;
+    const uploads = found.uploads.map(([start, end, crc, name, sizes]) => {
+      const pages = sizes.map((size) => ({ buffer: buffers[next++], size }));
+      return { start, end, crc, name, pages };
+    });
+    targets = [];
+    return { ...found, uploads, queue };
+  });
+}
+
+class Model {
+  #python;
+  #key;
+  #released = false;
+
+  constructor(mp, key, { adapter, inputs, outputs, dispatches, kernels }) {
+    this.#python = mp;
+    this.#key = key;
+    this.adapter = adapter;
+    this.device = "webgpu";
+    this.inputs = inputs.map(port);
+    this.outputs = outputs.map(port);
+    this.dispatches = dispatches;
+    this.kernels = kernels;
+  }
+
+  async run(given = {}) {
+    const bytes = checked(this.inputs, given);
+    return inTurn(() => this.#run(bytes, this.outputs));
+  }
+
+  async session({ state }) {
+    const pairs = Object.entries(state).map(([input, output]) => {
+      const places = [indexOf(this.inputs, input, "input"), indexOf(this.outputs, output, "output")];
+      return { input, output, places };
+    });
+    const number = ++count;
+    const model = {
+      run: (bytes, outputs) => this.#run(bytes, outputs, number),
+      call: (code) => this.#call(code),
+      files: this.#python.FS,
+      inputs: this.inputs,
+      outputs: this.outputs,
+    };
+    return inTurn(async () => {
+      const places = JSON.stringify(pairs.map((pair) => pair.places));
+      await this.#call(`emberlet_web.open_session(${this.#key}, ${number}, ${places})`);
+      return new Session(model, number, pairs);
+    });
+  }
+
+  release() {
+    return inTurn(async () => {
+      if (!this.#released) await this.#call(`emberlet_web.release_plan(${this.#key})`);
+      this.#released = true;
+    });
+  }
+
+  async #call(code) {
+    if (this.#released) throw new Error("the model was released; load it again");
+    await this.#python.runPythonAsync(code);
+  }
+
+  async #run(bytes, outputs, session) {
+    const { FS } = this.#python;
+    for (const [i, content] of bytes) FS.writeFile(`/in${i}`, content);
+    const given = JSON.stringify(bytes.map(([i]) => i));
+    await this.#call(`await emberlet_web.run_plan(${this.#key}, ${given}, ${session ?? "None"})`);
+    return Object.fromEntries(outputs.map(({ name, array }, i) => [name, new array(FS.readFile(`/out${i}`).buffer)]));
+  }
+}
+
+class Session {
+  #model;
+  #number;
+  #pairs;
+  #released = false;
+
+  constructor(model, number, pairs) {
+    this.#model = model;
+    this.#number = number;
+    this.#pairs = pairs;
+    this.inputs = model.inputs.filter(({ name }) => !pairs.some(({ input }) => input === name));
+    this.outputs = model.outputs.filter(({ name }) => !pairs.some(({ output }) => output === name));
+  }
+
+  async run(given = {}) {
+    const { inputs } = this.#model;
+    const bytes = checked(this.inputs, given).map(([i, content]) => [inputs.indexOf(this.inputs[i]), content]);
+    return this.#inTurn(() => this.#model.run(bytes, this.outputs));
+  }
+
+  async setState(name, value) {
+    const place = this.#place(name);
+    const bytes = bytesOf(this.#model.inputs[place], value);
+    return this.#inTurn(() => {
+      this.#model.files.writeFile(`/in${place}`, bytes);
+      return this.#model.call(`emberlet_web.set_state(${this.#number}, ${place})`);
+    });
+  }
+
+  async getState(name) {
+    const place = this.#place(name);
+    const { array } = this.#model.inputs[place];
+    return this.#inTurn(async () => {
+      await this.#model.call(`await emberlet_web.read_state(${this.#number}, ${place})`);
+      return new array(this.#model.files.readFile(`/out${place}`).buffer);
+    });
+  }
+
+  reset() {
+    return this.#inTurn(() => this.#model.call(`emberlet_web.reset_session(${this.#number})`));
+  }
+
+  release() {
+    return inTurn(async () => {
+      if (!this.#released) await this.#model.call(`emberlet_web.release_session(${this.#number})`);
+      this.#released = true;
+    });
+  }
+
+  #place(name) {
+    const pair = this.#pairs.find(({ input }) => input === name);
+    if (!pair) throw new Error(`the session has no state "${name}"; it has ${this.#pairs.map(({ input }) => input).join(", ")}`);
+    return pair.places[0];
+  }
+
+  #inTurn(job) {
+    return inTurn(() => {
+      if (this.#released) throw new Error("the session was released");
+      return job();
+    });
+  }
+}
+
+function indexOf(ports, name, what) {
+  const found = ports.findIndex((one) => one.name === name);
+  if (found < 0) throw new Error(`the model has no ${what} "${name}"; it has ${ports.map((one) => one.name).join(", ")}`);
+  return found;
+}
+
+function port({ name, dtype, shape, bytes }) {
+  const array = ARRAYS[dtype] ?? Uint8Array; // bool: a byte each; 4-bit integers: two a byte
+  return { name, dtype, shape, array, length: bytes / array.BYTES_PER_ELEMENT };
+}
+
+// [position, bytes] of every input.
+function checked(inputs, given) {
+  const names = inputs.map(({ name }) => name);
+  const unknown = Object.keys(given).find((name) => !names.includes(name));
+  if (unknown !== undefined) throw new Error(`the model has no input "${unknown}"; it takes ${names.join(", ")}`);
+  return inputs.map((input, i) => [i, bytesOf(input, given[input.name])]);
+}
+
+function bytesOf({ name, dtype, shape, array, length }, value) {
+  if (!(value instanceof array) || value.length !== length) {
+    const kind = value?.constructor?.name ?? String(value);
+    const found = value?.length === undefined ? kind : `${kind} of ${value.length}`;
+    const wanted = `${array.name} of ${length} (${dtype}, ${shape.join("×") || "one number"})`;
+    throw new Error(`the input "${name}" takes a ${wanted}; found: ${found}`);
+  }
+  return new Uint8Array(value.buffer, value.byteOffset, value.byteLength).slice(); // as it is now
+}
+
+const call = (mp, code) => inTurn(() => mp.runPythonAsync(code));
+
+// One after the other: the interpreter does one thing at a time.
+function inTurn(job) {
+  const result = last.then(job).catch((error) => {
+    throw told(error);
+  });
+  last = result.catch(() => {});
+  return result;
+}
+
+function told(error) {
+  return Object.assign(new Error(readable(error).message, { cause: error }), { told: true });
+}

@@ -1,0 +1,140 @@
+"""What emberlet.mjs calls in Python: plans by number, each loaded from the head of its file while the rest arrives.
+
+JavaScript hands over small things as JSON and bytes in files; `emberlet_page` are the functions of it that are called
+from here.
+"""
+
+import json
+
+import emberlet_page
+from emberlet.burnpack import MAX_FILE, Burnpack
+from emberlet.wgpu_backend.device import open_device_async
+from emberlet.wgpu_backend.plan.parts import FileParts
+from emberlet.wgpu_backend.plan_file import SavedPlan
+
+plans = {}
+sessions = {}
+
+
+class _Head(FileParts):
+    """The header of a burnpack, whose tensors are still to come."""
+
+    def __len__(self):
+        return MAX_FILE
+
+
+async def open_plan(key, path, name):
+    """Allocate the plan in the file at `path`, which holds its header only; returns what JavaScript has to know."""
+    device = await open_device_async()
+    head = _Head(path)
+    try:
+        plan = SavedPlan(Burnpack(head, name), device, True, False)
+    finally:
+        head.close()
+    plans[key] = plan
+    uploads = []
+    for target, start, end, expected, tensor in plan.filling.uploads:
+        pages = []
+        for page in target.pages:
+            emberlet_page.target(page.gpu._internal)
+            pages.append(page.nbytes)
+        uploads.append([start, end, expected, tensor, pages])
+    emberlet_page.queue(device.queue._internal)
+    return json.dumps(
+        {
+            "adapter": device.raw.adapter.summary,
+            "inputs": _told(plan.inputs),
+            "outputs": _told(plan.outputs),
+            "uploads": uploads,
+            "dispatches": len(plan.plan.steps),
+            "kernels": len(plan.plan.kernels),
+        }
+    )
+
+
+def _told(ports):
+    return [{"name": p.name, "dtype": p.dtype.name, "shape": p.shape, "bytes": p.dtype.nbytes(p.count)} for p in ports]
+
+
+async def compile_plan(key):
+    """Compile the kernels, side by side."""
+    await plans[key].program.prepare_async()
+
+
+def fill_plan(key):
+    """To be called once all weights are on the GPU."""
+    plans[key].filling.finish()
+
+
+async def run_plan(key, given, session=None):
+    """Run with the inputs of the positions `given`, in files of their numbers; the results go to files alike."""
+    plan = plans[key]
+    inputs = [None] * len(plan.inputs)
+    for i in given:
+        with open(f"/in{i}", "rb") as file:
+            inputs[i] = file.read()
+    if session is None:
+        outputs = await plan.run_async(*inputs)
+    else:
+        outputs = await sessions[session].run_async(inputs)
+    for i in range(len(outputs)):
+        with open(f"/out{i}", "wb") as file:
+            file.write(outputs[i].bytes)
+
+
+def release_plan(key):
+    """Give the plan's memory back."""
+    if key in plans:
+        plans.pop(key).release()
+
+
+class Session:
+    """A plan whose states stay on the GPU; see wgpu_backend/run/carried.py."""
+
+    def __init__(self, plan, pairs):
+        from emberlet.wgpu_backend.run.carried import Carried
+
+        self.plan = plan
+        self.carried = Carried(plan, pairs)
+
+    async def run_async(self, inputs):
+        """`SavedPlan.run_async`, of the results that are no states."""
+        program = self.plan.program
+        found = await program.run_async(self.plan.words(inputs), self.carried)
+        return self.plan.narrowed(found, [self.plan.outputs[i] for i in self.carried.wanted])
+
+
+def open_session(key, number, pairs):
+    """A session of a plan; pairs: lists of [position of an input, position of a result]."""
+    sessions[number] = Session(plans[key], pairs)
+
+
+def set_state(number, position):
+    """Set a session's state to the bytes of the file of its position."""
+    session = sessions[number]
+    with open(f"/in{position}", "rb") as file:
+        inputs = [None] * len(session.plan.inputs)
+        inputs[position] = file.read()
+    words = session.plan.words(inputs)[position]
+    session.plan.program.device.write(session.carried.inputs[position], words)
+
+
+async def read_state(number, position):
+    """Write a session's state to the file of its position."""
+    session = sessions[number]
+    port = session.plan.inputs[position]
+    device = session.plan.program.device
+    words = await device.read_async(session.carried.inputs[position], port.count * 4)
+    with open(f"/out{position}", "wb") as file:
+        file.write(session.plan.narrowed([words], [port])[0].bytes)
+
+
+def reset_session(number):
+    """Set a session's states to zero."""
+    sessions[number].carried.reset()
+
+
+def release_session(number):
+    """Give a session's memory back."""
+    if number in sessions:
+        sessions.pop(number).carried.free()

@@ -1,0 +1,61 @@
+// MicroPython's Wasm build: its start, and what its errors say.
+
+import { download } from "./download.mjs";
+import webgpu from "./webgpu.mjs"; // the build writes it: JavaScript that emberlet.wgpu_backend calls
+
+// MicroPython with the sources of an object (or of a promise of it: name -> source) on its import path.
+// wasm: the address of micropython.wasm, beside this file unless given; counted(bytes): told of each part of it.
+export async function start(sources, { wasm = new URL("micropython.wasm", import.meta.url).href, counted } = {}) {
+  const [python, archive] = await Promise.all([load(wasm, counted), sources]);
+  for (const [name, source] of Object.entries(archive)) {
+    python.FS.mkdirTree(`/lib/${name.slice(0, Math.max(0, name.lastIndexOf("/")))}`);
+    python.FS.writeFile(`/lib/${name}`, source);
+  }
+  python.runPython('import sys; sys.path.append("/lib")');
+  python.registerJsModule("emberlet_webgpu", webgpu); // without eval, which a strict content security policy forbids
+  return python;
+}
+
+// It fetches its Wasm itself, twice where that fails, without a time limit: it is given our downloads instead.
+async function load(wasm, counted) {
+  let failure = null;
+  const begin = () => {
+    const file = download(wasm, { counted });
+    file.catch((error) => (failure = error));
+    return file;
+  };
+  let first = begin();
+  const { loadMicroPython } = await import("./micropython.mjs");
+  const { fetch } = globalThis;
+  const ours = (resource, options) => {
+    if (resource !== wasm) return fetch(resource, options);
+    const file = first ?? begin();
+    first = null;
+    return file;
+  };
+  globalThis.fetch = ours;
+  try {
+    return await loadMicroPython({
+      url: wasm,
+      heapsize: 4 << 20, // to begin with
+      stdout: (line) => console.log(line),
+      stderr: (line) => console.error(line),
+    });
+  } catch (error) {
+    throw failure ?? error;
+  } finally {
+    if (globalThis.fetch === ours) globalThis.fetch = fetch;
+  }
+}
+
+// Python's exceptions carry their traceback in the message; its last line is the one for a person.
+export function readable(error) {
+  const text = String(error?.message ?? error).trim();
+  const lines = text.split("\n").filter((line) => line.trim());
+  const last = lines.findLast((line) => /^[\w.]+(Error|Exception|Exit|Interrupt)\b/.test(line));
+  if (text.startsWith("Traceback") && last) {
+    const from = lines.lastIndexOf(last);
+    return { message: lines.slice(from).join(" ").replace(/^[\w.]*?(\w+): /, ""), details: text };
+  }
+  return { message: text, details: error?.stack ?? "" };
+}

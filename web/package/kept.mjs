@@ -1,0 +1,86 @@
+// Plans kept in the browser's Cache, by content: a plan is downloaded once, also when its address changes.
+//
+// A plan's header has the checksums of all its weights, so its SHA-256 names the content. With each address goes what it
+// led to last: then the header alone is asked for, and where there is no network the plan is used as it was.
+
+const NAME = "emberlet-plans";
+const KEYS = "https://emberlet.invalid/"; // no address that is fetched: a Cache's keys have this form
+
+export class Kept {
+  #cache;
+
+  // The browser's, or null where it has none: in a sandboxed frame, for example.
+  static async open() {
+    try {
+      return new Kept(await caches.open(NAME));
+    } catch {
+      return null;
+    }
+  }
+
+  constructor(cache) {
+    this.#cache = cache;
+  }
+
+  static async keyOf(header) {
+    const hash = await crypto.subtle.digest("SHA-256", header);
+    return [...new Uint8Array(hash)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  }
+
+  // { key, length } of what an address led to last: of the header and its length in bytes.
+  async last(url) {
+    return (await (await this.#cache.match(address(url)))?.json().catch(() => null)) ?? null;
+  }
+
+  // The plan's bytes as a Response, or undefined.
+  find(key) {
+    return this.#cache.match(`${KEYS}plan/${key}`);
+  }
+
+  // Where the plan's bytes are to be written as they arrive: an object of write(part), and of close() or abort(). What
+  // is not closed is not kept; a full disk keeps nothing and disturbs nobody.
+  write(url, key, length) {
+    const { readable, writable } = new TransformStream();
+    const writer = writable.getWriter();
+    writer.closed.catch(() => {});
+    const stored = this.#cache.put(`${KEYS}plan/${key}`, new Response(readable));
+    let failed = false;
+    stored.catch(() => (failed = true));
+    const unlessFailed = async (action) => {
+      // The reader of a Cache that has no room is gone, and would be waited for.
+      if (!failed) await Promise.race([action().catch(() => {}), stored.catch(() => {})]);
+    };
+    return {
+      write: (part) => unlessFailed(() => writer.write(part)),
+      abort: () => void writer.abort().catch(() => {}),
+      close: () =>
+        writer
+          .close()
+          .then(() => stored)
+          .then(() => this.remember(url, key, length))
+          .catch(() => {}),
+    };
+  }
+
+  // From now on the address leads to this plan; what it led to before goes, unless another address does too.
+  async remember(url, key, length) {
+    const before = await this.last(url);
+    await this.#cache.put(address(url), Response.json({ key, length }));
+    if (before && before.key !== key) await this.#forgetUnused(before.key);
+  }
+
+  async forget(key) {
+    await this.#cache.delete(`${KEYS}plan/${key}`);
+  }
+
+  async #forgetUnused(key) {
+    for (const request of await this.#cache.keys()) {
+      if (!request.url.startsWith(`${KEYS}address/`)) continue;
+      const other = await (await this.#cache.match(request)).json();
+      if (other.key === key) return;
+    }
+    await this.forget(key);
+  }
+}
+
+const address = (url) => `${KEYS}address/${encodeURIComponent(url)}`;

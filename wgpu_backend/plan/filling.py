@@ -1,0 +1,77 @@
+"""The weights of a plan that is loaded: which bytes of the file go where on the GPU."""
+
+from .parts import checksums, upload
+
+
+class Filling:
+    """The constants of a SavedPlan on their way from a Burnpack to the GPU's memory.
+
+    uploads: list of (Allocation, first and last byte + 1 in the file, checksum or None, name of the tensor).
+    """
+
+    def __init__(self, pack, device, verify):
+        self.uploads = []
+        self._pack = pack
+        self._device = device
+        self._sums = checksums(pack) if verify else {}
+        self._constants = []
+        self._expanding = []
+
+    def add(self, number, how, names, room):
+        """The constant that fills buffer `number`, of `room` bytes. Raises ValueError where its tensors do not fit."""
+        entries = []
+        sizes = None
+        if how:
+            from .stored import stored_bytes
+
+            sizes = stored_bytes(how, room)
+        for i in range(len(names)):
+            entry = self._pack.tensors.get(names[i])
+            if entry is None:
+                raise ValueError("takes a tensor {!r} that is not there".format(names[i]))
+            if entry.nbytes % 4 or (entry.nbytes > room if sizes is None else entry.nbytes != sizes[i]):
+                raise ValueError(
+                    "has a tensor {!r} of {} bytes, which does not fit buffer {}".format(names[i], entry.nbytes, number)
+                )
+            entries.append((names[i], entry))
+        self._constants.append((number, how, entries))
+
+    def aim(self, allocations):
+        """The Allocations by number of buffer. Allocates more for what is to be expanded; raises BackendError."""
+        for number, how, entries in self._constants:
+            parts = []
+            if how:
+                self._expanding.append((how, parts, allocations[number]))
+            for name, entry in entries:
+                target = allocations[number]
+                if how:
+                    target = self._device.allocate(entry.nbytes)
+                    parts.append(target)
+                self.uploads.append((target, entry.start, entry.end, self._sums.get(name), name))
+
+    def read(self):
+        """Upload everything from the Burnpack. Raises FormatError for bytes that are not those of their checksums."""
+        for target, start, end, expected, name in self.uploads:
+            if not upload(self._device, target, self._pack.data, start, end, expected):
+                from emberlet.errors import FormatError
+
+                raise FormatError("{}: damaged, the bytes of tensor {!r} have changed".format(self._pack.origin, name))
+
+    def finish(self):
+        """To be called once everything is uploaded. Raises BackendError."""
+        if self._expanding:
+            from .stored import expand
+
+            for how, parts, target in self._expanding:
+                expand(self._device, how, parts, target)
+        self.free()
+
+    def free(self):
+        """Give back what only loading needed."""
+        for _, parts, _ in self._expanding:
+            for part in parts:
+                part.free()
+        self._expanding = []
+        self.uploads = []
+        self._constants = []
+        self._pack = None
