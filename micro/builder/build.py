@@ -21,12 +21,12 @@ from emberlet.host.files import RESERVED_BY_WINDOWS, atomic_write
 
 from .assembly.registry import FAMILIES
 from .boards import Board
-from .calibrate import Range, check_samples, each, ranges_of, tallies
+from .calibrate import check_samples, each, ranges_of, tallies
 from .compile import compile_mpy
 from .cost import Cost, cost
 from .emit_kernels import assembly_kernels, kernels_source, listing, machine_code
 from .emit_model import Pack, Partition, model_source, weights_source
-from .fuse import fuse
+from .fuse import fuse, in_float32
 from .graph import Graph
 from .kernels.layer import Array
 from .plan import plan
@@ -57,7 +57,7 @@ class Options:
     """weights: where they lie ("module": bytes of a module; "file": a burnpack read into memory, or in place where it
     lies in a ROMFS; "romfs": the same with an image; "frozen": a module for the firmware; "partition": a burnpack in a
     flash partition). method: of calibration. release: the oldest MicroPython that the .mpy files must load on.
-    kernels: "assembly" for boards that have them, or "viper" for all.
+    kernels: "assembly" for boards that have them, or "viper" for all. floats: stay float32, whatever else is given.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Options:
     partition: Partition | None = None
     release: str | None = None
     kernels: str = "assembly"
+    floats: bool = False
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -117,29 +118,18 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
     """
     if options.weights not in WEIGHTS:
         raise UnsupportedError(f"weights {options.weights!r}: expected one of {', '.join(WEIGHTS)}")
-    graph = fuse(replace(graph, name=options.name))
+    graph = fuse(replace(in_float32(graph) if options.floats else graph, name=options.name))
     agreement = None
-    if samples is not None:
+    if samples is not None and not options.floats:
         graph, agreement = calibrated(graph, samples, options)
     elif graph.grids:
-        graph = quantize_graph(graph, dict.fromkeys(graph.shapes, (0.0, 0.0)) | _known(graph))
+        graph = quantize_graph(graph)
     if options.kernels not in KERNELS:
         raise UnsupportedError(f"kernels {options.kernels!r}: expected one of {', '.join(KERNELS)}")
     built = BuildResult(plan(graph, options.families), graph, agreement=agreement)
     _write_sources(built, options)
     _compile(built, options)
     return built
-
-
-def _known(graph: Graph) -> dict[str, Range]:
-    """The ranges that the grids of a quantized model stand for. Raises UnsupportedError for tensors without one."""
-    shared = {layer.output for layer in graph.layers if layer.kind in ("reshape", "move", "maxpool")}
-    missing = [n for n in graph.shapes if n not in graph.grids and n not in shared]
-    if missing:
-        raise UnsupportedError(
-            f"{graph.name}: quantized only in part: no scale for {', '.join(missing[:5])}; calibrate it with samples"
-        )
-    return {n: (g.scale * -g.zero, g.scale * (255 - g.zero)) for n, g in graph.grids.items()}
 
 
 def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> tuple[Graph, Agreement]:

@@ -32,7 +32,9 @@ def _add_build(p: argparse.ArgumentParser) -> None:
     p.add_argument("model", type=Path, help="an ONNX file, float32 or quantized (QDQ)")
     p.add_argument("--calibration", type=Path, metavar="NPZ", help="samples of the inputs, to calibrate int8 with")
     p.add_argument(
-        "--float", action="store_true", help="stay float32, which is also what happens without --calibration"
+        "--float",
+        action="store_true",
+        help="stay float32, which is also what happens without --calibration if the model is not quantized",
     )
     p.add_argument("--out", type=Path, default=Path("dist"), help="folder to write to (default: dist)")
     p.add_argument("--name", help="name of the modules (default: the model's file name)")
@@ -87,6 +89,7 @@ def _build(a: argparse.Namespace) -> int:
         partition=_partition(a.weights, a.partition, boards[0] if boards else None),
         release=a.micropython,
         kernels=a.kernels,
+        floats=a.float,
     )
     built = build(graph, options, samples)
     written = write(built, options, a.out)

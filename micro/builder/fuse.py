@@ -9,7 +9,8 @@ from math import inf, prod
 import numpy as np
 
 from .functions import Chain
-from .graph import Graph, Reshape, renamed
+from .graph import Graph, Grid, Reshape, renamed
+from .grids import ends
 from .kernels.depthwise import DepthwiseFloat
 from .kernels.dot import DotFloat
 from .kernels.elementwise import BinaryFloat, MapFloat
@@ -25,6 +26,7 @@ def fuse(graph: Graph) -> Graph:
     passes: tuple[Callable[[Graph], Graph], ...] = (
         moves_to_reshapes,
         drop_reshapes,
+        absorb_quantizers,
         constants_to_maps,
         merge_maps,
         merge_gates,
@@ -38,6 +40,19 @@ def fuse(graph: Graph) -> Graph:
             graph = step(graph)
         if len(graph.layers) == len(before) and all(a is b for a, b in zip(graph.layers, before, strict=True)):
             return graph.check()
+
+
+def in_float32(graph: Graph) -> Graph:
+    """A model that came quantized without its grids: what is left of a QuantizeLinear is that it saturates."""
+
+    def saturating(layer: Layer) -> Layer:
+        grid = graph.grids.get(layer.output)
+        if not isinstance(layer, MapFloat) or layer.chain or grid is None:
+            return layer
+        return replace(layer, chain=(("clip", ends(grid)),))
+
+    layers = tuple(saturating(layer) for layer in graph.layers)
+    return replace(graph, layers=layers, grids={}, weight_scales={})
 
 
 def remove_dead(graph: Graph) -> Graph:
@@ -60,6 +75,30 @@ def drop_reshapes(graph: Graph) -> Graph:
         if graph.shapes[source] == layer.shape or (readers and all(isinstance(r, Reshape) for r in readers)):
             rest = [renamed(other, {layer.output: source}) for other in graph.layers if other is not layer]
             return drop_reshapes(graph.with_layers(rest))
+    return graph
+
+
+def absorb_quantizers(graph: Graph) -> Graph:
+    """A QuantizeLinear is part of the layer before it, where nothing else reads what that layer wrote.
+
+    An input of the model comes in the grid of the first one behind it.
+    """
+    written: dict[tuple[str, Grid], str] = {}
+    writers = {layer.output: layer for layer in graph.layers}
+    for layer in graph.layers:
+        grid = graph.grids.get(layer.output)
+        if not isinstance(layer, MapFloat) or layer.chain or grid is None:
+            continue
+        source = layer.inputs[0]
+        if source in graph.inputs and source not in graph.grids:
+            return absorb_quantizers(replace(graph, grids={**graph.grids, source: grid}))
+        same = source if graph.grids.get(source) == grid else written.setdefault((source, grid), layer.output)
+        if same != layer.output and layer.output not in graph.outputs:
+            rest = [renamed(other, {layer.output: same}) for other in graph.layers if other is not layer]
+            return absorb_quantizers(graph.with_layers(rest))
+        before = writers.get(source)
+        if before is not None and source not in graph.grids and _sole_reader(graph, source) is layer:
+            return absorb_quantizers(_replaced(graph, before, layer, renamed(before, output=layer.output)))
     return graph
 
 
@@ -147,6 +186,8 @@ def fuse_clamps(graph: Graph) -> Graph:
         after = _sole_reader(graph, layer.output)
         if not isinstance(layer, Clamped) or not isinstance(after, MapFloat) or layer.output in graph.grids:
             continue
+        if not after.chain:
+            continue
         (name, parameters), rest = after.chain[0], after.chain[1:]
         if name != "clip":
             continue
@@ -186,7 +227,7 @@ def fold_scales(graph: Graph) -> Graph:
 def _affine(layer: Layer, channels: int) -> tuple[Array, Array, MapFloat | None] | None:
     """Factor and shift for each channel that `layer` applies, and what is left of it; None where there is none."""
     ones, zeros = np.ones(channels), np.zeros(channels)
-    if isinstance(layer, MapFloat) and layer.chain[0][0] == "affine":
+    if isinstance(layer, MapFloat) and layer.chain[:1] and layer.chain[0][0] == "affine":
         a, b = layer.chain[0][1]
         rest = replace(layer, chain=layer.chain[1:]) if len(layer.chain) > 1 else None
         return ones * a, ones * b, rest

@@ -14,6 +14,7 @@ import numpy as np
 from emberlet.errors import ModelError, ShapeError
 
 from .kernels.layer import Array, Layer
+from .reference import dequantize, quantize
 
 L = TypeVar("L", bound=Layer)
 
@@ -99,6 +100,8 @@ class Graph:
     def run(self, inputs: Mapping[str, Array], states: dict[str, Any] | None = None) -> dict[str, Array]:
         """Every tensor, by the layers' NumPy references; inputs in float32, or bytes where the graph is quantized.
 
+        Of a model that came quantized (a float32 graph with grids), tensors hold what onnxruntime has behind Q and DQ.
+
         states: of the layers that remember, by name; empty at first, changed by each call. Without it every call begins
         with zeros. Raises ShapeError where an input is missing or of another size.
         """
@@ -109,15 +112,22 @@ class Graph:
             x = np.asarray(inputs[name])
             if x.size != prod(self.shapes[name]):
                 raise ShapeError(f"{self.name}: input {name!r} has shape {x.shape}, expected {self.shapes[name]}")
-            values[name] = x.reshape(self.shapes[name])
+            values[name] = self._on_grid(name, x.reshape(self.shapes[name]))
         for layer in self.layers:
             given = [values[name] for name in layer.inputs]
             if layer.remembers and states is not None:
                 y, states[layer.name] = layer.advance(states.get(layer.name), *given)
             else:
                 y = layer.reference(*given)
-            values[layer.output] = y.reshape(self.shapes[layer.output])
+            values[layer.output] = self._on_grid(layer.output, y.reshape(self.shapes[layer.output]))
         return values
+
+    def _on_grid(self, name: str, x: Array) -> Array:
+        """Numbers saturated and rounded to the tensor's grid, where a float32 graph has one for it."""
+        if not self.is_float or name not in self.grids:
+            return x
+        grid = self.grids[name]
+        return dequantize(quantize(x, grid.scale, grid.zero), grid.scale, grid.zero)
 
 
 def renamed(layer: L, inputs: Mapping[str, str] | None = None, output: str | None = None) -> L:

@@ -13,79 +13,51 @@ from emberlet.errors import UnsupportedError
 from .calibrate import Range, grid_over
 from .functions import apply
 from .graph import Graph, Grid, Reshape
+from .grids import HIDDEN_GRID, with_grids
 from .kernels.depthwise import Depthwise, DepthwiseFloat
 from .kernels.dot import Dot, DotFloat
 from .kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat, sum_factors
 from .kernels.layer import Array, Layer
 from .kernels.move import Move
 from .kernels.pool import AveragePool, AveragePoolFloat, MaxPool, Reduce, ReduceFloat
-from .kernels.recurrent import GATE, HIDDEN, MIDDLE, Gru, Lstm, Rows
+from .kernels.recurrent import GATE, MIDDLE, Gru, Lstm, Rows
 from .kernels.recurrent_float import GruFloat, LstmFloat
 from .kernels.softmax import Softmax, SoftmaxFloat
 from .reference import (
     LIMIT,
+    ZERO,
     Floats,
     Ints,
     Requant,
     choose,
     dequantize,
     dot_bounds,
+    error_of,
     quantize,
     quantize_bias,
     quantize_weights,
 )
 
-HIDDEN_GRID = Grid(1 / HIDDEN, HIDDEN)
-SOFTMAX_GRID = Grid(1 / 256, 0)
-
 _BIAS_ROOM = LIMIT >> 3
 """A bias is kept below this in steps of its accumulator, which leaves room for the products."""
 
+_BIAS_ROOMS = tuple(_BIAS_ROOM >> n for n in range(0, 16, 3))
+"""The same where the layer's other channels leave less: the fewer steps, the coarser the channel's weights."""
 
-def quantize_graph(graph: Graph, ranges: Mapping[str, Range]) -> Graph:
+_CLOSE = 1 / 8
+"""An error in steps of the output that no better split of a word is sought for."""
+
+
+def quantize_graph(graph: Graph, ranges: Mapping[str, Range] | None = None) -> Graph:
     """The graph in int8: every tensor gets a grid, every layer its integer arithmetic.
 
-    Tensors with a grid in `graph.grids` (of a model that came quantized) keep it. Raises UnsupportedError for a layer
-    that has no integer form, naming it.
+    ranges: of the tensors over samples; None for a model that came quantized. Raises UnsupportedError for a layer that
+    has no integer form, naming it, and for a tensor whose grid nothing tells.
     """
-    grids = _grids(graph, ranges)
-    quantizer = _Quantizer(graph, grids)
+    graph = with_grids(graph, ranges)
+    quantizer = _Quantizer(graph, graph.grids)
     layers = tuple(quantizer.layer(layer) for layer in graph.layers)
-    return replace(graph, layers=layers, grids=grids, is_float=False).check()
-
-
-def _grids(graph: Graph, ranges: Mapping[str, Range]) -> dict[str, Grid]:
-    """A grid for each tensor; tensors between which elements only move, or the greatest is taken, share one."""
-    leader = {name: name for name in graph.shapes}
-
-    def find(name: str) -> str:
-        while leader[name] != name:
-            name = leader[name]
-        return name
-
-    for layer in graph.layers:
-        if _keeps_grid(layer):
-            leader[find(layer.output)] = find(layer.inputs[0])
-    fixed: dict[str, Grid] = {}
-    for layer in graph.layers:
-        if isinstance(layer, SoftmaxFloat) and not layer.log:
-            fixed.setdefault(find(layer.output), SOFTMAX_GRID)
-        if isinstance(layer, LstmFloat | GruFloat):
-            fixed.setdefault(find(layer.output), HIDDEN_GRID)
-    for name, grid in graph.grids.items():
-        fixed[find(name)] = grid
-    spans: dict[str, Range] = {}
-    for name in graph.shapes:
-        low, high = spans.get(find(name), (0.0, 0.0))
-        spans[find(name)] = min(low, ranges[name][0]), max(high, ranges[name][1])
-    own = {name: graph.grids[name] for name in graph.grids if name in graph.shapes}
-    return {name: own.get(name) or fixed.get(find(name)) or grid_over(*spans[find(name)]) for name in graph.shapes}
-
-
-def _keeps_grid(layer: Layer) -> bool:
-    moves_one = isinstance(layer, Move) and len(layer.parts) == 1
-    picks = isinstance(layer, ReduceFloat) and layer.operation != "sum"
-    return isinstance(layer, MaxPool | Reshape) or moves_one or picks
+    return replace(graph, layers=layers, is_float=False).check()
 
 
 class _Quantizer:
@@ -99,23 +71,54 @@ class _Quantizer:
         last = 255 if high == inf else int(quantize(high, grid.scale, grid.zero))
         return first, last
 
-    def _weights(self, name: str, weights: Array, bias: Array, scale_in: float) -> tuple[Array, Floats, Ints]:
-        """Weights in bytes, the scale of each channel's sums, the bias in steps of it."""
-        known = self.graph.weight_scales.get(name)
-        if known is not None:
-            scale = np.broadcast_to(np.asarray(known, np.float64).reshape(-1), len(weights))
-            q = np.rint(weights / scale.reshape(-1, *[1] * (weights.ndim - 1))) + 128
-            bytes_ = np.clip(q, 0, 255).astype(np.uint8)
-        else:
-            bytes_, scale = quantize_weights(weights, np.abs(bias) / (scale_in * _BIAS_ROOM))
-        sums = scale * scale_in
-        return bytes_, sums, quantize_bias(bias, sums, name)
+    def _product(self, layer: DotFloat | DepthwiseFloat) -> tuple[Array, Ints, Requant]:
+        """Weights and biases of a layer in bytes and in steps, and how its sums are brought to the output's grid.
 
-    def _requant(self, layer: Layer, sums: Floats, bytes_: Array, bias: Ints, zero: int, clamp: Range) -> Requant:
-        out = self.grids[layer.output]
-        low, high = dot_bounds(bytes_, bias, zero)
-        bound = np.maximum(np.abs(low), np.abs(high))
-        return choose(sums / out.scale, bound, out.zero, *self._clamp(*clamp, out), what=layer.name)
+        A channel whose weights are nearly zero beside its bias would need more steps than a word has: its weights get a
+        coarser scale, also where they came quantized. Raises UnsupportedError.
+        """
+        best: tuple[float, Array, Ints, Requant] | None = None
+        problem: UnsupportedError | None = None
+        x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
+        for room in _BIAS_ROOMS:
+            try:
+                weights, scale, coarser = self._weights(layer, np.abs(layer.bias) / (x.scale * room))
+                sums = scale * x.scale
+                bias = quantize_bias(layer.bias, sums, layer.name)
+                low, high = dot_bounds(weights, bias, x.zero)
+                bound = np.maximum(np.abs(low), np.abs(high))
+                clamp = self._clamp(layer.low, layer.high, out)
+                requant = choose(sums / out.scale, bound, out.zero, *clamp, what=layer.name)
+            except UnsupportedError as error:
+                problem = problem or error
+                continue
+            off = error_of(sums / out.scale, bound, requant) + coarser * x.scale / out.scale
+            if best is None or off < best[0]:
+                best = off, weights, bias, requant
+            if off < _CLOSE:
+                break
+        if best is None:
+            assert problem
+            raise problem
+        return best[1:]
+
+    def _weights(self, layer: DotFloat | DepthwiseFloat, least: Floats) -> tuple[Array, Floats, float]:
+        """Weights in bytes, each channel's scale (at least `least`), and how far a coarser one moves a sum at most, in
+        steps of the input."""
+        known = self.graph.weight_scales.get(layer.name)
+        if known is None:
+            return *quantize_weights(layer.weights, least), 0.0
+        given = np.broadcast_to(np.asarray(known, np.float64).reshape(-1), len(layer.weights))
+        scale = np.maximum(given, least)
+        scale = np.where(scale > 0, scale, 1.0)
+        rows = layer.weights.reshape(len(scale), -1).astype(np.float64)
+        q = np.clip(np.rint(rows / scale[:, None]), -ZERO, ZERO - 1)
+        lost = 255 * np.abs(q * scale[:, None] - rows).sum(1)
+        return (
+            (q + ZERO).astype(np.uint8).reshape(layer.weights.shape),
+            scale,
+            float(lost[scale > given].max(initial=0)),
+        )
 
     @singledispatchmethod
     def layer(self, layer: Layer) -> Layer:
@@ -124,16 +127,14 @@ class _Quantizer:
     @layer.register
     def _(self, layer: DotFloat) -> Layer:
         x = self.grids[layer.inputs[0]]
-        weights, sums, bias = self._weights(layer.name, layer.weights, layer.bias, x.scale)
-        requant = self._requant(layer, sums, weights, bias, x.zero, (layer.low, layer.high))
+        weights, bias, requant = self._product(layer)
         at = (layer.name, layer.inputs, layer.output)
         return Dot(*at, layer.shape, layer.window, layer.groups, weights, bias, x.zero, requant)
 
     @layer.register
     def _(self, layer: DepthwiseFloat) -> Layer:
         x = self.grids[layer.inputs[0]]
-        weights, sums, bias = self._weights(layer.name, layer.weights, layer.bias, x.scale)
-        requant = self._requant(layer, sums, weights, bias, x.zero, (layer.low, layer.high))
+        weights, bias, requant = self._product(layer)
         return Depthwise(
             layer.name, layer.inputs, layer.output, layer.shape, layer.window, weights, bias, x.zero, requant
         )

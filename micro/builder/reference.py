@@ -144,7 +144,7 @@ def choose(
         if shift is None:
             continue
         r = Requant(tuple(int(v) for v in _fixed(m, shift)), shift, split, zero, low, high)
-        error = _error(m, a, r)
+        error = error_of(m, a, r)
         if split == 0 and error <= _GOOD:
             return r
         if best is None or error < best[0]:
@@ -175,7 +175,7 @@ def _fits(ratio: Floats, bound: Ints, shift: int, split: int, zero: int) -> bool
     return bool(np.all(low < LIMIT) and np.all(high + (low >> split) + offset < LIMIT))
 
 
-def _error(ratio: Floats, bound: Ints, r: Requant) -> float:
+def error_of(ratio: Floats, bound: Ints, r: Requant) -> float:
     """How far the multipliers' rounding can move an output that is not clamped, in its steps."""
     off = np.abs(np.asarray(r.multipliers) / 2.0**r.shift - ratio)
     reach = np.minimum(bound, (r.high - r.low + 1) / np.maximum(ratio, 1e-30))

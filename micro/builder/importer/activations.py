@@ -263,14 +263,10 @@ def softmax(t: Importer, node: SoftmaxLike) -> None:
 
 @translates(QuantizeLinear)
 def quantize(t: Importer, node: QuantizeLinear) -> None:
-    """The tensor gets the grid; the bytes are those it is made of anyway."""
-    held, grid = t.of(node.inputs[0], flat=True), grid_of(t, node)
-    if t.grids.setdefault(held.name, grid) != grid:
-        out = t.define(node.outputs[0], held.order)
-        t.add(MapFloat(node.name, (held.name,), out.name, t.shapes[held.name], ()))
-        t.grids[out.name] = grid
-        return
-    t.held[node.outputs[0].name] = held
+    """A layer that saturates and rounds to the grid; `fuse` makes it part of the layer before where that may be."""
+    grid = grid_of(t, node)
+    apply_chain(t, node, ())
+    t.grids[t.held[node.outputs[0].name].name] = grid
 
 
 @translates(DequantizeLinear)

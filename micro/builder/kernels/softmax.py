@@ -30,6 +30,12 @@ LOG_SHIFT = 12
 """Log-softmax is computed in 2**-12 steps of its output."""
 
 
+def takes_scale(scale: float) -> bool:
+    """Whether softmax's output can be in steps of `scale`."""
+    steps = round(1 / scale)
+    return abs(1 / scale - steps) <= 0.004 / scale and steps * ONE * 2 < LIMIT
+
+
 @dataclass(frozen=True)
 class Softmax(Layer):
     """rows of `length` bytes; scale: of the input; scale_out and zero_out: the output's."""
@@ -76,8 +82,7 @@ class Softmax(Layer):
         """Raises UnsupportedError where a row is too long for 32-bit words, or a logarithm's step too fine."""
         if self.length * ONE * 2 >= LIMIT:
             raise UnsupportedError(f"{self.name}: softmax over {self.length} values; at most {LIMIT // ONE // 2} fit")
-        steps = 1 / self.scale_out
-        if not self.log and (abs(steps - self.steps) > 0.004 * steps or self.steps * ONE * 2 >= LIMIT):
+        if not self.log and not takes_scale(self.scale_out):
             raise UnsupportedError(
                 f"{self.name}: softmax in steps of {self.scale_out:.6g}; 1/256 and the like is supported"
             )
