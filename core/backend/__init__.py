@@ -47,6 +47,7 @@ _OWN = {
     "python": ("python_backend", "PythonBackend"),
     "numpy": ("host.numpy_backend", "NumpyBackend"),
     "wgpu": ("wgpu_backend", "WgpuBackend"),
+    "wasm": ("wgpu_backend.wasm", "WasmBackend"),
 }
 
 

@@ -90,8 +90,9 @@ class Fusion:
     stored node that is a reshape of another and shares its buffer.
     """
 
-    def __init__(self, roots, max_inputs=MAX_INPUTS, packed=True):
+    def __init__(self, roots, max_inputs=MAX_INPUTS, packed=True, computed_again=CHEAP):
         self.max_inputs = max_inputs
+        self.computed_again = computed_again
         self.order = topological(roots)
         self.roots = {}
         for r in roots:
@@ -169,7 +170,7 @@ class Fusion:
         for s in node.srcs:
             state = self.states[id(s)]
             if state.kind == "open" or (
-                state.kind == "inline" and node.op in _REREADS and self._members_cost(state) > CHEAP
+                state.kind == "inline" and node.op in _REREADS and self._members_cost(state) > self.computed_again
             ):
                 state = self._store(s)
             elif node.op == "kernel":  # somebody's own: it reads buffers and nothing else

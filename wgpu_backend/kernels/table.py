@@ -1,5 +1,6 @@
 """From an item of the fused graph to a kernel: which template serves it."""
 
+from ..fuse.fusion import CHEAP
 from ..lower.lowering import Lowering
 from ..lower.reductions import specification
 from ..record.node import is_wide
@@ -23,6 +24,12 @@ class Options:
         self.subgroups = subgroups
         self.tiles = {}
         self.tile = None
+
+    computed_again = CHEAP  # what an operand may cost that a kernel reads, and so computes, more than once
+
+    def build(self, item, stored):
+        """The Kernel of an item."""
+        return build(item, stored, self)
 
     @property
     def software(self):

@@ -6,7 +6,6 @@ So it can be cached, run with other inputs, and saved (plan_file.py).
 from emberlet.errors import UnsupportedError
 
 from ..fuse.fusion import Fusion
-from ..kernels import table as kernels
 from ..lower.kernel_ir import Limits, pages
 from ..record.node import is_leaf
 from . import estimates
@@ -32,12 +31,12 @@ class TooManyBindings(Exception):
 def plan_with(roots, options, max_inputs, packed=True, apart=False):
     """(Plan, external nodes): the plan that computes `roots`, and the nodes whose buffers its externals are.
 
-    options: kernels.Options; max_inputs: the most tensors a kernel is to read; packed: whether narrow results may be
+    options: kernels.Options, whose `build` makes the kernels; max_inputs: the most tensors a kernel is to read; packed: whether narrow results may be
     packed (fusion.py): afterwards the `word` of each root says how it is stored; apart: whether numbers in the graph
     (fills, starts of slices, …) are kept out of the kernels, for graphs that come again with others: they are then
     externals of their own ("numbers" nodes). A plan that is kept for its model is faster with them inside.
     """
-    fusion = Fusion(roots, max_inputs, packed)
+    fusion = Fusion(roots, max_inputs, packed, options.computed_again)
     fusion.stored.apart = apart
     fusion.stored.limits = Limits(options.page_bytes, options.device_class == "swiftshader")
     plan = Plan()
@@ -82,7 +81,7 @@ def plan_with(roots, options, max_inputs, packed=True, apart=False):
 
     sources = {}
     for item in fusion.items:
-        kernel = kernels.build(item, fusion.stored, options)
+        kernel = options.build(item, fusion.stored)
         whole = item.region[0] if item.region else item.node
         target = buffer_of(whole)
         sizes = [n.nbytes for n in kernel.inputs] + [whole.nbytes]

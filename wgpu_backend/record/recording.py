@@ -119,7 +119,7 @@ class Recording(Backend):
     def _tensor(self, op, srcs, arg, dtype, shape):
         if dtype is dtypes.float64 and not self._warned:
             self._warned = True
-            _warn("the GPU computes float64 in float32: {!r} gives about 7 digits, not 16".format(self))
+            _warn("{!r} computes float64 in float32, which gives about 7 digits, not 16".format(self))
         word = self.given(dtype) if op == "data" else self.word(dtype)
         node = Node(op, srcs, arg, dtype, tuple(shape), word)
         out = Tensor(node, dtype, tuple(shape), self)
@@ -158,12 +158,16 @@ class Recording(Backend):
         node.bounds = None
         return within(interval(node), node.dtype)
 
+    def _can_wait(self):
+        """Whether Python can wait for what the device computes."""
+        return can_wait()
+
     def _look(self, node):
         """Find the exact interval of an integer node; False where its values cannot be had (a plan is being traced,
         the GPU can only be awaited)."""
         if node.exact or node.dtype.is_bool:
             return True
-        if depends_on_input(node) or not (self.planning or can_wait()):
+        if depends_on_input(node) or not (self.planning or self._can_wait()):
             return False
         x = Tensor(node, node.dtype, node.shape, self)
         if x.size <= LOOK or self.planning:

@@ -1,0 +1,12 @@
+"""WebAssembly as a device: recorded graphs become one Wasm module each, with its own linear memory."""
+
+
+def __getattr__(name):
+    if name == "WasmBackend":
+        from .backend import WasmBackend
+
+        return WasmBackend
+    try:
+        return __import__("emberlet.wgpu_backend.wasm." + name, None, None, ("*",))
+    except ImportError:
+        raise AttributeError("module 'emberlet.wgpu_backend.wasm' has no attribute " + repr(name))

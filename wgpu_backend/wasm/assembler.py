@@ -1,0 +1,292 @@
+"""Expressions, functions and modules of WebAssembly, assembled to bytes."""
+
+import struct
+
+from .opcodes import OPCODES, TYPES, signed, unsigned
+
+
+class E:
+    """An expression: the code that leaves one value of `type` on the stack. Its text is repeated wherever it is used;
+    `Function.let` keeps a value in a local instead. code: a list of bytes and of ("call", name)."""
+
+    __slots__ = ("code", "type")
+
+    def __init__(self, type, code):
+        self.type = type
+        self.code = code
+
+    def _with(self, name, other):
+        prefix = "f32x4" if self.type == "v128" else self.type
+        if not isinstance(other, E):
+            other = number(other, prefix)
+        return op(prefix + "." + name, self, other)
+
+    def __add__(self, other):
+        return self._with("add", other)
+
+    def __sub__(self, other):
+        return self._with("sub", other)
+
+    def __mul__(self, other):
+        return self._with("mul", other)
+
+    def __truediv__(self, other):
+        return self._with("div", other)
+
+
+def op(name, *args, imm=b""):
+    """The expression of an instruction over expressions; imm: bytes of its immediates."""
+    code, type, _ = OPCODES[name]
+    out = []
+    for a in args:
+        out += a.code
+    out.append(code + imm)
+    return E(type, out)
+
+
+def lane(name, number, *args):
+    """An instruction with the number of a lane."""
+    return op(name, *args, imm=bytes((number,)))
+
+
+def memory(name, address, *args, offset=0, lane=None):
+    """A load or store at `address` + offset."""
+    imm = unsigned(OPCODES[name][2]) + unsigned(offset)
+    if lane is not None:
+        imm += bytes((lane,))
+    return op(name, address, *args, imm=imm)
+
+
+def call(name, type, *args):
+    """A call of another function of the module."""
+    out = []
+    for a in args:
+        out += a.code
+    out.append(("call", name))
+    return E(type, out)
+
+
+def i32(n):
+    n &= 0xFFFFFFFF
+    return E("i32", [b"\x41" + signed(n - (1 << 32) if n >> 31 else n)])
+
+
+def i64(n):
+    n &= (1 << 64) - 1
+    return E("i64", [b"\x42" + signed(n - (1 << 64) if n >> 63 else n)])
+
+
+def f32_bytes(x):
+    """A Python float as the bytes of a float32, infinite where it is beyond."""
+    if x > 3.4028235677973366e38:
+        x = float("inf")
+    elif x < -3.4028235677973366e38:
+        x = -float("inf")
+    return struct.pack("<f", x)
+
+
+def f32(x):
+    return E("f32", [b"\x43" + f32_bytes(x)])
+
+
+def f64(x):
+    return E("f64", [b"\x44" + struct.pack("<d", x)])
+
+
+def f32x4(x):
+    """The vector of four times x."""
+    return E("v128", [b"\xfd\x0c" + f32_bytes(x) * 4])
+
+
+def i32x4(*n):
+    """The vector of four times n, or of four integers."""
+    words = n * 4 if len(n) == 1 else n
+    return E("v128", [b"\xfd\x0c" + struct.pack("<4I", *[w & 0xFFFFFFFF for w in words])])
+
+
+def number(x, type):
+    """A Python number as a constant of an instruction set's type: "i32", "i64", "f32", "f64", "f32x4", "i32x4"."""
+    return {"i32": i32, "i64": i64, "f32": f32, "f64": f64, "f32x4": f32x4, "i32x4": i32x4}[type](x)
+
+
+def select(condition, a, b):
+    """a where condition is not 0, else b: numbers of one type; both are evaluated."""
+    return E(a.type, a.code + b.code + condition.code + [b"\x1b"])
+
+
+def bits(mask, a, b):
+    """Bits of a where the mask's are set, of b elsewhere: vectors."""
+    return op("v128.bitselect", a, b, mask)
+
+
+class Function:
+    """A function under construction. params, results: lists of types; scratch: bytes that it needs to work in.
+
+    Code goes to the innermost buffer of `buffers`. Two functions are equal where their code is.
+    """
+
+    def __init__(self, name, params, results=()):
+        self.name = name
+        self.params = list(params)
+        self.results = list(results)
+        self.locals = []
+        self.buffers = [[]]
+        self.scratch = 0
+        self._key = None
+
+    # -- writing --------------------------------------------------------------------------------------------------
+
+    @property
+    def code(self):
+        return self.buffers[-1]
+
+    def param(self, n):
+        return E(self.params[n], [b"\x20" + unsigned(n)])
+
+    def local(self, type):
+        """The number of a new local."""
+        self.locals.append(type)
+        return len(self.params) + len(self.locals) - 1
+
+    def get(self, n):
+        """The expression of a local."""
+        many = len(self.params)
+        return E(self.params[n] if n < many else self.locals[n - many], [b"\x20" + unsigned(n)])
+
+    def set(self, n, e):
+        self.code.extend(e.code)
+        self.code.append(b"\x21" + unsigned(n))
+
+    def let(self, e):
+        """The value of e in a local of its own."""
+        n = self.local(e.type)
+        self.set(n, e)
+        return self.get(n)
+
+    def do(self, e):
+        """An instruction that leaves nothing."""
+        self.code.extend(e.code)
+
+    def give(self, e):
+        """The function's result."""
+        self.code.extend(e.code)
+
+    def push(self):
+        """From here on code goes to a buffer of its own."""
+        self.buffers.append([])
+
+    def pop(self):
+        return self.buffers.pop()
+
+    def begin_if(self, condition, type=None):
+        self.code.extend(condition.code)
+        self.code.append(b"\x04" + (b"\x40" if type is None else bytes((TYPES[type],))))
+
+    def otherwise(self):
+        self.code.append(b"\x05")
+
+    def begin_loop(self):
+        self.code.append(b"\x03\x40")
+
+    def begin_block(self):
+        self.code.append(b"\x02\x40")
+
+    def end(self):
+        self.code.append(b"\x0b")
+
+    def branch(self, depth):
+        self.code.append(b"\x0c" + unsigned(depth))
+
+    def branch_if(self, condition, depth):
+        self.code.extend(condition.code)
+        self.code.append(b"\x0d" + unsigned(depth))
+
+    def exit(self, e=None):
+        """Return, with a result."""
+        if e is not None:
+            self.code.extend(e.code)
+        self.code.append(b"\x0f")
+
+    # -- written --------------------------------------------------------------------------------------------------
+
+    def finish(self):
+        """Joins neighboring bytes; nothing may be added afterwards."""
+        out = []
+        part = []
+        for chunk in self.buffers[0]:
+            if isinstance(chunk, bytes):
+                part.append(chunk)
+            else:
+                out.append(b"".join(part))
+                out.append(chunk)
+                part = []
+        out.append(b"".join(part))
+        self.buffers = [out]
+        self._key = (tuple(self.params), tuple(self.results), tuple(self.locals), tuple(out), self.scratch)
+        return self
+
+    def called(self):
+        """The names of the functions that are called."""
+        return [chunk[1] for chunk in self.buffers[0] if isinstance(chunk, tuple)]
+
+    def body(self, numbers):
+        """The bytes of the function in a code section, given the numbers of the functions it calls."""
+        groups = []
+        for type in self.locals:
+            if groups and groups[-1][0] == type:
+                groups[-1][1] += 1
+            else:
+                groups.append([type, 1])
+        out = [unsigned(len(groups))]
+        for type, count in groups:
+            out.append(unsigned(count) + bytes((TYPES[type],)))
+        for chunk in self.buffers[0]:
+            out.append(chunk if isinstance(chunk, bytes) else b"\x10" + unsigned(numbers[chunk[1]]))
+        out.append(b"\x0b")
+        whole = b"".join(out)
+        return unsigned(len(whole)) + whole
+
+    def __eq__(self, other):
+        return isinstance(other, Function) and self._key == other._key
+
+    def __hash__(self):
+        return hash(self._key)
+
+    def __len__(self):
+        return sum([len(c) for c in self.buffers[0]])
+
+
+def _vector(parts):
+    return unsigned(len(parts)) + b"".join(parts)
+
+
+def _section(number, content):
+    return bytes((number,)) + unsigned(len(content)) + content
+
+
+def _name(text):
+    data = text.encode()
+    return unsigned(len(data)) + data
+
+
+def module(functions, exports, pages):
+    """The bytes of a module with one memory of `pages` times 64 KiB, exported as "memory".
+
+    functions: list of (name, Function); exports: the names of those that are exported.
+    """
+    types = []
+    numbers = {}
+    of = []
+    for i, (name, function) in enumerate(functions):
+        numbers[name] = i
+        signature = b"\x60" + _vector([bytes((TYPES[t],)) for t in function.params])
+        signature += _vector([bytes((TYPES[t],)) for t in function.results])
+        if signature not in types:
+            types.append(signature)
+        of.append(unsigned(types.index(signature)))
+    out = [b"\0asm\1\0\0\0", _section(1, _vector(types)), _section(3, _vector(of))]
+    out.append(_section(5, b"\x01\x00" + unsigned(pages)))
+    named = [_name(name) + b"\x00" + unsigned(numbers[name]) for name in exports]
+    out.append(_section(7, _vector([_name("memory") + b"\x02\x00"] + named)))
+    out.append(_section(10, _vector([function.body(numbers) for _, function in functions])))
+    return b"".join(out)

@@ -1,0 +1,147 @@
+"""The wasm backend: what the wgpu backend records and fuses, run by WebAssembly with 128-bit vectors on one thread."""
+
+from emberlet import dtypes
+from emberlet.errors import BackendError, UnsupportedError
+
+from ..backend import WgpuBackend
+from ..plan.make import make_plan
+from ..record.bounds import interval
+from ..record.host_evaluation import evaluate
+from ..record.node import (
+    depends_on_input,
+    is_leaf,
+    live_nodes,
+    numbers,
+    refuse_values,
+    signature,
+    topological,
+)
+from ..run import storage
+from . import engine
+from .image import Image
+from .prepare import prepare
+from .table import Options
+
+
+class WasmBackend(WgpuBackend):
+    """Tensors that WebAssembly computes with. strict: what would be computed on the host raises instead.
+
+    Everything recorded but not read yet is computed when a value is read: as one module, which is kept for the same
+    graph with other values. `model.compile(backend="wasm")` keeps the weights in the module's memory too.
+    Raises BackendError where nothing runs WebAssembly: on a desktop, without the package wasmtime.
+    """
+
+    name = "wasm"
+    OVERRIDES = ()
+
+    def __init__(self, index=0, strict=False):
+        WgpuBackend.__init__(self, index, strict=strict)
+        self._options = Options()
+        if index:
+            raise BackendError("there is one wasm backend; \"wasm:{}\" is none".format(index))
+        engine.available()
+
+    half = False
+
+    @property
+    def device(self):
+        """None is there: values lie in the memory of Python and of modules."""
+        raise BackendError("the wasm backend has no GPU device")
+
+    def _can_wait(self):
+        return True
+
+    def dot_product_attention(self, q, keys, values, bias, scale, softcap, blind, sink):
+        from emberlet.functional.transformer.dot_product_attention import compose_attention
+
+        return compose_attention(q, keys, values, bias, scale, softcap, blind, sink)
+
+    def _sorted_positions(self, x, descending):
+        return self._tensor("sort_runs", (x.data,), descending, dtypes.int64, x.shape)
+
+    def launch(self, name, source, inputs, dtype, shape, groups, values=None):
+        raise UnsupportedError("kernel {} is WGSL, which the wasm backend does not run".format(name))
+
+    def write_region(self, x, starts, sizes, steps, value):
+        return False
+
+    def upload(self, node):
+        raise BackendError("the wasm backend has no GPU to upload to")
+
+    # -- values ---------------------------------------------------------------------------------------------------
+
+    def realize(self, *tensors):
+        """Compute what is recorded, as one module. What depends on an input of a plan that is traced stays recorded."""
+        with self._lock:
+            roots = []
+            for x in tensors:
+                if not is_leaf(x.data) and x.data.count and x.data not in roots:
+                    roots.append(x.data)
+            order = topological(roots)
+            if [n for n in order if n.op == "input"]:
+                roots = [r for r in roots if not depends_on_input(r)]
+                order = topological(roots)
+            if not roots:
+                return
+            roots.extend(live_nodes(order, roots))
+            module, image, given, words = self._module(order, roots)
+            instance = module.instance()
+            for number, source in given:
+                if isinstance(source, list):
+                    data = storage.unsigned([numbers(order[at])[which] for at, which in source])
+                else:
+                    data = order[source].arg
+                instance.write(image.addresses[number], data)
+            instance.run()
+            for i in range(len(roots)):
+                node = roots[i]
+                data = instance.read(image.addresses[image.plan.outputs[i]], storage.nbytes(words[i], node.count))
+                _become_data(node, data, words[i])
+
+    def _module(self, order, roots):
+        """(module, Image, where the data of each buffer that is given come from, words of the roots)."""
+        key = signature(order, roots)
+        found = self._plans.get(key)
+        if found is None:
+            places = {}
+            for i in range(len(order)):
+                places[id(order[i])] = i
+            prepare(roots)
+            plan, externals = make_plan(roots, self.options, apart=True)
+            image = Image(plan)
+            given = []
+            for number, n in zip(plan.externals, externals):
+                given.append((number, [(places[k], i) for k, i in n.arg] if n.op == "numbers" else places[id(n)]))
+            found = (engine.compiled(image.module), image, given, [r.word for r in roots])
+            self._plans.put(key, found, 20 * len(image.module))
+        return found
+
+    def _words(self, x):
+        node = x.data
+        if node.op != "data":
+            if not x.size:
+                return b""
+            self.realize(x)
+        if node.op != "data":
+            refuse_values(node)
+        return node.arg
+
+    async def to_data_async(self, x):
+        """The elements as a TensorData; nothing has to be awaited."""
+        from emberlet.data import TensorData
+
+        return TensorData(self.to_bytes(x), x.shape, x.dtype)
+
+    def compute(self, nodes):
+        """Give nodes that depend on no input their values, on the host."""
+        evaluate(nodes, self.host)
+
+
+def _become_data(node, data, word):
+    """The node holds its value and forgets how it was computed."""
+    if node.dtype.bits == 64:
+        interval(node)
+    node.word = word
+    node.arg = data
+    node.op = "data"
+    node.srcs = ()

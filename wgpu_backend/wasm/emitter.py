@@ -1,0 +1,653 @@
+"""Turns Values of the kernel IR into Wasm code inside nested loops, for one position or for four neighboring ones.
+
+Every Value is computed once, in the outermost loop that it can be computed in. Four positions are those of one counter,
+the *lane* counter, which then goes in steps of four: a load whose index grows by one with it is one vector load, what
+does not depend on it is computed once, and what has no vector form is computed number by number.
+"""
+
+from ..lower import index as ix
+from ..run import storage
+from . import operations
+from .assembler import E, bits, f32, f32x4, i32, i32x4, lane, memory, op, select
+
+_LOADS = {"i8": "i32.load8_s", "u8": "i32.load8_u", "f32": "f32.load", "i32": "i32.load", "u32": "i32.load"}
+_REVERSE = bytes((12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3))
+_FIRST_BYTES = bytes((0, 4, 8, 12)) + bytes(12)
+
+
+def size(word):
+    """Bytes of one element that is stored as `word`."""
+    return 1 if word in ("i8", "u8") else 4
+
+
+def total(terms):
+    """The sum of i32 expressions."""
+    out = None
+    for t in terms:
+        out = t if out is None else op("i32.add", out, t)
+    return i32(0) if out is None else out
+
+
+def every(conditions):
+    """Whether all of some conditions hold."""
+    out = None
+    for c in conditions:
+        out = c if out is None else op("i32.and", out, c)
+    return i32(1) if out is None else out
+
+
+class Scope:
+    """values: what has been computed in one loop, block or branch; end: what closes it, a function or None."""
+
+    def __init__(self, end):
+        self.values = {}
+        self.end = end
+
+
+class Emitter:
+    """Writes into a Function whose parameters are the addresses of `slots` and then of the result.
+
+    addresses: by slot number the expression of where its tensor lies. lane: the name of the lane counter, or None.
+    """
+
+    def __init__(self, function, slots):
+        self.f = function
+        self.slots = slots
+        self.addresses = {}
+        self.counters = {}  # name -> (expression, number of its scope)
+        self.variables = {}  # name -> (expression, number of its scope, whether it is a vector)
+        self.lane = None
+        self.barrier = 0  # loads stay inside of this scope: outside their indices may lie anywhere
+        self.scopes = [Scope(None)]
+        self._levels = {}
+        self._depends = {}
+        self._loads = {}
+        self.reduced = None
+
+    # -- scopes ---------------------------------------------------------------------------------------------------
+
+    def _open(self, end):
+        self.f.push()
+        self.scopes.append(Scope(end))
+
+    def close(self):
+        """End the innermost loop, branch or block."""
+        scope = self.scopes.pop()
+        scope.end(self.f.pop())
+
+    def block(self):
+        """Open a scope that runs once: what is bound or computed in it is gone afterwards."""
+        self._open(lambda code: self.f.code.extend(code))
+
+    def loop(self, name, extent, step=1, start=0, clamp=None):
+        """Open the loop of a counter from `start` up to `extent` (numbers or expressions), which lies above it.
+
+        clamp: the largest value that the counter is taken for: its last step then repeats some of the one before.
+        """
+        f = self.f
+        if isinstance(extent, int) and isinstance(start, int) and extent - start <= step:
+            self.block()
+            self.bind(name, i32(start))
+            return
+        number = f.local("i32")
+
+        def end(code):
+            f.set(number, start if isinstance(start, E) else i32(start))
+            f.begin_loop()
+            f.code.extend(code)
+            f.set(number, op("i32.add", f.get(number), i32(step)))
+            limit = extent if isinstance(extent, E) else i32(extent)
+            f.branch_if(op("i32.lt_u", f.get(number), limit), 0)
+            f.end()
+
+        self._open(end)
+        value = f.get(number)
+        if clamp is not None:
+            value = f.let(select(op("i32.lt_u", value, i32(clamp)), value, i32(clamp)))
+        self.bind(name, value)
+
+    def bind(self, name, value):
+        """The counter `name` is `value` from here on, in the innermost scope."""
+        self.counters[name] = (value, len(self.scopes) - 1)
+        self._levels = {}
+
+    def branch(self, condition):
+        """Open what runs only where `condition` holds."""
+        f = self.f
+
+        def end(code):
+            f.begin_if(condition)
+            f.code.extend(code)
+            f.end()
+
+        self._open(end)
+
+    def define(self, name, value, is_vector=False):
+        """The variable `name` is `value`, computed in the innermost scope."""
+        self.variables[name] = (value, len(self.scopes) - 1, is_vector)
+        self._levels = {}
+        self._depends = {}
+
+    class _At:
+        def __init__(self, emitter, level):
+            self.emitter = emitter
+            self.level = level
+
+        def __enter__(self):
+            e, keep = self.emitter, self.level + 1
+            self.scopes, self.buffers = e.scopes[keep:], e.f.buffers[keep:]
+            del e.scopes[keep:]
+            del e.f.buffers[keep:]
+
+        def __exit__(self, *error):
+            e = self.emitter
+            e.scopes += self.scopes
+            e.f.buffers += self.buffers
+            return False
+
+    def at(self, level):
+        """What is emitted within goes to the end of scope number `level`."""
+        return Emitter._At(self, level)
+
+    def keep(self, key, level, make):
+        """The value that `make()` gives, computed once in scope `level` and found there again by `key`."""
+        found = self.scopes[level].values.get(key)
+        if found is not None:
+            return found
+        with self.at(level):
+            e = make()
+            if len(e.code) == 1 and e.code[0][:1] in (b"\x20", b"\x41", b"\x43"):
+                out = e  # a local or a constant
+            else:
+                out = self.f.let(e)
+            self.scopes[-1].values[key] = out
+        return out
+
+    # -- where something can be computed --------------------------------------------------------------------------
+
+    def _level_atom(self, atom):
+        if atom.kind == "digit":
+            base = atom.payload[0]
+            return self.counters[base][1] if isinstance(base, str) else self.level_index(base)
+        return self.level(atom.payload)
+
+    def level_index(self, index):
+        """The number of the outermost scope in which an index can be computed."""
+        out = 0
+        for _, atom in index.terms:
+            out = max(out, self._level_atom(atom))
+        return out
+
+    def level(self, value):
+        """The number of the outermost scope in which a Value can be computed."""
+        found = self._levels.get(value.id)
+        if found is None:
+            found = 0
+            if value.op == "variable":
+                found = self.variables[value.attr][1]
+            elif value.op == "reduced":
+                found = self.variables["reduced"][1]
+            for a in value.args:
+                found = max(found, self.level(a))
+            for index in _indices(value):
+                found = max(found, self.level_index(index))
+            self._levels[value.id] = found
+        if self.loads(value):
+            return max(found, self.barrier)
+        return found
+
+    def loads(self, value):
+        """Whether a Value reads memory."""
+        found = self._loads.get(value.id)
+        if found is None:
+            found = value.op == "load"
+            for a in value.args:
+                found = found or self.loads(a)
+            for index in _indices(value):
+                for _, atom in index.terms:
+                    found = found or self._atom_loads(atom)
+            self._loads[value.id] = found
+        return found
+
+    def _atom_loads(self, atom):
+        if atom.kind != "digit":
+            return self.loads(atom.payload)
+        base = atom.payload[0]
+        return not isinstance(base, str) and any([self._atom_loads(a) for _, a in base.terms])
+
+    def index_depends(self, index, name):
+        """Whether an index depends on the counter `name` (or on a vector, for the lane counter)."""
+        for _, atom in index.terms:
+            if self._atom_depends(atom, name):
+                return True
+        return False
+
+    def _atom_depends(self, atom, name):
+        if atom.kind == "digit":
+            base = atom.payload[0]
+            return base == name if isinstance(base, str) else self.index_depends(base, name)
+        return self.depends(atom.payload, name)
+
+    def depends(self, value, name):
+        """`index_depends` of a Value."""
+        key = (value.id, name)
+        found = self._depends.get(key)
+        if found is None:
+            found = False
+            if value.op in ("variable", "reduced"):
+                known = self.variables["reduced" if value.op == "reduced" else value.attr]
+                found = known[2] and name == self.lane
+            for a in value.args:
+                found = found or self.depends(a, name)
+            for index in _indices(value):
+                found = found or self.index_depends(index, name)
+            self._depends[key] = found
+        return found
+
+    def coefficient(self, index, name=None):
+        """By how much an index grows with a counter (the lane counter); None where not by the same everywhere."""
+        name = name or self.lane
+        out = 0
+        for c, atom in index.terms:
+            if self._atom_depends(atom, name):
+                if atom.kind != "digit" or atom.payload[0] != name or atom.payload[2] != 1 or atom.payload[3]:
+                    return None
+                out += c
+        return out
+
+    # -- indices --------------------------------------------------------------------------------------------------
+
+    def _atom(self, atom):
+        if atom.kind != "digit":
+            return self.scalar(atom.payload)
+        base, _, div, mod = atom.payload
+        if isinstance(base, str):
+            value = self.counters[base][0]
+        if isinstance(base, str) and div == 1 and not mod:
+            return value
+
+        def make():
+            out = value if isinstance(base, str) else self.index(base)
+            if div != 1:
+                out = op("i32.div_u", out, i32(div))
+            return op("i32.rem_u", out, i32(mod)) if mod else out
+
+        return self.keep(atom.key, self._level_atom(atom), make)
+
+    def index(self, index, scale=1, base=None, constant=True):
+        """The expression of index * scale (+ base); constant: with the constant part of it."""
+        groups = {}
+        barrier = self.barrier
+        for c, atom in index.terms:
+            level = self._level_atom(atom)
+            if self._atom_loads(atom):
+                level = max(level, barrier)
+            groups.setdefault(level, []).append((c, atom))
+        out, key = base, "" if base is None else repr(base.code)
+        if constant and index.const:
+            out = total([i32(index.const * scale)] + ([] if base is None else [base]))
+            key += "k{}".format(index.const)
+        for level in sorted(groups):
+            key += "+" + ",".join(["{}{}".format(c, a.key) for c, a in groups[level]])
+
+            def make(terms=groups[level], sofar=out):
+                parts = [] if sofar is None else [sofar]
+                for c, atom in terms:
+                    e = self._atom(atom)
+                    c = c * scale
+                    power = c.bit_length() - 1
+                    if c == 1 << power:
+                        parts.append(op("i32.shl", e, i32(power)) if power else e)
+                    else:
+                        parts.append(op("i32.mul", e, i32(c)))
+                return total(parts)
+
+            out = self.keep("{}*{}".format(scale, key), level, make)
+        return i32(0) if out is None else out
+
+    def address(self, slot, index, word, further=0):
+        """(expression, offset) of the element of a slot at index + further."""
+        n = size(word)
+        const = (index.const + further) * n
+        bare = ix.Index(index.terms, 0)
+        if const >= 0 and bare.lo >= 0:
+            return self.index(bare, n, self.addresses[slot]), const
+        return self.index(ix.Index(index.terms, index.const + further), n, self.addresses[slot]), 0
+
+    # -- one number -----------------------------------------------------------------------------------------------
+
+    def scalar(self, value):
+        """The expression of a Value at the position of the counters."""
+        if value.op == "const":
+            return _const(value)
+        if value.op in ("variable", "reduced"):
+            return self.variables["reduced" if value.op == "reduced" else value.attr][0]
+        return self.keep(value.id, self.level(value), lambda: self._scalar(value))
+
+    def _scalar(self, value):
+        name = value.op
+        if name == "load":
+            slot, index = value.attr
+            word = self._word(slot)
+            at, offset = self.address(slot, index, word)
+            out = memory(_LOADS[word], at, offset=offset)
+            return op("i32.ne", out, i32(0)) if value.type == "bool" else out
+        if name == "index":
+            at = self.index(value.attr)
+            return op("f32.convert_i32_s", at) if value.type == "f32" else at
+        if name == "guard":
+            return self._guard(value, self.scalar, _local_type(value.type), self.inside(value.attr))
+        if name == "choose":
+            return self._choose(value, self.scalar, _local_type(value.type))
+        args = [self.scalar(a) for a in value.args]
+        if name == "where":
+            return select(*args)
+        if name == "cast":
+            return operations.cast(args[0], value.args[0].type, value.type)
+        if name == "bitcast":
+            return _bitcast(args[0], value.args[0].type, value.type)
+        if name == "function":
+            return operations.function(value.attr, value.type, args)
+        if name == "pow" and value.type == "f32":
+            small = self._small_power(value, args[0])
+            if small is not None:
+                return small
+        return operations.scalar(name, value.args[0].type, args)
+
+    def _small_power(self, value, a):
+        exponent = value.args[1]
+        if exponent.op == "const" and exponent.attr in (1, 2, 3):
+            return a if exponent.attr == 1 else a * a if exponent.attr == 2 else a * a * a
+        return None
+
+    def inside(self, conditions, further=0):
+        """Whether 0 <= index + further < limit for every (index, limit)."""
+        out = []
+        for index, limit in conditions:
+            at = self.index(ix.Index(index.terms, index.const + further))
+            out.append(op("i32.lt_u", at, i32(limit)))
+        return every(out)
+
+    def _guard(self, value, evaluate, type, condition):
+        inner, otherwise = value.args
+        f = self.f
+        if not self.loads(inner) and type != "v128":
+            return select(condition, evaluate(inner), evaluate(otherwise))
+        out = f.local(type)
+        f.set(out, evaluate(otherwise))
+        self._within(condition, lambda: f.set(out, evaluate(inner)))
+        return f.get(out)
+
+    def _within(self, condition, write):
+        """What `write()` emits runs, loads included, only where `condition` holds."""
+        self.branch(condition)
+        barrier, self.barrier = self.barrier, len(self.scopes) - 1
+        write()
+        self.barrier = barrier
+        self.close()
+
+    def _choose(self, value, evaluate, type):
+        index, starts = value.attr
+        f = self.f
+        at = f.let(self.index(index))
+        out = f.local(type)
+        last = len(value.args) - 1
+        for i in range(last + 1):
+            inside = []
+            if i:
+                inside.append(op("i32.ge_u", at, i32(starts[i])))
+            if i < last:
+                inside.append(op("i32.lt_u", at, i32(starts[i + 1])))
+            self._within(every(inside), lambda i=i: f.set(out, evaluate(value.args[i])))
+        return f.get(out)
+
+    def _word(self, slot):
+        return self.slots.types[slot]
+
+    # -- four numbers ---------------------------------------------------------------------------------------------
+
+    def vector(self, value):
+        """The expression of a Value at four neighboring positions of the lane counter; bools are masks."""
+        if value.op == "const":
+            return _const_four(value)
+        if not self.depends(value, self.lane):
+            return self.keep((value.id, "4"), self.level(value), lambda: self._splat(value))
+        if value.op in ("variable", "reduced"):
+            return self.variables["reduced" if value.op == "reduced" else value.attr][0]
+        return self.keep((value.id, "4"), self.level(value), lambda: self._vector(value))
+
+    def _splat(self, value):
+        if value.op == "load" and size(self._word(value.attr[0])) == 4 and value.type != "bool":
+            at, offset = self.address(value.attr[0], value.attr[1], "f32")
+            return memory("v128.load32_splat", at, offset=offset)
+        return splat(self.scalar(value), value.type)
+
+    def _vector(self, value):
+        name = value.op
+        if name == "load":
+            return self._load_four(value)
+        if name == "index":
+            c = self.coefficient(value.attr)
+            if c is None:
+                return self._one_by_one(value)
+            whole = op("i32x4.splat", self.index(value.attr))
+            whole = op("i32x4.add", whole, i32x4(0, c, 2 * c, 3 * c))
+            return op("f32x4.convert_i32x4_s", whole) if value.type == "f32" else whole
+        if name == "guard":
+            return self._guard_four(value)
+        if name == "choose":
+            return self._choose_four(value)
+        args = [self.vector(a) for a in value.args]
+        if name == "where":
+            return bits(*args)
+        if name == "cast":
+            return operations.cast_four(args[0], value.args[0].type, value.type)
+        if name == "bitcast":
+            return args[0]
+        out = None
+        if name == "function":
+            out = operations.function_of_four(value.attr, args)
+        else:
+            if name == "pow" and value.type == "f32":
+                out = self._small_power(value, args[0])
+            if out is None:
+                last = value.args[-1]
+                plain = last.attr if last.op == "const" else None
+                out = operations.vector(name, value.args[0].type, args, plain)
+        return self._by_lane(value, args) if out is None else out
+
+    def _by_lane(self, value, args):
+        """An operation without a vector form, on each number of its operands."""
+        out = i32x4(0)
+        for n in range(4):
+            numbers = []
+            for i in range(len(args)):
+                numbers.append(self.f.let(extract(args[i], value.args[i].type, n)))
+            if value.op == "function":
+                e = operations.function(value.attr, value.type, numbers)
+            else:
+                e = operations.scalar(value.op, value.args[0].type, numbers)
+            out = replace(out, n, e, value.type)
+        return out
+
+    def _one_by_one(self, value):
+        """A Value at four positions, computed at one after the other."""
+        out = self.f.local("v128")
+        known = self.counters[self.lane]
+        for n in range(4):
+            self.block()
+            self.bind(self.lane, self.f.let(op("i32.add", known[0], i32(n))))
+            self.f.set(out, replace(self.f.get(out), n, self.scalar(value), value.type))
+            self.close()
+        self.counters[self.lane] = known
+        self._levels = {}
+        return self.f.get(out)
+
+    def _load_four(self, value):
+        slot, index = value.attr
+        word = self._word(slot)
+        c = self.coefficient(index)
+        if c == 1:
+            at, offset = self.address(slot, index, word)
+            out = self._four_at(word, at, offset)
+        elif c == -1:
+            at, offset = self.address(slot, index, word, -3)
+            reverse = self.f.let(self._four_at(word, at, offset))
+            out = op("i8x16.shuffle", reverse, reverse, imm=_REVERSE)
+        elif c is None:
+            return self._one_by_one(value)
+        else:
+            out = i32x4(0)
+            for n in range(4):
+                at, offset = self.address(slot, index, word, n * c)
+                if size(word) == 4:
+                    if n == 0:
+                        out = memory("v128.load32_zero", at, offset=offset)
+                    else:
+                        out = memory("v128.load32_lane", at, out, offset=offset, lane=n)
+                else:
+                    out = replace(out, n, memory(_LOADS[word], at, offset=offset), "i32")
+        return op("i32x4.ne", out, i32x4(0)) if value.type == "bool" else out
+
+    def _four_at(self, word, at, offset):
+        if size(word) == 4:
+            return memory("v128.load", at, offset=offset)
+        sign = "s" if word == "i8" else "u"
+        out = op("i16x8.extend_low_i8x16_" + sign, memory("v128.load32_zero", at, offset=offset))
+        return op("i32x4.extend_low_i16x8_" + sign, out)
+
+    def _guard_four(self, value):
+        f = self.f
+        uneven = [c for c in value.attr if self.index_depends(c[0], self.lane)]
+        if not uneven:
+            return self._guard(value, self.vector, "v128", self.inside(value.attr))
+        if [c for c in uneven if self.coefficient(c[0]) is None]:
+            return self._one_by_one(value)
+        # All four inside are one vector; at an edge, number by number.
+        ends = []
+        for index, limit in value.attr:
+            further = 3 * self.coefficient(index)
+            ends += [self.inside([(index, limit)]), self.inside([(index, limit)], further)]
+        whole = f.let(every(ends))
+        out = f.local("v128")
+        self._within(whole, lambda: f.set(out, self.vector(value.args[0])))
+        self._within(op("i32.eqz", whole), lambda: f.set(out, self._one_by_one(value)))
+        return f.get(out)
+
+    def _choose_four(self, value):
+        index, starts = value.attr
+        if not self.index_depends(index, self.lane):
+            return self._choose(value, self.vector, "v128")
+        c = self.coefficient(index)
+        if c is None or c < 0:
+            return self._one_by_one(value)
+        f = self.f
+        first = f.let(self.index(index))
+        final = f.let(op("i32.add", first, i32(3 * c)))
+        out, left = f.local("v128"), f.local("i32")
+        f.set(left, i32(1))
+        last = len(value.args) - 1
+        for i in range(last + 1):
+            inside = [op("i32.ge_u", first, i32(starts[i]))]
+            if i < last:
+                inside.append(op("i32.lt_u", final, i32(starts[i + 1])))
+
+            def write(i=i):
+                f.set(out, self.vector(value.args[i]))
+                f.set(left, i32(0))
+
+            self._within(every(inside), write)
+        self._within(f.get(left), lambda: f.set(out, self._one_by_one(value)))
+        return f.get(out)
+
+    # -- stores ---------------------------------------------------------------------------------------------------
+
+    def store(self, index, value, word):
+        """Store a Value in the result, whose elements are stored as `word`."""
+        e = self.scalar(value)
+        at, offset = self.address("out", index, word)
+        name = "i32.store8" if size(word) == 1 else "f32.store" if word == "f32" else "i32.store"
+        self.f.do(memory(name, at, e, offset=offset))
+
+    def store_four(self, index, value, word):
+        """`store` at four positions of the lane counter."""
+        e = self.vector(value)
+        if value.type == "bool":
+            e = op("v128.and", e, i32x4(1))
+        c = self.coefficient(index)
+        if c == 1:
+            at, offset = self.address("out", index, word)
+            if size(word) == 4:
+                self.f.do(memory("v128.store", at, e, offset=offset))
+            else:
+                e = self.f.let(e)
+                packed = op("i8x16.shuffle", e, e, imm=_FIRST_BYTES)
+                self.f.do(memory("v128.store32_lane", at, packed, offset=offset, lane=0))
+            return
+        e = self.f.let(e)
+        known = self.counters[self.lane]
+        for n in range(4):
+            self.block()
+            self.bind(self.lane, self.f.let(op("i32.add", known[0], i32(n))))
+            at, offset = self.address("out", index, word)
+            if size(word) == 4:
+                self.f.do(memory("v128.store32_lane", at, e, offset=offset, lane=n))
+            else:
+                self.f.do(memory("i32.store8", at, lane("i32x4.extract_lane", n, e), offset=offset))
+            self.close()
+        self.counters[self.lane] = known
+        self._levels = {}
+
+
+def _indices(value):
+    if value.op == "load":
+        return (value.attr[1],)
+    if value.op == "index":
+        return (value.attr,)
+    if value.op == "guard":
+        return [index for index, _ in value.attr]
+    return (value.attr[0],) if value.op == "choose" else ()
+
+
+def _const(value):
+    if value.type == "f32":
+        return f32(float(value.attr))
+    return i32(int(bool(value.attr)) if value.type == "bool" else int(value.attr))
+
+
+def _const_four(value):
+    if value.type == "f32":
+        return f32x4(float(value.attr))
+    return i32x4((-1 if value.attr else 0) if value.type == "bool" else int(value.attr))
+
+
+def _local_type(type):
+    return "f32" if type == "f32" else "i32"
+
+
+def _bitcast(a, source, target):
+    if source == target or (source != "f32" and target != "f32"):
+        return a
+    return op("f32.reinterpret_i32" if target == "f32" else "i32.reinterpret_f32", a)
+
+
+def splat(e, type):
+    """A number four times; a bool as a mask."""
+    if type == "f32":
+        return op("f32x4.splat", e)
+    return op("i32x4.splat", op("i32.sub", i32(0), e) if type == "bool" else e)
+
+
+def extract(e, type, n):
+    """Number n of a vector."""
+    if type == "f32":
+        return lane("f32x4.extract_lane", n, e)
+    out = lane("i32x4.extract_lane", n, e)
+    return op("i32.and", out, i32(1)) if type == "bool" else out
+
+
+def replace(e, n, number, type):
+    """A vector with its number n replaced."""
+    if type == "f32":
+        return lane("f32x4.replace_lane", n, e, number)
+    return lane("i32x4.replace_lane", n, e, op("i32.sub", i32(0), number) if type == "bool" else number)

@@ -1,0 +1,84 @@
+"""What runs modules: wasmtime on a desktop, the browser's own engine in a tab."""
+
+import sys
+
+from emberlet.errors import BackendError
+
+from ..device import lock
+
+
+class WasmtimeModule:
+    """A compiled module. Instances have memories of their own."""
+
+    def __init__(self, source):
+        import wasmtime
+
+        self.wasmtime = wasmtime
+        self.engine = _engine()
+        self.module = wasmtime.Module(self.engine, source)
+
+    def instance(self):
+        return WasmtimeInstance(self)
+
+
+class WasmtimeInstance:
+    """A memory, and the function that runs the plan over it."""
+
+    def __init__(self, module):
+        self.store = module.wasmtime.Store(module.engine)
+        exports = module.wasmtime.Instance(self.store, module.module, []).exports(self.store)
+        self.memory = exports["memory"]
+        self.function = exports["run"]
+
+    def write(self, at, data):
+        self.memory.write(self.store, data, at)
+
+    def read(self, at, nbytes):
+        return bytes(self.memory.read(self.store, at, at + nbytes))
+
+    def run(self):
+        self.function(self.store)
+
+
+_engines = []
+_opening = lock()
+
+
+def _engine():
+    with _opening:
+        if not _engines:
+            import wasmtime
+
+            config = wasmtime.Config()
+            config.cranelift_opt_level = "speed"
+            config.wasm_relaxed_simd = True
+            _engines.append(wasmtime.Engine(config))
+        return _engines[0]
+
+
+def compiled(source):
+    """A module from its bytes. Raises BackendError where nothing here runs WebAssembly."""
+    if sys.platform == "emscripten" or sys.implementation.name == "micropython":
+        from .page import BrowserModule
+
+        return BrowserModule(source)
+    try:
+        return WasmtimeModule(source)
+    except ImportError as error:
+        raise _missing(error)
+
+
+def available():
+    """Raise BackendError where nothing here runs WebAssembly."""
+    if sys.platform == "emscripten" or sys.implementation.name == "micropython":
+        return
+    try:
+        import wasmtime  # noqa: F401
+    except ImportError as error:
+        raise _missing(error)
+
+
+def _missing(error):
+    return BackendError(
+        "the wasm backend runs in a browser, and on a desktop with wasmtime: pip install emberlet[wasm] ({})".format(error)
+    )

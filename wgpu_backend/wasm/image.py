@@ -1,0 +1,49 @@
+"""A Plan as one module: its kernels, a function that runs them in order, and where everything lies in its memory."""
+
+from emberlet.errors import BackendError
+
+from . import library
+from .assembler import Function, i32, module
+
+PAGE = 1 << 16
+MOST = 1 << 16  # pages of a memory with 32-bit addresses
+
+
+class Image:
+    """module: its bytes, which export "memory" and "run"; addresses: by buffer number of the Plan; nbytes: of memory."""
+
+    def __init__(self, plan):
+        self.plan = plan
+        at = 64
+        self.addresses = []
+        for b in plan.buffers:
+            self.addresses.append(at)
+            at += (b.nbytes + 63) // 64 * 64
+        scratch = at
+        at += max([0] + [f.scratch for _, f in plan.kernels])
+        self.nbytes = at + 64
+        pages = (self.nbytes + PAGE - 1) // PAGE
+        if pages > MOST:
+            raise BackendError(
+                "this plan takes {} bytes of memory; WebAssembly has at most 4 GiB".format(self.nbytes)
+            )
+        functions, seen = [], {}
+        for n, (_, f) in enumerate(plan.kernels):
+            _add(functions, seen, "kernel{}".format(n), f)
+        run = Function("run", ())
+        for step in plan.steps:
+            for b in step.buffers:
+                run.do(i32(self.addresses[b]))
+            run.do(i32(scratch))
+            run.code.append(("call", "kernel{}".format(step.kernel)))
+        functions.append(("run", run.finish()))
+        self.module = module(functions, ["run"], pages)
+
+
+def _add(functions, seen, name, f):
+    """A function and those that it calls."""
+    seen[name] = True
+    for called in f.called():
+        if called not in seen:
+            _add(functions, seen, called, library.function(called))
+    functions.append((name, f))

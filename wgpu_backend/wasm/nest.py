@@ -1,0 +1,386 @@
+"""The kernels of plain maps and of everything that folds: nested loops over the result, then over what is folded.
+
+A shape is first one flat counter; where index expressions need digits of it, it is cut into several at those places, so
+that divisions become loops. One counter is chosen for the lanes of vectors: the innermost of the result, or of what is
+folded, whichever makes more of the loads contiguous.
+"""
+
+from ..kernels.loop import Kernel
+from ..lower import index as ix
+from ..lower.lowering import Lowering
+from ..lower.reductions import identity, specification
+from ..run import storage
+from . import operations
+from .assembler import Function, bits, i32, op
+from .emitter import Emitter, extract, splat
+
+BLOCK = 1024  # terms of a long sum of float32 that each accumulator takes before it is added to the whole
+FOLDS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "logical_or", "all": "logical_and"}
+
+
+class Space:
+    """The flat position in a shape as a sum of nested counters. counters: (name, extent), outermost first; flat: the
+    Index."""
+
+    def __init__(self, name, count, cuts=()):
+        self.counters = []
+        self.flat = ix.ZERO
+        left = max(1, count)
+        for at, cut in enumerate(_chain(left, cuts)):
+            counter = "{}{}".format(name, at)
+            self.counters.append((counter, left // cut))
+            self.flat = ix.add(self.flat, ix.mul(ix.counter(counter, left // cut), cut))
+            left = cut
+        self.flat = self.flat.bounded(0, max(0, count - 1))
+
+
+def _chain(count, cuts):
+    """Divisors of count, each dividing the one before, down to 1."""
+    out = []
+    left = count
+    for cut in sorted(set(cuts), reverse=True):
+        if 1 < cut < left and left % cut == 0:
+            out.append(cut)
+            left = cut
+    out.append(1)
+    return out
+
+
+def cuts_of(values, indices, prefix):
+    """Where digits of the counters that begin with `prefix` begin and end: {counter: places}."""
+    found = {}
+
+    def look(index):
+        for _, atom in index.terms:
+            if atom.kind != "digit":
+                continue
+            base, _, div, mod = atom.payload
+            if not isinstance(base, str):
+                look(base)
+            elif base.startswith(prefix):
+                places = found.setdefault(base, [])
+                places.append(div)
+                if mod:
+                    places.append(div * mod)
+
+    for index in indices:
+        look(index)
+    for value in values:
+        for index in _all_indices(value):
+            look(index)
+    return found
+
+
+def _all_indices(value):
+    if value.op == "load":
+        return (value.attr[1],)
+    if value.op == "index":
+        return (value.attr,)
+    if value.op == "guard":
+        return [index for index, _ in value.attr]
+    return (value.attr[0],) if value.op == "choose" else ()
+
+
+def begin(name, slots):
+    """An Emitter for a kernel over these slots: its parameters are their addresses, the result's and the scratch's."""
+    count = len(slots.nodes)
+    f = Function(name, ("i32",) * (count + 2))
+    e = Emitter(f, slots)
+    for n in range(count):
+        e.addresses[n] = f.param(n)
+    e.addresses["out"] = f.param(count)
+    e.addresses["scratch"] = f.param(count + 1)
+    return e
+
+
+def finish(emitter, name, slots):
+    """The Kernel of what was emitted."""
+    return Kernel(name, emitter.f.finish(), list(slots.nodes), (1, 1, 1))
+
+
+class _Plan:
+    """What a kernel computes over given spaces."""
+
+    def __init__(self, item, stored, out, inner):
+        anchor = item.anchor
+        self.low = low = Lowering(item, stored)
+        self.out, self.inner = out, inner
+        shape = (item.node if anchor is None else anchor).shape
+        coordinates = ix.unflatten(out.flat, shape)
+        self.spec = self.body = self.position = None
+        if anchor is None:
+            self.result, self.store = low.place(coordinates)
+            return
+        self.spec = spec = specification(anchor)
+        if spec.size():
+            within = ix.unflatten(inner.flat, spec.extents)
+            self.body = spec.body(low, coordinates, within)
+            if spec.position:
+                self.position = low.build.index(spec.position(within), "i32")
+        value = low.build.make("reduced", storage.register(anchor.dtype))
+        if anchor.op != "reduce" or anchor.arg[0] in ("sum", "prod"):
+            value = low.round(value, anchor.dtype)
+        self.result, self.store = low.place(coordinates, value)
+
+    def cuts(self):
+        return cuts_of(self.low.build.values.values(), (self.store,), "")
+
+
+def _spaces(item, stored, first):
+    """A _Plan whose counters are cut where digits of them are needed; first(out cuts, inner cuts) makes one."""
+    out_cuts, inner_cuts = (), ()
+    for _ in range(3):
+        plan = first(out_cuts, inner_cuts)
+        found = plan.cuts()
+        more = [tuple(_places(s, found)) for s in (plan.out, plan.inner)]
+        if more == [(), ()]:
+            break
+        out_cuts, inner_cuts = tuple(out_cuts) + more[0], tuple(inner_cuts) + more[1]
+    return plan
+
+
+def _places(space, found):
+    """Cuts of a whole space from those of its counters."""
+    out = []
+    scale = 1
+    for name, extent in reversed(space.counters):
+        for place in found.get(name, ()):
+            if 1 < place < extent:
+                out.append(place * scale)
+        scale *= extent
+    return out
+
+
+def loop(item, stored, name):
+    """The Kernel of an item that is a map, or an epilogue behind something that folds (lower/reductions.py)."""
+    anchor = item.anchor
+    count = (item.node if anchor is None else anchor).count
+    terms = specification(anchor).size() if anchor is not None else 1
+
+    def first(out_cuts, inner_cuts):
+        return _Plan(item, stored, Space("g", count, out_cuts), Space("r", terms, inner_cuts))
+
+    plan = _spaces(item, stored, first)
+    return _Writer(plan, name).kernel()
+
+
+def contiguity(emitter, values, lane):
+    """What the loads of some values cost where four positions of `lane` are taken at once."""
+    seen = {}
+    total = 0
+
+    def walk(value):
+        nonlocal total
+        if value.id in seen:
+            return
+        seen[value.id] = True
+        for a in value.args:
+            walk(a)
+        for index in _all_indices(value):
+            for _, atom in index.terms:
+                if atom.kind != "digit":
+                    walk(atom.payload)
+            c = emitter.coefficient(index, lane)
+            total += 1 if c in (0, 1, -1) else 6 if c is not None else 12
+
+    for value in values:
+        walk(value)
+    return total
+
+
+class _Writer:
+    def __init__(self, plan, name):
+        self.plan = plan
+        self.name = name
+        self.slots = plan.low.slots
+        self.word = self.slots.result.word
+        self.e = begin(name, self.slots)
+        self.lanes = self._lanes()
+
+    def _lanes(self):
+        """"out", "in" or None: what the lanes of vectors are."""
+        plan, e = self.plan, self.e
+        out_name, out_extent = plan.out.counters[-1]
+        across = out_extent >= 4
+        if plan.body is None:
+            return "out" if across else None
+        inner_name, inner_extent = plan.inner.counters[-1]
+        along = inner_extent >= 8 and plan.position is None and plan.spec.op not in ("any", "all")
+        if not across or not along:
+            return "out" if across else "in" if along else None
+        if inner_extent < 16:
+            return "out"
+        a = contiguity(e, (plan.body,), out_name)
+        return "in" if contiguity(e, (plan.body,), inner_name) < a else "out"
+
+    def kernel(self):
+        plan, e = self.plan, self.e
+        for name, extent in plan.out.counters[:-1]:
+            e.loop(name, extent)
+        name, extent = plan.out.counters[-1]
+        if self.lanes == "out":
+            e.lane = name
+            e.loop(name, extent, 4, clamp=extent - 4 if extent % 4 else None)
+        else:
+            e.loop(name, extent)
+        if plan.spec is not None:
+            self._reduce()
+        if self.lanes == "out":
+            e.store_four(plan.store, plan.result, self.word)
+        else:
+            e.store(plan.store, plan.result, self.word)
+        for _ in plan.out.counters:
+            e.close()
+        return finish(e, self.name, self.slots)
+
+    def _reduce(self):
+        plan, e, f = self.plan, self.e, self.e.f
+        spec = plan.spec
+        first = operations_const(identity(spec.op, spec.type), spec.type)
+        if spec.op[:3] == "arg":
+            self._arg(first)
+            return
+        if plan.body is None:
+            e.define("reduced", first)
+            return
+        wide = self.lanes == "out"
+        out = f.local("v128" if wide else "f32" if spec.type == "f32" else "i32")
+        f.set(out, splat(first, spec.type) if wide else first)
+        loops = plan.inner.counters
+        for name, extent in loops[:-1]:
+            e.loop(name, extent)
+        name, extent = loops[-1]
+        fold(e, spec.op, spec.type, plan.body, name, extent, out, self.lanes)
+        for _ in loops[:-1]:
+            e.close()
+        e.define("reduced", f.get(out), wide)
+
+    def _arg(self, first):
+        plan, e, f = self.plan, self.e, self.e.f
+        spec = plan.spec
+        wide = self.lanes == "out"
+        sign = "gt" if spec.op == "argmax" else "lt"
+        best = f.local("v128" if wide else "i32")
+        top = f.local("v128" if wide else "f32" if spec.type == "f32" else "i32")
+        f.set(top, splat(first, spec.type) if wide else first)
+        f.set(best, splat(i32(0), "i32") if wide else i32(0))
+        for name, extent in plan.inner.counters:
+            e.loop(name, extent)
+        old = f.get(top)
+        if wide:
+            new = e.vector(plan.body)
+            better = operations.vector(sign, spec.type, (new, old))
+            if spec.type == "f32":
+                nan = op("v128.andnot", op("f32x4.ne", new, new), op("f32x4.ne", old, old))
+                better = op("v128.or", better, nan)
+            better = f.let(better)
+            f.set(top, bits(better, new, old))
+            f.set(best, bits(better, e.vector(plan.position), f.get(best)))
+        else:
+            new = e.scalar(plan.body)
+            better = operations.scalar(sign, spec.type, (new, old))
+            if spec.type == "f32":
+                better = op("i32.or", better, op("i32.and", op("f32.ne", new, new), op("f32.eq", old, old)))
+            position = e.scalar(plan.position)
+            f.begin_if(better)
+            f.set(top, new)
+            f.set(best, position)
+            f.end()
+        for _ in plan.inner.counters:
+            e.close()
+        e.define("reduced", f.get(best), wide)
+
+
+def operations_const(value, type):
+    """A number as a constant of a register type."""
+    from .assembler import f32
+
+    return f32(float(value)) if type == "f32" else i32(int(value))
+
+
+def fold(e, op_name, type, body, name, extent, out, lanes):
+    """Fold `body` over the counter `name` into the local `out`: a vector where lanes is "out", a number elsewhere.
+
+    lanes "in": four positions of the counter at a time, and up to four times four.
+    """
+    f = e.f
+    how = FOLDS[op_name]
+    long = op_name == "sum" and type == "f32" and extent > 2 * BLOCK
+    if long:
+        # An error of rounding grows with the number of additions one after the other (Higham 1993): a long sum is one
+        # of blocks.
+        whole, rest = extent // BLOCK, extent % BLOCK
+        e.loop(name + "_block", whole)
+        at = f.let(op("i32.mul", e.counters[name + "_block"][0], i32(BLOCK)))
+        _fold_into(e, how, type, body, name, BLOCK, out, lanes, at, op_name)
+        e.close()
+        if rest:
+            e.block()
+            _fold_into(e, how, type, body, name, rest, out, lanes, i32(whole * BLOCK), op_name)
+            e.close()
+        return
+    _fold_run(e, how, type, body, name, extent, out, lanes, None, op_name)
+
+
+def _fold_into(e, how, type, body, name, extent, out, lanes, start, op_name):
+    """Fold a part of the counter's range into an accumulator of its own, and that into `out`."""
+    f = e.f
+    part = f.local("v128" if lanes == "out" else "f32")
+    zero = operations_const(0, type)
+    f.set(part, splat(zero, type) if lanes == "out" else zero)
+    _fold_run(e, how, type, body, name, extent, part, lanes, start, op_name)
+    f.set(out, f.get(out) + f.get(part))
+
+
+def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name):
+    """Fold `extent` steps of the counter from `start` on."""
+    f = e.f
+
+    def combine(number, value, wide):
+        args = (f.get(number), value)
+        f.set(number, operations.vector(how, type, args) if wide else operations.scalar(how, type, args))
+
+    def stage(first, steps, width, write):
+        """`steps` runs of `width` positions each."""
+        e.loop(name + "_at", first + steps * width, width, first)
+        base = e.counters[name + "_at"][0]
+        e.bind(name, base if start is None else f.let(op("i32.add", base, start)))
+        write()
+        e.close()
+
+    if lanes != "in":
+        stage(0, extent, 1, lambda: combine(out, e.vector(body) if lanes == "out" else e.scalar(body), lanes == "out"))
+        return
+    first = splat(operations_const(identity(op_name, type), type), type)
+    most = 4 if extent >= 32 else 1
+    parts = [f.local("v128") for _ in range(most)]
+    for p in parts:
+        f.set(p, first)
+    e.lane = name
+    done = 0
+
+    def several():
+        known = e.counters[name]
+        for n in range(most):
+            e.block()
+            e.bind(name, f.let(op("i32.add", known[0], i32(4 * n))))
+            combine(parts[n], e.vector(body), True)
+            e.close()
+
+    if most > 1:
+        stage(0, extent // (4 * most), 4 * most, several)
+        done = extent // (4 * most) * 4 * most
+    if extent - done >= 4:
+        stage(done, (extent - done) // 4, 4, lambda: combine(parts[0], e.vector(body), True))
+        done += (extent - done) // 4 * 4
+    e.lane = None
+    e._depends = {}
+    while len(parts) > 1:
+        half = len(parts) // 2
+        for n in range(half):
+            combine(parts[n], f.get(parts[n + half]), True)
+        parts = parts[:half]
+    for n in range(4):
+        combine(out, extract(f.get(parts[0]), type, n), False)
+    if extent > done:
+        stage(done, extent - done, 1, lambda: combine(out, e.scalar(body), False))

@@ -1,0 +1,31 @@
+"""Rewrites a graph before it is fused: what a convolution or a pooling pads is stored with its border."""
+
+from ..lower.reductions import identity
+from ..record.node import Node, topological
+from ..run import storage
+
+
+def prepare(roots):
+    """Give convolutions and poolings of these graphs operands with the border added, so that no kernel has to ask of
+    each element whether it is inside."""
+    for node in topological(roots):
+        if node.op == "conv":
+            stride, padding, dilation, groups = node.arg
+            fill = 0
+            rest = (dilation, groups)
+            place = 1
+        elif node.op == "pool":
+            op, kernel, stride, padding, dilation = node.arg
+            fill = identity(op, storage.word(node.dtype))
+            place = 3
+        else:
+            continue
+        if not [p for p in padding if p != (0, 0)] or not node.count:
+            continue
+        x = node.srcs[0]
+        around = ((0, 0), (0, 0)) + tuple(padding)
+        shape = tuple([x.shape[i] + around[i][0] + around[i][1] for i in range(len(x.shape))])
+        padded = Node("pad", (x,), (around, fill), x.dtype, shape, storage.word(x.dtype))
+        none = tuple([(0, 0) for _ in padding])
+        node.arg = (stride, none) + rest if place == 1 else node.arg[:3] + (none,) + node.arg[4:]
+        node.srcs = (padded,) + tuple(node.srcs[1:])

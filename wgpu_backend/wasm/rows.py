@@ -1,0 +1,112 @@
+"""The kernel of a row region: softmax, the normalizations and their like (fuse/rows.py)."""
+
+from ..lower import index as ix
+from ..lower.lowering import Lowering
+from ..lower.reductions import identity
+from ..run import storage
+from .emitter import splat
+from .nest import Space, _places, begin, contiguity, cuts_of, finish, fold, operations_const
+
+
+class _Rows:
+    """What a row region computes over given spaces."""
+
+    def __init__(self, item, stored, out, inner):
+        self.region = region = item.anchor.arg
+        self.low = low = Lowering(item, stored)
+        self.out, self.inner = out, inner
+        kept = [1 if i in region.axes else region.full[i] for i in range(len(region.full))]
+        row = ix.unflatten(out.flat, kept)
+        within = ix.unflatten(inner.flat, [region.full[a] for a in region.axes])
+        full = list(row)
+        for i in range(len(region.axes)):
+            full[region.axes[i]] = within[i]
+        self.bodies = []
+        for k, reduction in enumerate(region.reductions):
+            self.bodies.append(low.value(reduction.srcs[0], full))
+            value = low.build.make("variable", storage.register(reduction.dtype), (), "red{}".format(k))
+            if reduction.arg[0] in ("sum", "prod"):
+                value = low.round(value, reduction.dtype)
+            low.fix(reduction, value)
+        self.per_row = region.exit.shape != region.full
+        self.result, self.store = low.place(row if self.per_row else full)
+
+    def cuts(self):
+        return cuts_of(self.low.build.values.values(), (self.store,), "")
+
+
+def rows(item, stored, name):
+    """The Kernel of a "rows" item, whose anchor's arg is the Region."""
+    region = item.anchor.arg
+    length, count = 1, 1
+    for a in region.axes:
+        length *= region.full[a]
+    for d in region.reductions[0].shape:
+        count *= d
+    out_cuts, inner_cuts = (), ()
+    for _ in range(3):
+        plan = _Rows(item, stored, Space("g", count, out_cuts), Space("r", length, inner_cuts))
+        found = plan.cuts()
+        more = [tuple(_places(s, found)) for s in (plan.out, plan.inner)]
+        if more == [(), ()]:
+            break
+        out_cuts, inner_cuts = out_cuts + more[0], inner_cuts + more[1]
+    return _write(plan, name)
+
+
+def _write(plan, name):
+    slots = plan.low.slots
+    e = begin(name, slots)
+    f = e.f
+    word = slots.result.word
+    out_name, out_extent = plan.out.counters[-1]
+    in_name, in_extent = plan.inner.counters[-1]
+    lanes = "out" if out_extent >= 4 else None
+    if in_extent >= 4 and (lanes is None or in_extent >= 8):
+        values = plan.bodies + ([] if plan.per_row else [plan.result])
+        # Both variables and counters are named before anything is emitted.
+        if lanes is None or contiguity(e, values, in_name) <= contiguity(e, values, out_name):
+            lanes = "in"
+    for counter, extent in plan.out.counters[:-1]:
+        e.loop(counter, extent)
+    if lanes == "out":
+        e.lane = out_name
+        e.loop(out_name, out_extent, 4, clamp=out_extent - 4 if out_extent % 4 else None)
+    else:
+        e.loop(out_name, out_extent)
+    for k, reduction in enumerate(plan.region.reductions):
+        op_name, type = reduction.arg[0], storage.register(reduction.dtype)
+        first = operations_const(identity(op_name, type), type)
+        wide = lanes == "out"
+        out = f.local("v128" if wide else "f32" if type == "f32" else "i32")
+        f.set(out, splat(first, type) if wide else first)
+        for counter, extent in plan.inner.counters[:-1]:
+            e.loop(counter, extent)
+        fold(e, op_name, type, plan.bodies[k], in_name, in_extent, out, lanes)
+        for _ in plan.inner.counters[:-1]:
+            e.close()
+        e.define("red{}".format(k), f.get(out), wide)
+    if plan.per_row:
+        _store(e, plan, word, lanes == "out")
+    else:
+        for counter, extent in plan.inner.counters[:-1]:
+            e.loop(counter, extent)
+        if lanes == "in":
+            e.lane = in_name
+            e._depends = {}
+            e.loop(in_name, in_extent, 4, clamp=in_extent - 4 if in_extent % 4 else None)
+        else:
+            e.loop(in_name, in_extent)
+        _store(e, plan, word, lanes is not None)
+        for _ in plan.inner.counters:
+            e.close()
+    for _ in plan.out.counters:
+        e.close()
+    return finish(e, name, slots)
+
+
+def _store(e, plan, word, wide):
+    if wide:
+        e.store_four(plan.store, plan.result, word)
+    else:
+        e.store(plan.store, plan.result, word)

@@ -1,0 +1,41 @@
+"""From an item of the fused graph to a Wasm kernel."""
+
+from emberlet.errors import UnsupportedError
+
+from ..kernels.table import describe
+from . import lines, nest, rows
+
+
+class Options:
+    """What kernels are made for: `kernels.table.Options` for one thread of WebAssembly. relaxed: whether instructions
+    of relaxed SIMD are used."""
+
+    device_class = "wasm"
+    software = True
+    max_bindings = 14
+    page_bytes = 1 << 32
+    computed_again = 0
+    subgroups = False
+
+    def __init__(self, relaxed=True):
+        self.relaxed = relaxed
+
+    def build(self, item, stored):
+        """The Kernel of an item."""
+        anchor = item.anchor
+        name = describe(item)
+        if anchor is not None:
+            if anchor.op == "kernel":
+                raise UnsupportedError("kernel {} is WGSL, which the wasm backend does not run".format(anchor.arg[0]))
+            special = _SPECIAL.get(anchor.op)
+            if special is not None:
+                return special(item, stored, name)
+        return nest.loop(item, stored, name)
+
+
+_SPECIAL = {
+    "rows": rows.rows,
+    "cumulative": lines.cumulative,
+    "scatter": lines.scatter,
+    "sort_runs": lines.sort,
+}
