@@ -84,19 +84,20 @@ class WasmBackend(WgpuBackend):
             if not roots:
                 return
             roots.extend(live_nodes(order, roots))
-            module, image, given, words = self._module(order, roots)
+            module, image, given, stored = self._module(order, roots)
             instance = module.instance()
             for number, source in given:
                 if isinstance(source, list):
-                    data = storage.unsigned([numbers(order[at])[which] for at, which in source])
+                    words = [n if isinstance(n, int) else numbers(order[n[0]])[n[1]] for n in source]
+                    data = storage.unsigned(words)
                 else:
                     data = order[source].arg
                 instance.write(image.addresses[number], data)
             instance.run()
             for i in range(len(roots)):
                 node = roots[i]
-                data = instance.read(image.addresses[image.plan.outputs[i]], storage.nbytes(words[i], node.count))
-                _become_data(node, data, words[i])
+                data = instance.read(image.addresses[image.plan.outputs[i]], storage.nbytes(stored[i], node.count))
+                _become_data(node, data, stored[i])
 
     def _module(self, order, roots):
         """(module, Image, where the data of each buffer that is given come from, words of the roots)."""
@@ -106,12 +107,17 @@ class WasmBackend(WgpuBackend):
             places = {}
             for i in range(len(order)):
                 places[id(order[i])] = i
-            prepare(roots)
+            added = {}
+            for n in prepare(roots):
+                added[id(n)] = n
             plan, externals = make_plan(roots, self.options, apart=True)
             image = Image(plan)
             given = []
             for number, n in zip(plan.externals, externals):
-                given.append((number, [(places[k], i) for k, i in n.arg] if n.op == "numbers" else places[id(n)]))
+                source = places.get(id(n))
+                if n.op == "numbers":
+                    source = [numbers(added[k])[i] if k in added else (places[k], i) for k, i in n.arg]
+                given.append((number, source))
             found = (engine.compiled(image.module), image, given, [r.word for r in roots])
             self._plans.put(key, found, 20 * len(image.module))
         return found

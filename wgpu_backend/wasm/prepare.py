@@ -7,7 +7,8 @@ from ..run import storage
 
 def prepare(roots):
     """Give convolutions and poolings of these graphs operands with the border added, so that no kernel has to ask of
-    each element whether it is inside."""
+    each element whether it is inside. Returns the nodes that were added."""
+    added = []
     for node in topological(roots):
         if node.op == "conv":
             stride, padding, dilation, groups = node.arg
@@ -25,7 +26,8 @@ def prepare(roots):
         x = node.srcs[0]
         around = ((0, 0), (0, 0)) + tuple(padding)
         shape = tuple([x.shape[i] + around[i][0] + around[i][1] for i in range(len(x.shape))])
-        padded = Node("pad", (x,), (around, fill), x.dtype, shape, storage.word(x.dtype))
+        added.append(Node("pad", (x,), (around, fill), x.dtype, shape, storage.word(x.dtype)))
         none = tuple([(0, 0) for _ in padding])
         node.arg = (stride, none) + rest if place == 1 else node.arg[:3] + (none,) + node.arg[4:]
-        node.srcs = (padded,) + tuple(node.srcs[1:])
+        node.srcs = (added[-1],) + tuple(node.srcs[1:])
+    return added

@@ -3,7 +3,7 @@
 from emberlet.errors import UnsupportedError
 
 from ..kernels.table import describe
-from . import lines, nest, rows
+from . import contraction, lines, nest, rows
 
 
 class Options:
@@ -30,6 +30,10 @@ class Options:
             special = _SPECIAL.get(anchor.op)
             if special is not None:
                 return special(item, stored, name)
+            if anchor.op in ("matmul", "conv"):
+                kernel = contraction.contraction(item, stored, name, self)
+                if kernel is not None:
+                    return kernel
         return nest.loop(item, stored, name)
 
 

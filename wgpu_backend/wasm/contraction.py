@@ -1,0 +1,305 @@
+"""Matrix products and convolutions: tiles of results held in registers, over panels of the right operand.
+
+out[grid, row, column] = sum over k of left[grid, row, k] * right[grid, k, column]. Eight columns of the right operand
+are copied side by side, k after k (a *panel*); for every few rows, the products of the panel are summed in registers,
+six rows by eight columns at a time (Goto and van de Geijn 2008). For a convolution, columns are the pixels of the whole
+image and k goes over channels and taps, so that the panel is what im2col would give of these eight pixels.
+"""
+
+from ..lower import index as ix
+from ..lower.contraction import Problem
+from ..lower.lowering import Lowering
+from ..lower.reductions import window
+from . import nest
+from .assembler import f32x4, i32, memory, op
+from .nest import begin, finish
+
+ROWS = 6  # of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill the 15 registers of x86
+VECTORS = 2
+
+
+def problem(node):
+    """The Problem of a matmul or conv node: as lower/contraction.py, but all pixels of an image are columns."""
+    if node.op == "matmul":
+        return _matmul(node)
+    x, weight = node.srcs
+    stride, _padding, dilation, groups = node.arg
+    rows = node.shape[1] // groups
+    channels = weight.shape[1]
+    pixels = node.shape[2:]
+    kernel = weight.shape[2:]
+    columns = 1
+    for d in pixels:
+        columns *= d
+    depth = channels
+    for d in kernel:
+        depth *= d
+
+    def left(lowering, grid, row, k):
+        channel = ix.add(ix.mul(grid[1], rows), row)
+        return lowering.value(weight, [channel] + ix.unflatten(k, weight.shape[1:]))
+
+    def right(lowering, grid, column, k):
+        at = [grid[0], ix.add(ix.mul(grid[1], channels), k[0])]
+        places = ix.unflatten(column, pixels)
+        for i in range(len(pixels)):
+            w = window(places[i], k[1 + i], stride[i], (0, 0), dilation[i])
+            at.append(w.bounded(0, x.shape[2 + i] - 1))
+        return lowering.value(x, at)
+
+    def out(grid, row, column):
+        return [grid[0], ix.add(ix.mul(grid[1], rows), row)] + ix.unflatten(column, pixels)
+
+    found = Problem(rows, columns, (node.shape[0], groups), (), (channels,) + tuple(kernel), 0, left, right, out)
+    return found
+
+
+def _matmul(node):
+    a, b = node.srcs
+    shape = node.shape
+    rows, columns, depth = shape[-2], shape[-1], a.shape[-1]
+    lead = shape[:-2]
+    if len(b.shape) == 2 and len(a.shape) > 2:
+        # One matrix on the right for every batch: the batch axes are rows too.
+        rows = 1
+        for d in shape[:-1]:
+            rows *= d
+
+        def left(lowering, grid, row, k):
+            return lowering.value(a, ix.unflatten(row, a.shape[:-1]) + [k])
+
+        def right(lowering, grid, column, k):
+            return lowering.value(b, [k[0], column])
+
+        def out(grid, row, column):
+            return ix.unflatten(row, shape[:-1]) + [column]
+
+        return Problem(rows, columns, (), (), (depth,), 0, left, right, out)
+
+    def left(lowering, grid, row, k):
+        return lowering.operand(a, list(grid) + [row, k])
+
+    def right(lowering, grid, column, k):
+        return lowering.operand(b, list(grid) + [k[0], column])
+
+    def out(grid, row, column):
+        return list(grid) + [row, column]
+
+    return Problem(rows, columns, lead, (), (depth,), 0, left, right, out)
+
+
+def contraction(item, stored, name, options):
+    """The Kernel of a "matmul" or "conv" item, or None where nested loops serve it better."""
+    node = item.anchor
+    if node.dtype.kind != "float" or not node.count:
+        return None
+    what = problem(node)
+    if what.columns < 4 or what.depth() < 4 or what.rows < 2:
+        return None
+    writer = _Contraction(item, stored, what, options)
+    if not writer.serves():
+        return None
+    return writer.kernel(name)
+
+
+class _Contraction:
+    def __init__(self, item, stored, what, options):
+        self.item = item
+        self.node = item.anchor
+        self.what = what
+        self.options = options
+        self.low = low = Lowering(item, stored)
+        grid = 1
+        for d in what.before:
+            grid *= d
+        self.grid_count = grid
+        self.grid = ix.unflatten(ix.counter("grid", grid), what.before)
+        self.row = ix.counter("row", what.rows)
+        self.column = ix.counter("column", what.columns)
+        self.k = ix.counter("k", what.depth())
+        self.left = what.left(low, self.grid, self.row, self.k)
+        inner = [ix.counter("k{}".format(i), extent) for i, extent in enumerate(what.inner)]
+        self.right = what.right(low, self.grid, self.column, inner)
+        value = low.build.make("variable", "f32", (), "sum")
+        self.result, self.store = low.place(
+            what.out(self.grid, self.row, self.column), low.round(value, self.node.dtype)
+        )
+        self.rows = min(ROWS, what.rows)
+        self.vectors = VECTORS if what.columns >= 8 else 1
+
+    def serves(self):
+        """Whether the left operand's index grows evenly with the row and with k."""
+        e = nest.begin("", self.low.slots)
+        if self.left.op != "load" or self.low.slots.types[self.left.attr[0]] != "f32":
+            return False
+        index = self.left.attr[1]
+        self.by_row, self.by_k = e.coefficient(index, "row"), e.coefficient(index, "k")
+        return self.by_row is not None and self.by_k is not None and self.right.op == "load"
+
+    # -- the kernel -----------------------------------------------------------------------------------------------
+
+    def kernel(self, name):
+        what = self.what
+        slots = self.low.slots
+        self.e = e = begin(name, slots)
+        self.f = e.f
+        width = 4 * self.vectors
+        self.direct = self._direct()
+        self.f.scratch = 0 if self.direct else what.depth() * width * 4
+        e.loop("grid", self.grid_count)
+        e.loop("panel", what.columns, width, clamp=what.columns - width if what.columns % width else None)
+        self.first_column = e.counters["panel"][0]
+        if not self.direct:
+            self._pack()
+        e.loop("tile", what.rows, self.rows, clamp=what.rows - self.rows if what.rows % self.rows else None)
+        self._tile(e.counters["tile"][0])
+        for _ in range(3):
+            e.close()
+        return finish(e, name, slots)
+
+    def _direct(self):
+        """Whether the right operand is read where it lies: few rows would not repay copying it."""
+        e, index = self.e, self.right.attr[1]
+        if self.low.slots.types[self.right.attr[0]] != "f32" or len(self.what.inner) > 1:
+            return False
+        by_column, self.step = e.coefficient(index, "column"), e.coefficient(index, "k0")
+        return by_column == 1 and self.step is not None and self.what.rows <= 2 * self.rows
+
+    def _pack(self):
+        """Copy the panel of the right operand that begins at the first column."""
+        e, f, what = self.e, self.f, self.what
+        width = 4 * self.vectors
+        slot, index = self.right.attr
+        to = f.local("i32")
+        f.set(to, e.addresses["scratch"])
+
+        def loops(write):
+            for i, extent in enumerate(what.inner):
+                e.loop("k{}".format(i), extent)
+            write()
+            f.set(to, op("i32.add", f.get(to), i32(4 * width)))
+            for _ in what.inner:
+                e.close()
+
+        def by_vectors():
+            for v in range(self.vectors):
+                e.block()
+                e.bind("column", f.let(op("i32.add", self.first_column, i32(4 * v))))
+                e.lane = "column"
+                f.do(memory("v128.store", f.get(to), e.vector(self.right), offset=16 * v))
+                e.lane = None
+                e.close()
+
+        apart = self._apart(index)
+        if e.coefficient(index, "column") is not None or apart is None or self.low.slots.types[slot] != "f32":
+            e.bind("column", self.first_column)
+            loops(by_vectors)
+            return
+        # The position of a pixel plus that of a tap, which is the same for all pixels.
+        by_column, by_k = apart
+        places = []
+        for n in range(width):
+            e.block()
+            at = f.local("i32")
+            e.bind("column", f.let(op("i32.add", self.first_column, i32(n))))
+            f.set(at, e.index(by_column, 4, e.addresses[slot]))
+            places.append(f.get(at))
+            e.close()
+        in_row = op("i32.eq", op("i32.sub", places[-1], places[0]), i32(4 * (width - 1)))
+        in_row = f.let(in_row)
+
+        def tap(n):
+            return op("i32.add", places[n], f.let(e.index(by_k, 4)))
+
+        def contiguous():
+            base = f.let(tap(0))
+            for v in range(self.vectors):
+                f.do(memory("v128.store", f.get(to), memory("v128.load", base, offset=16 * v), offset=16 * v))
+
+        def scattered():
+            offset = f.let(e.index(by_k, 4))
+            for v in range(self.vectors):
+                out = memory("v128.load32_zero", op("i32.add", places[4 * v], offset))
+                for n in range(1, 4):
+                    out = memory("v128.load32_lane", op("i32.add", places[4 * v + n], offset), out, lane=n)
+                f.do(memory("v128.store", f.get(to), out, offset=16 * v))
+
+        e.branch(in_row)
+        loops(contiguous)
+        e.close()
+        e.branch(op("i32.eqz", in_row))
+        loops(scattered)
+        e.close()
+
+    def _apart(self, index):
+        """(what an index takes of the grid and the column, what it takes of the taps); None where they are mixed."""
+        e = self.e
+        of_column, of_k = [], []
+        names = ["k{}".format(i) for i in range(len(self.what.inner))]
+        for c, atom in index.terms:
+            taps = [n for n in names if e._atom_depends(atom, n)]
+            if taps and e._atom_depends(atom, "column"):
+                return None
+            (of_k if taps else of_column).append((c, atom))
+        return ix.Index(tuple(of_column), index.const), ix.Index(tuple(of_k), 0)
+
+    def _tile(self, first_row):
+        """Sum and store a tile."""
+        e, f, what = self.e, self.f, self.what
+        vectors = self.vectors
+        sums = [[f.local("v128") for _ in range(vectors)] for _ in range(self.rows)]
+        for line in sums:
+            for s in line:
+                f.set(s, f32x4(0.0))
+        e.block()
+        e.bind("row", first_row)
+        e.bind("k", i32(0))
+        e.bind("column", self.first_column)
+        slot, index = self.left.attr
+        a, b = f.local("i32"), f.local("i32")
+        bare = ix.Index(index.terms, index.const)
+        f.set(a, e.index(bare, 4, e.addresses[slot]))
+        if self.direct:
+            e.bind("k0", i32(0))
+            f.set(b, e.index(self.right.attr[1], 4, e.addresses[self.right.attr[0]]))
+            step = 4 * self.step
+        else:
+            f.set(b, e.addresses["scratch"])
+            step = 16 * vectors
+        e.close()
+        depth = what.depth()
+        unroll = 4 if depth % 4 == 0 else 2 if depth % 2 == 0 else 1
+        if 0 <= self.by_row < 1 << 26 and 0 <= self.by_k < 1 << 26 and step < 1 << 26:
+            while depth // unroll * unroll != depth:
+                unroll //= 2
+        e.loop("depth", depth, unroll)
+        right = [f.local("v128") for _ in range(vectors)]
+        left = f.local("v128")
+        for u in range(unroll):
+            for v in range(vectors):
+                f.set(right[v], memory("v128.load", f.get(b), offset=u * step + 16 * v))
+            for r in range(self.rows):
+                f.set(left, memory("v128.load32_splat", f.get(a), offset=4 * (u * self.by_k + r * self.by_row)))
+                for v in range(vectors):
+                    f.set(sums[r][v], self._multiplied(f.get(left), f.get(right[v]), f.get(sums[r][v])))
+        f.set(a, op("i32.add", f.get(a), i32(4 * unroll * self.by_k)))
+        f.set(b, op("i32.add", f.get(b), i32(unroll * step)))
+        e.close()
+        word = self.low.slots.result.word
+        for r in range(self.rows):
+            for v in range(vectors):
+                e.block()
+                e.bind("row", f.let(op("i32.add", first_row, i32(r))))
+                e.bind("column", f.let(op("i32.add", self.first_column, i32(4 * v))))
+                e.lane = "column"
+                e.define("sum", f.get(sums[r][v]), True)
+                e.store_four(self.store, self.result, word)
+                e.lane = None
+                e.close()
+
+    def _multiplied(self, a, b, c):
+        if self.options.relaxed:
+            return op("f32x4.relaxed_madd", a, b, c)
+        return op("f32x4.add", c, op("f32x4.mul", a, b))
+
+
