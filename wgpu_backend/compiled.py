@@ -13,7 +13,6 @@ from .record.index_ranges import check_range, index_ranges
 from .record.node import Node, ValueNeeded, topological
 from .record.tracing import assemble, constants, trace
 from .run import storage
-from .run.runtime import Program
 
 MAX_SHAPES = 8  # plans of one model, one per set of input shapes; the one unused for longest goes first
 
@@ -38,8 +37,8 @@ class Compiled:
         from emberlet.backend import get_backend
 
         self.backend = get_backend("wgpu" if backend is None else backend)
-        if self.backend.name != "wgpu":
-            raise BackendError("plans are made for the wgpu backend, not for {!r}".format(self.backend))
+        if self.backend.name not in ("wgpu", "wasm"):
+            raise BackendError("plans are made for the wgpu and wasm backends, not for {!r}".format(self.backend))
         if hasattr(model, "fork") and hasattr(model, "params"):
             for param in model.params():
                 param.val()  # what the model would draw at random is drawn once, for it and for the copy
@@ -122,8 +121,7 @@ class Compiled:
 
     def __del__(self):
         for planned in list(getattr(self, "_programs", {}).values()):
-            planned.program.owner = None
-            planned.program.device.pipelines.forget(self._owner)
+            planned.program.disown(self._owner)
 
     def __call__(self, *arguments, **keywords):
         """The model's results, their values on the host already."""
@@ -179,8 +177,14 @@ class Planned:
         self.used = 0
         traced = trace(model, arguments, backend)
         _compute(constants(traced.roots), backend)
-        reorder_weights(traced.roots, lambda nodes: _compute(nodes, backend), memo)
-        if tune:
+        if backend.name == "wasm":
+            from .wasm.prepare import materialize, prepare
+
+            materialize(traced.roots, backend.host)
+            prepare(traced.roots)
+        else:
+            reorder_weights(traced.roots, lambda nodes: _compute(nodes, backend), memo)
+        if tune and backend.name == "wgpu":
             from .run.measure_tiles import tune as measure
 
             measure(traced.roots, backend)
@@ -195,12 +199,12 @@ class Planned:
             if externals[i].op == "input":
                 given[externals[i].arg] = self.plan.externals[i]
             else:
-                kept[self.plan.externals[i]] = backend.upload(externals[i])
+                kept[self.plan.externals[i]] = backend.constant(externals[i])
         # (position of the argument, its number of elements), for inputs that the results depend on
         self.arguments = [n for n in traced.inputs if n.arg in given]
         inputs = [(given[n.arg], n.nbytes) for n in self.arguments]
         results = [(self.plan.outputs[i], computed[i].nbytes) for i in range(len(computed))]
-        self.program = Program(backend.device, self.plan, kept, inputs, results, owner=owner)
+        self.program = backend.program(self.plan, kept, inputs, results, owner)
 
     def words(self, arguments):
         """The inputs' elements as bytes of words."""

@@ -16,6 +16,7 @@ EXTRAS = {
     "numpy": "numpy",
     "ml_dtypes": "numpy",
     "wgpu": "wgpu",
+    "wasmtime": "wasm",
 }
 # What an extra brings beside its own libraries.
 _INCLUDES = {"micro": ("numpy",), "onnx": ("numpy",)}

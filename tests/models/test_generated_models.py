@@ -7,7 +7,14 @@ from emberlet import Tensor, dtypes, get_backend
 from emberlet.codegen import load
 from models.index import Case, cases
 
-BACKENDS = ["numpy", "numpy compiled", "python", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))]
+BACKENDS = [
+    "numpy",
+    "numpy compiled",
+    "python",
+    "wasm",
+    "wasm compiled",
+    pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver")),
+]
 
 
 def to_tensor(array: np.ndarray, backend: str) -> Tensor:
@@ -24,6 +31,8 @@ def to_array(tensor: Tensor) -> np.ndarray:
 def test_generated_model_gives_onnxruntimes_outputs(case: Case, backend: str) -> None:
     if backend == "wgpu":
         pytest.importorskip("wgpu")
+    if backend.startswith("wasm"):
+        pytest.importorskip("wasmtime")
     backend, _, compiled = backend.partition(" ")
     model = load(case.model, backend=backend)
     if compiled:

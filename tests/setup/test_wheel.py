@@ -53,6 +53,7 @@ def test_wheel_needs_nothing_and_its_extras_name_what_they_bring(wheel: Path) ->
     assert set(re.findall(r"^Provides-Extra: (.*)$", metadata, re.MULTILINE)) == {
         "numpy",
         "wgpu",
+        "wasm",
         "onnx",
         "micro",
         "all",

@@ -31,7 +31,8 @@ class TooManyBindings(Exception):
 def plan_with(roots, options, max_inputs, packed=True, apart=False):
     """(Plan, external nodes): the plan that computes `roots`, and the nodes whose buffers its externals are.
 
-    options: kernels.Options, whose `build` makes the kernels; max_inputs: the most tensors a kernel is to read; packed: whether narrow results may be
+    options: kernels.Options, whose `build` makes kernels; max_inputs: the most tensors a kernel is to read;
+    packed: whether narrow results may be
     packed (fusion.py): afterwards the `word` of each root says how it is stored; apart: whether numbers in the graph
     (fills, starts of slices, …) are kept out of the kernels, for graphs that come again with others: they are then
     externals of their own ("numbers" nodes). A plan that is kept for its model is faster with them inside.

@@ -361,6 +361,16 @@ class Recording(Backend):
         self.device.write(allocation, storage.unsigned(words))
         return allocation
 
+    def constant(self, node):
+        """What a `program` takes for a leaf that is no input."""
+        return self.upload(node)
+
+    def program(self, plan, constants, inputs, results, owner):
+        """The Program of a plan that is kept (run/runtime.py)."""
+        from ..run.runtime import Program
+
+        return Program(self.device, plan, constants, inputs, results, owner=owner)
+
     def upload(self, node):
         """The Allocation of a leaf, its data uploaded first where it still lies on the host."""
         if node.op == "data":

@@ -279,6 +279,11 @@ class Program:
         for source in held:
             self.device.pipelines.release(source, self.owner)
 
+    def disown(self, owner):
+        """The owner goes, and wants nothing compiled again."""
+        self.owner = None
+        self.device.pipelines.forget(owner)
+
     def __del__(self):
         if hasattr(self, "_held"):
             self._let_go()

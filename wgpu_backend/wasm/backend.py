@@ -6,7 +6,6 @@ from emberlet.errors import BackendError, UnsupportedError
 from ..backend import WgpuBackend
 from ..plan.make import make_plan
 from ..record.bounds import interval
-from ..record.host_evaluation import evaluate
 from ..record.node import (
     depends_on_input,
     is_leaf,
@@ -38,7 +37,7 @@ class WasmBackend(WgpuBackend):
         WgpuBackend.__init__(self, index, strict=strict)
         self._options = Options()
         if index:
-            raise BackendError("there is one wasm backend; \"wasm:{}\" is none".format(index))
+            raise BackendError('there is one wasm backend; "wasm:{}" is none'.format(index))
         engine.available()
 
     half = False
@@ -138,9 +137,13 @@ class WasmBackend(WgpuBackend):
 
         return TensorData(self.to_bytes(x), x.shape, x.dtype)
 
-    def compute(self, nodes):
-        """Give nodes that depend on no input their values, on the host."""
-        evaluate(nodes, self.host)
+    def constant(self, node):
+        return node.arg
+
+    def program(self, plan, constants, inputs, results, owner):
+        from .program import Program
+
+        return Program(plan, constants, inputs, results)
 
 
 def _become_data(node, data, word):

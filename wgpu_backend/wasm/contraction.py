@@ -11,11 +11,12 @@ from ..lower.contraction import Problem
 from ..lower.lowering import Lowering
 from ..lower.reductions import window
 from . import nest
-from .assembler import f32x4, i32, memory, op
+from .assembler import f32x4, i32, memory, op, select
 from .nest import begin, finish
 
 ROWS = 6  # of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill the 15 registers of x86
 VECTORS = 2
+BLOCK_BYTES = 1 << 17  # of panels that are worked on together
 
 
 def problem(node):
@@ -145,17 +146,42 @@ class _Contraction:
         self.f = e.f
         width = 4 * self.vectors
         self.direct = self._direct()
-        self.f.scratch = 0 if self.direct else what.depth() * width * 4
+        panels = (what.columns + width - 1) // width
+        self.panel_bytes = what.depth() * width * 4
+        # As many panels are worked on together as the second cache holds: a tile's rows then stay in the first.
+        together = panels if self.direct else max(1, min(panels, BLOCK_BYTES // self.panel_bytes))
+        self.f.scratch = 0 if self.direct else together * self.panel_bytes
         e.loop("grid", self.grid_count)
-        e.loop("panel", what.columns, width, clamp=what.columns - width if what.columns % width else None)
-        self.first_column = e.counters["panel"][0]
+        e.loop("block", panels, together)
+        first = e.counters["block"][0]
+        last = i32(panels)
+        if panels % together:
+            last = op("i32.add", first, i32(together))
+            last = self.f.let(select(op("i32.lt_u", last, i32(panels)), last, i32(panels)))
         if not self.direct:
+            self._panel(first, last)
             self._pack()
+            e.close()
         e.loop("tile", what.rows, self.rows, clamp=what.rows - self.rows if what.rows % self.rows else None)
+        self._panel(first, last)
         self._tile(e.counters["tile"][0])
-        for _ in range(3):
+        for _ in range(4):
             e.close()
         return finish(e, name, slots)
+
+    def _panel(self, first, last):
+        """Open the loop over the panels of a block."""
+        e, f = self.e, self.f
+        width, columns = 4 * self.vectors, self.what.columns
+        e.loop("panel", last, 1, first)
+        panel = e.counters["panel"][0]
+        at = op("i32.mul", panel, i32(width))
+        if columns % width:  # the last one begins earlier, and some of its columns are computed twice
+            at = f.let(at)
+            at = select(op("i32.lt_u", at, i32(columns - width)), at, i32(columns - width))
+        self.first_column = f.let(at)
+        place = op("i32.mul", op("i32.sub", panel, first), i32(self.panel_bytes))
+        self.packed = f.let(op("i32.add", e.addresses["scratch"], place))
 
     def _direct(self):
         """Whether the right operand is read where it lies: few rows would not repay copying it."""
@@ -171,7 +197,7 @@ class _Contraction:
         width = 4 * self.vectors
         slot, index = self.right.attr
         to = f.local("i32")
-        f.set(to, e.addresses["scratch"])
+        f.set(to, self.packed)
 
         def loops(write):
             for i, extent in enumerate(what.inner):
@@ -264,7 +290,7 @@ class _Contraction:
             f.set(b, e.index(self.right.attr[1], 4, e.addresses[self.right.attr[0]]))
             step = 4 * self.step
         else:
-            f.set(b, e.addresses["scratch"])
+            f.set(b, self.packed)
             step = 16 * vectors
         e.close()
         depth = what.depth()
@@ -301,5 +327,3 @@ class _Contraction:
         if self.options.relaxed:
             return op("f32x4.relaxed_madd", a, b, c)
         return op("f32x4.add", c, op("f32x4.mul", a, b))
-
-

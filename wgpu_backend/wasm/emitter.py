@@ -6,7 +6,6 @@ does not depend on it is computed once, and what has no vector form is computed 
 """
 
 from ..lower import index as ix
-from ..run import storage
 from . import operations
 from .assembler import E, bits, f32, f32x4, i32, i32x4, lane, memory, op, select
 
@@ -213,7 +212,7 @@ class Emitter:
         if atom.kind != "digit":
             return self.loads(atom.payload)
         base = atom.payload[0]
-        return not isinstance(base, str) and any([self._atom_loads(a) for _, a in base.terms])
+        return not isinstance(base, str) and any(self._atom_loads(a) for _, a in base.terms)
 
     def index_depends(self, index, name):
         """Whether an index depends on the counter `name` (or on a vector, for the lane counter)."""

@@ -1,6 +1,8 @@
 """What runs modules: wasmtime on a desktop, the browser's own engine in a tab."""
 
+import atexit
 import sys
+import weakref
 
 from emberlet.errors import BackendError
 
@@ -15,6 +17,7 @@ class WasmtimeModule:
 
         self.wasmtime = wasmtime
         self.engine = _engine()
+        _open.add(self)
         self.module = wasmtime.Module(self.engine, source)
 
     def instance(self):
@@ -25,6 +28,7 @@ class WasmtimeInstance:
     """A memory, and the function that runs the plan over it."""
 
     def __init__(self, module):
+        _open.add(self)
         self.store = module.wasmtime.Store(module.engine)
         exports = module.wasmtime.Instance(self.store, module.module, []).exports(self.store)
         self.memory = exports["memory"]
@@ -41,7 +45,16 @@ class WasmtimeInstance:
 
 
 _engines = []
+_open = weakref.WeakSet()
 _opening = lock()
+
+
+@atexit.register
+def _close():
+    # wasmtime's finalizers call what is gone once the interpreter takes modules apart.
+    for made in list(_open):
+        made.__dict__.clear()
+    _engines.clear()
 
 
 def _engine():
@@ -79,6 +92,6 @@ def available():
 
 
 def _missing(error):
-    return BackendError(
-        "the wasm backend runs in a browser, and on a desktop with wasmtime: pip install emberlet[wasm] ({})".format(error)
-    )
+    from emberlet.host.extras import sentence
+
+    return BackendError("{} ({})".format(sentence("backend 'wasm'", ["wasmtime"]), error))

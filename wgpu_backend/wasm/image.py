@@ -10,7 +10,8 @@ MOST = 1 << 16  # pages of a memory with 32-bit addresses
 
 
 class Image:
-    """module: its bytes, which export "memory" and "run"; addresses: by buffer number of the Plan; nbytes: of memory."""
+    """module: its bytes, which export "memory" and "run"; addresses: by buffer number of the Plan; nbytes: of the
+    memory."""
 
     def __init__(self, plan):
         self.plan = plan
@@ -24,9 +25,8 @@ class Image:
         self.nbytes = at + 64
         pages = (self.nbytes + PAGE - 1) // PAGE
         if pages > MOST:
-            raise BackendError(
-                "this plan takes {} bytes of memory; WebAssembly has at most 4 GiB".format(self.nbytes)
-            )
+            raise BackendError("this plan takes {} bytes of memory; WebAssembly has at most 4 GiB".format(self.nbytes))
+        self.scratch = scratch
         functions, seen = [], {}
         for n, (_, f) in enumerate(plan.kernels):
             _add(functions, seen, "kernel{}".format(n), f)
@@ -37,7 +37,14 @@ class Image:
             run.do(i32(scratch))
             run.code.append(("call", "kernel{}".format(step.kernel)))
         functions.append(("run", run.finish()))
+        self._functions = functions
+        self._pages = pages
         self.module = module(functions, ["run"], pages)
+
+    def open_module(self):
+        """The module with every kernel exported as well, to time them one by one."""
+        names = [name for name, _ in self._functions if name.startswith("kernel")]
+        return module(self._functions, names + ["run"], self._pages)
 
 
 def _add(functions, seen, name, f):

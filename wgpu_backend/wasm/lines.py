@@ -206,5 +206,3 @@ def _merge_all(f, keys, source, target, width, length):
     f.set(start, end)
     f.branch_if(op("i32.lt_u", f.get(start), i32(length)), 0)
     f.end()
-
-

@@ -198,7 +198,7 @@ class _Writer:
         self.lanes = self._lanes()
 
     def _lanes(self):
-        """"out", "in" or None: what the lanes of vectors are."""
+        """ "out", "in" or None: what the lanes of vectors are."""
         plan, e = self.plan, self.e
         out_name, out_extent = plan.out.counters[-1]
         across = out_extent >= 4

@@ -75,7 +75,9 @@ _series("f64", 0x99, "abs neg ceil floor trunc nearest sqrt add sub mul div min 
 _plain("i32.wrap_i64=a7 i32.reinterpret_f32=bc", "i32")
 _plain("i64.extend_i32_s=ac i64.extend_i32_u=ad i64.reinterpret_f64=bd", "i64")
 _plain("f32.convert_i32_s=b2 f32.convert_i32_u=b3 f32.demote_f64=b6 f32.reinterpret_i32=be", "f32")
-_plain("f64.convert_i32_s=b7 f64.convert_i32_u=b8 f64.convert_i64_s=b9 f64.promote_f32=bb f64.reinterpret_i64=bf", "f64")
+_plain(
+    "f64.convert_i32_s=b7 f64.convert_i32_u=b8 f64.convert_i64_s=b9 f64.promote_f32=bb f64.reinterpret_i64=bf", "f64"
+)
 _plain("i32.extend8_s=c0 i32.extend16_s=c1", "i32")
 OPCODES["i32.trunc_sat_f32_s"] = (b"\xfc\x00", "i32", None)
 OPCODES["i32.trunc_sat_f32_u"] = (b"\xfc\x01", "i32", None)

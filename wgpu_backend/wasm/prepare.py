@@ -1,6 +1,7 @@
 """Rewrites a graph before it is fused: what a convolution or a pooling pads is stored with its border."""
 
 from ..lower.reductions import identity
+from ..record.host_evaluation import evaluate
 from ..record.node import Node, topological
 from ..run import storage
 
@@ -16,7 +17,7 @@ def prepare(roots):
             rest = (dilation, groups)
             place = 1
         elif node.op == "pool":
-            op, kernel, stride, padding, dilation = node.arg
+            op, _, stride, padding, dilation = node.arg
             fill = identity(op, storage.word(node.dtype))
             place = 3
         else:
@@ -31,3 +32,16 @@ def prepare(roots):
         node.arg = (stride, none) + rest if place == 1 else node.arg[:3] + (none,) + node.arg[4:]
         node.srcs = (added[-1],) + tuple(node.srcs[1:])
     return added
+
+
+def materialize(roots, host):
+    """Store weights that are one number all over: kernels of products read them where they lie."""
+    wanted = {}
+    for node in topological(roots):
+        if node.op in ("matmul", "conv"):
+            for s in node.srcs:
+                while s.op in ("reshape", "permute", "expand"):
+                    s = s.srcs[0]
+                if s.op == "full" and s.count:
+                    wanted[id(s)] = s
+    evaluate(list(wanted.values()), host)

@@ -1,4 +1,4 @@
-"""Random graphs through NumPy (plain and compiled), python, wgpu (plain and compiled) and a saved plan.
+"""Random graphs through NumPy, wgpu and wasm (each plain and compiled), python and a saved plan.
 
 Movement, indexing, reductions, scans, concatenation, order, products, attention, windows, elementwise operations and
 casts, with constants on either side, unit, middle, length-one and empty axes and negative steps. The kernels are those
@@ -94,7 +94,7 @@ def program(case: Program) -> str:
     head = f"# kernels for {case.variant.device_class!r}, vectors from {case.variant.wide} elements on\n"
     moved = ", ".join(f"emberlet.asarray({i.name}, backend=backend)" for i in case.inputs)
     return (
-        f"{head}{case.text()}\nfor backend in ('numpy', 'python', 'wgpu'):\n"
+        f"{head}{case.text()}\nfor backend in ('numpy', 'python', 'wgpu', 'wasm'):\n"
         f"    print(backend, *[np.asarray(x).tolist() for x in program({moved})])  # {names}\n"
     )
 
@@ -204,10 +204,23 @@ def _compiled_on_numpy(case: Program) -> list[Any]:
     return [_array(x) for x in planned(*tensors)]
 
 
+def _wasm(case: Program) -> list[Any]:
+    return [_array(x) for x in case.function()(*case.tensors(get_backend("wasm")))]
+
+
+def _wasm_compiled(case: Program) -> list[Any]:
+    from emberlet.wgpu_backend.compiled import compile as compiled
+
+    tensors = case.tensors(get_backend("numpy"))
+    return [_array(x) for x in compiled(case.function(), *tensors, backend="wasm")(*tensors)]
+
+
 TARGETS: dict[str, Callable[[Program], list[Any] | None]] = {
     "python": _python,
     "numpy compiled": _compiled_on_numpy,
     "wgpu": _plain,
     "wgpu compiled": _compiled,
     "a saved plan": _saved,
+    "wasm": _wasm,
+    "wasm compiled": _wasm_compiled,
 }

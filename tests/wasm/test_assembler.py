@@ -1,0 +1,75 @@
+"""The assembler writes modules that two engines accept, and that do what their expressions say."""
+
+from __future__ import annotations
+
+import random
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+import wasmtime
+from emberlet.wgpu_backend.wasm import assembler, library
+from emberlet.wgpu_backend.wasm.opcodes import signed, unsigned
+
+from tools.components import require
+
+
+def read_signed(data: bytes) -> int:
+    """A signed LEB128 number, by the definition."""
+    out = 0
+    for at, byte in enumerate(data):
+        out |= (byte & 0x7F) << (7 * at)
+    return out - (1 << (7 * len(data))) if data[-1] & 0x40 else out
+
+
+def test_leb128_is_the_shortest_that_reads_back() -> None:
+    choose = random.Random(0)
+    numbers = [choose.randrange(-(1 << bits), 1 << bits) for bits in range(1, 64) for _ in range(20)]
+    for n in numbers:
+        data = signed(n)
+        assert read_signed(data) == n
+        assert all(byte & 0x80 for byte in data[:-1])
+        assert not data[-1] & 0x80
+        assert len(data) == 1 or read_signed(data[:-1]) != n
+        if n >= 0:
+            assert sum((byte & 0x7F) << (7 * at) for at, byte in enumerate(unsigned(n))) == n
+
+
+def whole_library() -> bytes:
+    functions = [(name, library.function(name)) for name in library._FUNCTIONS]
+    return assembler.module(functions, ["exp64"], 1)
+
+
+def test_wasmtime_accepts_the_whole_library() -> None:
+    wasmtime.Module(wasmtime.Engine(), whole_library())
+
+
+@pytest.mark.needs("node")
+def test_node_accepts_the_whole_library(tmp_path: Path) -> None:
+    require("node")
+    path = tmp_path / "library.wasm"
+    path.write_bytes(whole_library())
+    check = f"process.exit(WebAssembly.validate(require('fs').readFileSync({str(path)!r})) ? 0 : 1)"
+    assert subprocess.run(["node", "-e", check], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("number", [0, 1, -1, 63, 64, -65, 127, 128, (1 << 31) - 1, -(1 << 31), 1 << 31, (1 << 32) - 1])
+def test_a_function_gives_the_constant_that_it_holds(number: int) -> None:
+    f = assembler.Function("f", (), ("i32",))
+    f.give(assembler.i32(number))
+    store = wasmtime.Store()
+    module = wasmtime.Module(store.engine, assembler.module([("f", f.finish())], ["f"], 1))
+    found = wasmtime.Instance(store, module, []).exports(store)["f"](store)  # type: ignore[operator]
+    assert found == struct.unpack("<i", struct.pack("<I", number & 0xFFFFFFFF))[0]
+
+
+def test_functions_are_equal_where_their_code_is() -> None:
+    def made(n: int) -> assembler.Function:
+        f = assembler.Function("f", ("i32",), ("i32",))
+        f.give(assembler.op("i32.add", f.param(0), assembler.i32(n)))
+        return f.finish()
+
+    assert made(1) == made(1)
+    assert hash(made(1)) == hash(made(1))
+    assert made(1) != made(2)

@@ -1,0 +1,106 @@
+"""The backend as users meet it: values, plans, threads, what it refuses."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import codegen
+from emberlet import functional as F
+from emberlet.backend import get_backend
+from emberlet.errors import BackendError, IndexingError, UnsupportedError
+from fuzz.differential import engine
+from fuzz.differential.kinds import graphs
+
+from tools.paths import ROOT
+
+
+def digits() -> Any:
+    return codegen.load(str(ROOT / "examples" / "digits" / "digits.onnx"), backend="numpy")
+
+
+def test_random_graphs_give_numpys_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = {name: run for name, run in graphs.TARGETS.items() if name.startswith("wasm")}
+    monkeypatch.setattr(graphs, "TARGETS", wanted)
+    ran = engine.run(graphs, 20261122, count=250)
+    assert not ran.found
+
+
+def test_compiled_model_gives_the_models_results() -> None:
+    model = digits()
+    x = np.random.default_rng(0).random((1, 1, 8, 8), np.float32)
+    fast = model.compile(x, backend="wasm")
+    np.testing.assert_allclose(np.asarray(fast(x)), np.asarray(model(x)), rtol=1e-5, atol=1e-5)
+    assert "dispatches" in repr(fast)
+
+
+def test_another_shape_gets_a_plan_of_its_own() -> None:
+    model = digits()
+    fast = model.compile(backend="wasm")
+    for batch in (1, 3, 2, 1):
+        x = np.random.default_rng(batch).random((batch, 1, 8, 8), np.float32)
+        np.testing.assert_allclose(np.asarray(fast(x)), np.asarray(model(x)), rtol=1e-5, atol=1e-5)
+
+
+def test_threads_share_a_compiled_model() -> None:
+    model = digits()
+    fast = model.compile(np.zeros((1, 1, 8, 8), np.float32), backend="wasm")
+    inputs = [np.random.default_rng(i).random((1, 1, 8, 8), np.float32) for i in range(32)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda x: np.asarray(fast(x)), inputs))
+    for x, y in zip(inputs, found, strict=True):
+        np.testing.assert_allclose(y, np.asarray(model(x)), rtol=1e-5, atol=1e-5)
+
+
+def test_a_thousand_calls_take_no_more_memory() -> None:
+    fast = digits().compile(np.zeros((1, 1, 8, 8), np.float32), backend="wasm")
+    x = np.zeros((1, 1, 8, 8), np.float32)
+    program = fast.planned().program
+    before = program._instance.memory.data_len(program._instance.store)
+    for _ in range(1000):
+        fast(x)
+    assert program._instance.memory.data_len(program._instance.store) == before
+
+
+def test_a_released_program_says_so() -> None:
+    fast = digits().compile(np.zeros((1, 1, 8, 8), np.float32), backend="wasm")
+    fast.planned().program.release()
+    with pytest.raises(BackendError, match="released"):
+        fast(np.zeros((1, 1, 8, 8), np.float32))
+
+
+def test_an_index_outside_its_axis_is_refused() -> None:
+    x = emberlet.asarray([1.0, 2.0, 3.0], backend="wasm")
+    with pytest.raises(IndexingError):
+        F.take(x, emberlet.asarray([0, 3], backend="wasm"), 0)
+
+
+def test_a_kernel_in_wgsl_is_refused_by_name() -> None:
+    x = emberlet.asarray([1.0], backend="wasm")
+    with pytest.raises(UnsupportedError, match="kernel swish"):
+        x.backend.launch("swish", "", [x], x.dtype, x.shape, (1, 64))
+
+
+def test_there_is_one_wasm_backend() -> None:
+    with pytest.raises(BackendError, match="one wasm backend"):
+        get_backend("wasm:1")
+
+
+def test_without_wasmtime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberlet.wgpu_backend.wasm import WasmBackend
+
+    monkeypatch.setitem(sys.modules, "wasmtime", None)
+    with pytest.raises(BackendError, match="wasm"):
+        WasmBackend()
+
+
+def test_what_32_bits_do_not_hold_is_computed_on_the_host() -> None:
+    backend = get_backend("wasm")
+    before = dict(backend.fallbacks)  # type: ignore[attr-defined]
+    x = emberlet.asarray([1 << 40, 3], dtype="int64", backend="wasm")
+    assert np.asarray(x * x + 1).tolist() == [((1 << 80) + 1) % (1 << 64), 10]
+    assert backend.fallbacks != before  # type: ignore[attr-defined]

@@ -1,0 +1,112 @@
+"""Matrix products, convolutions and poolings of shapes drawn at random, against float64."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+
+Array = np.ndarray[Any, Any]
+
+
+def close(found: Any, want: Array, terms: int) -> None:
+    found = np.asarray(found)
+    assert found.shape == want.shape
+    size = float(np.abs(want).max(initial=1.0))
+    assert np.abs(found - want).max(initial=0.0) <= 6e-8 * size * (4 + terms**0.5)
+
+
+def compared(function: Any, arrays: list[Array], terms: int) -> None:
+    """`function` plain and compiled on wasm is what it is in float64 on NumPy."""
+    want = np.asarray(function(*[emberlet.asarray(a.astype(np.float64), backend="numpy") for a in arrays]))
+    tensors = [emberlet.asarray(a, backend="wasm") for a in arrays]
+    close(function(*tensors), want, terms)
+    from emberlet.wgpu_backend.compiled import compile as compiled
+
+    close(compiled(function, *tensors, backend="wasm")(*tensors), want, terms)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_matrix_product(seed: int) -> None:
+    choose = random.Random(seed)
+    m, k, n = (choose.choice([1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 17, 30, 64, 65, 100]) for _ in range(3))
+    lead = choose.choice([(), (), (2,), (3, 2)])
+    other = choose.choice([lead, ()])
+    rng = np.random.default_rng(seed)
+    a, b = rng.standard_normal((*lead, m, k)), rng.standard_normal((*other, n, k) if seed % 3 == 0 else (*other, k, n))
+
+    def product(x: Any, y: Any) -> Any:
+        if seed % 3 == 0:
+            y = F.swap_dims(y, -1, -2)
+        out = x @ y
+        return F.relu(out + 0.5) * 2.0 if seed % 2 else out
+
+    compared(product, [a.astype(np.float32), b.astype(np.float32)], k)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_convolution(seed: int) -> None:
+    choose = random.Random(seed)
+    groups = choose.choice([1, 1, 1, 2, 3])
+    spatial = choose.choice([1, 2, 2, 2, 3])
+    per_group = choose.choice([1, 2, 3, 4])
+    outputs = groups * choose.choice([1, 2, 4, 6, 7, 9, 16])
+    if choose.random() < 0.2:
+        groups = outputs = choose.choice([4, 8, 5])
+        per_group = 1
+    kernel = [choose.choice([1, 1, 2, 3, 5]) for _ in range(spatial)]
+    dilation = [choose.choice([1, 1, 2]) for _ in range(spatial)]
+    padding = [choose.choice([0, 1, 2]) for _ in range(spatial)]
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    size = [max(r, choose.choice([4, 5, 7, 9, 13, 16])) for r in reach]
+    stride = [choose.choice([1, 1, 2, 3]) for _ in range(spatial)]
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((choose.choice([1, 1, 2]), groups * per_group, *size)).astype(np.float32)
+    w = rng.standard_normal((outputs, per_group, *kernel)).astype(np.float32)
+    b = rng.standard_normal(outputs).astype(np.float32)
+    conv = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[spatial]
+
+    def layer(x: Any, w: Any, b: Any) -> Any:
+        one = spatial == 1
+        out = conv(
+            x,
+            w,
+            b,
+            stride=stride[0] if one else tuple(stride),
+            padding=padding[0] if one else tuple(padding),
+            dilation=dilation[0] if one else tuple(dilation),
+            groups=groups,
+        )
+        return F.relu(out) if seed % 2 else out
+
+    compared(layer, [x, w, b], per_group * int(np.prod(kernel)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pooling(seed: int) -> None:
+    choose = random.Random(seed)
+    kernel, stride, padding = choose.choice([1, 2, 3]), choose.choice([1, 2, 3]), choose.choice([0, 1])
+    padding = min(padding, kernel // 2)
+    x = np.random.default_rng(seed).standard_normal((2, 3, choose.choice([5, 8, 13]), choose.choice([4, 7, 16])))
+    if seed % 4 == 0:
+        x[0, 1, 2, 3] = np.nan
+    pool = F.max_pool2d if seed % 2 else F.avg_pool2d
+
+    def layer(t: Any) -> Any:
+        return pool(t, kernel, stride=stride, padding=padding)
+
+    x = x.astype(np.float32)
+    want = np.asarray(layer(emberlet.asarray(x, backend="numpy")))
+    np.testing.assert_allclose(np.asarray(layer(emberlet.asarray(x, backend="wasm"))), want, rtol=1e-6, atol=1e-6)
+
+
+def test_a_nan_and_an_infinity_reach_the_results_that_read_them() -> None:
+    a, b = np.ones((9, 12), np.float32), np.ones((12, 10), np.float32)
+    a[2, 3], b[5, 7] = np.nan, np.inf
+    want = a @ b
+    found = np.asarray(emberlet.asarray(a, backend="wasm") @ emberlet.asarray(b, backend="wasm"))
+    np.testing.assert_array_equal(found, want)
