@@ -24,12 +24,17 @@ def numbers(seed: int) -> Array:
         choose.uniform(-1e6, 1e6, 1 << 13),
         np.array(edges * 7),
     ]
-    return np.concatenate(parts).astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        return np.concatenate(parts).astype(np.float32)
 
 
 def units(found: Array, want: Array) -> float:
     """The largest distance; infinite where one is a NaN or an infinity and the other is not."""
-    rounded = want.astype(np.float32)
+    with np.errstate(all="ignore"):
+        return _units(found, want, want.astype(np.float32))
+
+
+def _units(found: Array, want: Array, rounded: Array) -> float:
     same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
     spacing = np.spacing(np.abs(np.where(np.isfinite(rounded), rounded, np.float32(3.4e38))))
     off = np.abs(found.astype(np.float64) - want) / spacing

@@ -64,7 +64,6 @@ def _engine():
 
             config = wasmtime.Config()
             config.cranelift_opt_level = "speed"
-            config.wasm_relaxed_simd = True
             _engines.append(wasmtime.Engine(config))
         return _engines[0]
 
