@@ -42,18 +42,18 @@ def operation(backend, name):
     return not_within(backend, name, own)
 
 
-# name -> (module, class) of the backends that come with emberlet
+# name -> module of the backends that come with emberlet
 _OWN = {
-    "python": ("python_backend", "PythonBackend"),
-    "numpy": ("host.numpy_backend", "NumpyBackend"),
-    "wgpu": ("wgpu_backend", "WgpuBackend"),
-    "wasm": ("wgpu_backend.wasm", "WasmBackend"),
+    "python": "python_backend",
+    "numpy": "host.numpy_backend",
+    "wgpu": "wgpu_backend",
+    "wasm": "wgpu_backend.wasm",
 }
 
 
 def _class(name):
-    module, class_name = _OWN[name]
-    return getattr(__import__("emberlet." + module, None, None, ("*",)), class_name)
+    module = __import__("emberlet." + _OWN[name], None, None, ("*",))
+    return getattr(module, name[0].upper() + name[1:] + "Backend")
 
 
 def _make(name, index):
