@@ -139,7 +139,7 @@ def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> 
     methods = ("minmax", "percentile") if options.method == "auto" else (options.method,)
     # Where layers remember, samples follow each other: the first ones count.
     count = len(next(iter(checked.values())))
-    step = 1 if any(layer.remembers for layer in graph.layers) else max(1, count // MOST_COMPARED)
+    step = 1 if graph.states or any(layer.remembers for layer in graph.layers) else max(1, count // MOST_COMPARED)
     some = {name: x[::step][:MOST_COMPARED] for name, x in checked.items()}
     best: tuple[Graph, Agreement] | None = None
     for method in methods:

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _add_build(p: argparse.ArgumentParser) -> None:
-    p.add_argument("model", type=Path, help="an ONNX file, float32 or quantized (QDQ)")
+    p.add_argument("model", type=Path, help="an ONNX file, float32 or quantized (QDQ), or a .tflite file")
     p.add_argument("--calibration", type=Path, metavar="NPZ", help="samples of the inputs, to calibrate int8 with")
     p.add_argument(
         "--float",

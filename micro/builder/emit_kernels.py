@@ -155,4 +155,7 @@ def _reset(program: Program) -> str:
         lines += [f"    for i in range({place}, {middle}):", f"        A[i] = {HIDDEN}"]
         lines += [f"    for i in range({middle}, {place + 3 * size}, 2):", "        A[i] = 0"]
         lines += [f"        A[i + 1] = {MIDDLE >> 8}"]
-    return "\n".join(lines if program.states else [*lines, "    pass"]) + "\n"
+    for place, size, value in program.kept:
+        number = repr(float(value)) if program.is_float else str(value)
+        lines += [f"    for i in range({place}, {place + size}):", f"        A[i] = {number}"]
+    return "\n".join(lines if len(lines) > 1 else [*lines, "    pass"]) + "\n"

@@ -161,7 +161,7 @@ def _state(program: Program) -> str:
         lines.append(f"{which[:-1]}_grids = {_tuple([_grid(p) for p in ports])}  # (scale, zero)")
     if not program.is_float:
         lines.append("input, output = inputs[0], outputs[0]")
-    if program.states:
+    if program.states or program.kept:
         lines.append("_kernels.reset(A)")
     return "\n".join(lines) + "\n"
 
@@ -265,7 +265,7 @@ def best(which=0):
 
 def _functions(program: Program) -> str:
     parts = [_RUN_FLOAT if program.is_float else _RUN]
-    if program.states:
+    if program.states or program.kept:
         parts.append(_RESET)
     counted = _COUNTED.format(len(program.inputs)) if len(program.inputs) > 1 else ""
     return "\n".join([*parts, _FLOAT if program.is_float else _INT8, _PREDICT.replace("COUNTED", counted)])

@@ -29,11 +29,17 @@ def read_graph(
     name: str | None = None,
     sizes: Mapping[str, Sequence[int]] | None = None,
 ) -> Graph:
-    """The float32 graph of an ONNX model; a batch that is left open is 1.
+    """The float32 graph of an ONNX model or a .tflite file; a batch that is left open is 1.
 
     sizes: of inputs, by their names, or of one symbolic dimension, by its name. Raises ModelError, which lists every
     operator that microcontrollers do not do, and OSError.
     """
+    if (source[4:8] == b"TFL3") if isinstance(source, bytes) else str(source).endswith(".tflite"):
+        from .tflite.importing import read_tflite
+
+        if isinstance(source, bytes):
+            return read_tflite(source, name or "model")
+        return read_tflite(Path(source).read_bytes(), name or Path(source).stem, Path(source).name)
     model = read_model(source, name)
     return graph_of(model, name or (Path(source).stem if not isinstance(source, bytes) else "model"), sizes)
 
@@ -78,7 +84,7 @@ def _import(model: Model, name: str, inputs: Sequence[Argument], orders: Mapping
     problems: list[str] = []
     for node in model.graph.nodes:
         try:
-            _translate(importer, node, known_arguments)
+            translate(importer, node, known_arguments)
         except (Problem, EmberletError) as problem:
             problems.append(f"node {node.name!r} ({node.op()}): {problem}")
             for output in node.outputs:
@@ -93,7 +99,7 @@ def _import(model: Model, name: str, inputs: Sequence[Argument], orders: Mapping
     return importer
 
 
-def _translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument]) -> None:
+def translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument]) -> None:
     """Translate one node, its types worked out again from the sizes of the inputs. Raises Problem."""
     inputs = tuple(arguments.get(a.name, a) if a.present else a for a in node.inputs)
     if any(a.name in importer.broken for a in node.uses()):

@@ -15,8 +15,9 @@ from .kernels.depthwise import DepthwiseFloat
 from .kernels.dot import DotFloat
 from .kernels.elementwise import BinaryFloat, MapFloat
 from .kernels.layer import Array, Layer, as_image
-from .kernels.move import Move
+from .kernels.move import Copy, Move
 from .kernels.nest import Axis, merged
+from .kernels.state import Keep
 
 Clamped = DotFloat | DepthwiseFloat | BinaryFloat
 
@@ -39,7 +40,31 @@ def fuse(graph: Graph) -> Graph:
         for step in passes:
             graph = step(graph)
         if len(graph.layers) == len(before) and all(a is b for a, b in zip(graph.layers, before, strict=True)):
-            return graph.check()
+            return separate_states(graph).check()
+
+
+def separate_states(graph: Graph) -> Graph:
+    """States that are kept in other states are copied first: the order in which they are written does not matter."""
+    source = {layer.output: layer.inputs[0] for layer in graph.layers if isinstance(layer, Reshape)}
+    layers: list[Layer] = [layer for layer in graph.layers if not isinstance(layer, Keep)]
+    keeps: list[Layer] = []
+    shapes, grids = dict(graph.shapes), dict(graph.grids)
+    for keep in graph.layers:
+        if not isinstance(keep, Keep):
+            continue
+        (name,) = keep.inputs
+        root = name
+        while root in source:
+            root = source[root]
+        if root in graph.states and root != keep.output:
+            copied = f"{name}.kept {len(keeps)}"
+            shapes[copied] = shapes[name]
+            if name in grids:
+                grids[copied] = grids[name]
+            layers.append(Copy(f"copy {keep.name}", (name,), copied, shapes[name]))
+            keep = renamed(keep, {name: copied})
+        keeps.append(keep)
+    return replace(graph, layers=(*layers, *keeps), shapes=shapes, grids=grids) if keeps else graph
 
 
 def in_float32(graph: Graph) -> Graph:
@@ -57,7 +82,7 @@ def in_float32(graph: Graph) -> Graph:
 
 def remove_dead(graph: Graph) -> Graph:
     """Without the layers whose output nothing reads."""
-    wanted, kept = set(graph.outputs), []
+    wanted, kept = {*graph.outputs, *graph.states}, []
     for layer in reversed(graph.layers):
         if layer.output in wanted:
             wanted.update(layer.inputs)
@@ -133,7 +158,7 @@ def constants_to_maps(graph: Graph) -> Graph:
     """A sum or product with one number is a function of one number; a quotient by constants is a product."""
 
     def changed(layer: Layer) -> Layer:
-        if not isinstance(layer, BinaryFloat) or layer.constant is None:
+        if not isinstance(layer, BinaryFloat) or layer.constant is None or layer.grid is not None:
             return layer
         if layer.constant.size != 1:
             nonzero = layer.operation == "div" and bool(np.all(layer.constant != 0))

@@ -41,7 +41,10 @@ class Reshape(Layer):
 class Graph:
     """shapes: of every tensor; grids: of tensors whose bytes are decided (all of them, once quantized);
     weight_scales: per output channel, of layers whose weights came quantized, by the layer's name; layouts: of inputs
-    that come in another order than the model's, their shape in the model and its axes in the order they come.
+    that come in another order than the model's, their shape in the model and its axes in the order they come; states:
+    tensors that are kept from one inference to the next, and what their elements are at first: layers read them, and
+    the last layers, `kernels.state.Keep`, write them; doubled: the arithmetic is TensorFlow Lite's (doubled.py); once:
+    the names of layers that round once all the same.
     """
 
     name: str
@@ -53,10 +56,13 @@ class Graph:
     grids: Mapping[str, Grid] = field(default_factory=dict)
     weight_scales: Mapping[str, Array] = field(default_factory=dict)
     layouts: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
+    states: Mapping[str, float] = field(default_factory=dict)
+    doubled: bool = False
+    once: frozenset[str] = frozenset()
 
     def check(self) -> Graph:
         """This graph. Raises ModelError where a layer reads what no earlier one wrote, or a tensor has no shape."""
-        known = set(self.inputs)
+        known = {*self.inputs, *self.states}
         for layer in self.layers:
             for name in layer.inputs:
                 if name not in known:
@@ -89,7 +95,12 @@ class Graph:
     def with_layers(self, layers: Iterable[Layer]) -> Graph:
         """The graph with other layers, and only the shapes and grids of the tensors they mention."""
         kept = tuple(layers)
-        names = {*self.inputs, *self.outputs, *(n for layer in kept for n in (*layer.inputs, layer.output))}
+        names = {
+            *self.inputs,
+            *self.outputs,
+            *self.states,
+            *(n for layer in kept for n in (*layer.inputs, layer.output)),
+        }
         return replace(
             self,
             layers=kept,
@@ -102,8 +113,8 @@ class Graph:
 
         Of a model that came quantized (a float32 graph with grids), tensors hold what onnxruntime has behind Q and DQ.
 
-        states: of the layers that remember, by name; empty at first, changed by each call. Without it every call begins
-        with zeros. Raises ShapeError where an input is missing or of another size.
+        states: of the layers and tensors that are remembered, by name; empty at first, changed by each call. Without it
+        every call begins anew. Raises ShapeError where an input is missing or of another size.
         """
         values: dict[str, Array] = {}
         for name in self.inputs:
@@ -113,6 +124,10 @@ class Graph:
             if x.size != prod(self.shapes[name]):
                 raise ShapeError(f"{self.name}: input {name!r} has shape {x.shape}, expected {self.shapes[name]}")
             values[name] = self._on_grid(name, x.reshape(self.shapes[name]))
+        dtype = np.float32 if self.is_float else np.uint8
+        for name, first in self.states.items():
+            before = None if states is None else states.get(name)
+            values[name] = np.full(self.shapes[name], first, dtype) if before is None else before
         for layer in self.layers:
             given = [values[name] for name in layer.inputs]
             if layer.remembers and states is not None:
@@ -120,6 +135,8 @@ class Graph:
             else:
                 y = layer.reference(*given)
             values[layer.output] = self._on_grid(layer.output, y.reshape(self.shapes[layer.output]))
+        if states is not None:
+            states.update((name, values[name]) for name in self.states)
         return values
 
     def _on_grid(self, name: str, x: Array) -> Array:

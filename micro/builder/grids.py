@@ -19,11 +19,12 @@ from .functions import apply
 from .graph import Graph, Grid, Reshape, renamed
 from .kernels.elementwise import BinaryFloat, MapFloat
 from .kernels.layer import Layer
-from .kernels.move import Move
+from .kernels.move import Copy, Move
 from .kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat
 from .kernels.recurrent import HIDDEN
 from .kernels.recurrent_float import GruFloat, LstmFloat
 from .kernels.softmax import SoftmaxFloat, takes_scale
+from .kernels.state import Keep
 from .reference import dequantize
 
 HIDDEN_GRID = Grid(1 / HIDDEN, HIDDEN)
@@ -50,7 +51,7 @@ def with_grids(graph: Graph, ranges: Mapping[str, Range] | None) -> Graph:
 def keeps_bytes(layer: Layer) -> bool:
     """Whether the output's bytes are some of the input's: both have one grid."""
     picks = isinstance(layer, ReduceFloat) and layer.operation != "sum"
-    return isinstance(layer, MaxPool | Reshape) or picks
+    return isinstance(layer, MaxPool | Reshape | Keep | Copy) or picks
 
 
 def _prefers_input(layer: Layer) -> bool:

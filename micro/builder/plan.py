@@ -140,7 +140,7 @@ def _collect(graph: Graph, wanted: dict[str, tuple[Pads, float]]) -> tuple[str, 
 def _fill(layer: Layer, graph: Graph) -> float:
     if isinstance(layer, MaxPool):
         return layer.fill
-    return 0.0 if graph.is_float else float(graph.grids[layer.inputs[0]].zero)
+    return 0.0 if graph.is_float else float(layer.zero)  # type: ignore[attr-defined]
 
 
 def _with_copy(graph: Graph, name: str, reader: Layer) -> Graph:
@@ -224,6 +224,8 @@ class _Planner:
         buffers: dict[str, Buffer] = {}
         for name in graph.inputs:
             buffers[self._find(name)] = Buffer(self.sizes[name], -1, self._last.get(name, -1))
+        for name in graph.states:
+            buffers[name] = Buffer(self.sizes[name], -1, steps)
         for k, layer in enumerate(self.layers):
             root = self._find(layer.output)
             buffer = buffers.setdefault(root, Buffer(self.sizes[root], k, k))
@@ -271,6 +273,10 @@ class _Planner:
             tuple(constants.words),
             self.layers[fullest_step(everything)].name if self.layers else "",
             tuple(states),
+            tuple(
+                (buffers[n].place, self.sizes[n], first if graph.is_float else int(first))
+                for n, first in graph.states.items()
+            ),
         )
 
     def _port(self, name: str, buffers: dict[str, Buffer]) -> Port:

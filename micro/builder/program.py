@@ -53,7 +53,8 @@ def _plain(name: str) -> str:
 @dataclass(frozen=True)
 class Program:
     """weights: uint8, or float32 where `is_float`; words: of T; arena: elements; peak: the layer at which most of it is
-    needed; states: (place, hidden units) of what is remembered, in int8, or (place, elements) in float32."""
+    needed; states: (place, hidden units) of what layers remember, in int8, or (place, elements) in float32; kept:
+    (place, elements, first value) of tensors that are kept from one inference to the next."""
 
     name: str
     is_float: bool
@@ -65,6 +66,7 @@ class Program:
     words: tuple[int, ...]
     peak: str = ""
     states: tuple[tuple[int, int], ...] = ()
+    kept: tuple[tuple[int, int, float], ...] = ()
 
     @property
     def arena_bytes(self) -> int:

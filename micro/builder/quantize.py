@@ -18,11 +18,12 @@ from .kernels.depthwise import Depthwise, DepthwiseFloat
 from .kernels.dot import Dot, DotFloat
 from .kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat, sum_factors
 from .kernels.layer import Array, Layer
-from .kernels.move import Move
+from .kernels.move import Copy, Move
 from .kernels.pool import AveragePool, AveragePoolFloat, MaxPool, Reduce, ReduceFloat
 from .kernels.recurrent import GATE, MIDDLE, Gru, Lstm, Rows
 from .kernels.recurrent_float import GruFloat, LstmFloat
 from .kernels.softmax import Softmax, SoftmaxFloat
+from .kernels.state import Keep
 from .reference import (
     LIMIT,
     ZERO,
@@ -55,12 +56,18 @@ def quantize_graph(graph: Graph, ranges: Mapping[str, Range] | None = None) -> G
     has no integer form, naming it, and for a tensor whose grid nothing tells.
     """
     graph = with_grids(graph, ranges)
-    quantizer = _Quantizer(graph, graph.grids)
+    quantizer = Quantizer(graph, graph.grids)
+    if graph.doubled:
+        from .tflite.arithmetic import DoubledQuantizer
+
+        quantizer = DoubledQuantizer(graph, graph.grids)
     layers = tuple(quantizer.layer(layer) for layer in graph.layers)
-    return replace(graph, layers=layers, is_float=False).check()
+    grids = graph.grids
+    states = {n: float(quantize(first, grids[n].scale, grids[n].zero)) for n, first in graph.states.items()}
+    return replace(graph, layers=layers, states=states, is_float=False).check()
 
 
-class _Quantizer:
+class Quantizer:
     def __init__(self, graph: Graph, grids: Mapping[str, Grid]) -> None:
         self.graph = graph
         self.grids = grids
@@ -175,8 +182,10 @@ class _Quantizer:
     def _(self, layer: MaxPool) -> Layer:
         return replace(layer, fill=0)
 
-    @layer.register
-    def _(self, layer: Reshape) -> Layer:
+    @layer.register(Reshape)
+    @layer.register(Copy)
+    @layer.register(Keep)
+    def _(self, layer: Layer) -> Layer:
         return layer
 
     @layer.register

@@ -18,7 +18,7 @@ the weights themselves. Every kernel, viper or bytecode, is equal to this file b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,17 @@ class Requant:
     low: int = 0
     high: int = 255
 
+    words: ClassVar[int] = 1
+
+    def packed(self, channel: int) -> tuple[int, ...]:
+        """The words of T that a kernel reads for a channel: as many as `words`."""
+        return (self.multipliers[channel],)
+
+    def apply(self, s: Ints, shape: list[int]) -> Ints:
+        """Accumulators times multipliers, which have that shape, and the zero point added."""
+        m = np.asarray(self.multipliers, np.int64).reshape(shape)
+        return ((s * m + (1 << self.shift >> 1)) >> self.shift) + self.zero
+
     @property
     def rest(self) -> int:
         """The last shift of a kernel."""
@@ -71,13 +82,10 @@ def requantize(acc: npt.ArrayLike, r: Requant, axis: int = -1) -> Bytes:
 def fixed_point(acc: npt.ArrayLike, r: Requant, axis: int = -1) -> Ints:
     """`requantize` for outputs of any width."""
     s = np.asarray(acc, np.int64)
-    m = np.asarray(r.multipliers, np.int64)
     shape = [1] * s.ndim
-    if m.size > 1:
-        shape[axis] = m.size
-    m = m.reshape(shape)
-    y = ((s * m + (1 << r.shift >> 1)) >> r.shift) + r.zero
-    return np.clip(y, r.low, r.high)
+    if len(r.multipliers) > 1:
+        shape[axis] = len(r.multipliers)
+    return np.clip(r.apply(s, shape), r.low, r.high)
 
 
 def dot_bounds(weights: Bytes, bias: Ints, zero: int) -> tuple[Ints, Ints]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 from emberlet.micro.builder.assembly.registry import ALL, scratch
+from emberlet.micro.builder.doubled import DividedRequant, doubled
 from emberlet.micro.builder.kernels.depthwise import Depthwise
 from emberlet.micro.builder.kernels.dot import Dot
+from emberlet.micro.builder.kernels.doubled_sum import DoubledSum
 from emberlet.micro.builder.kernels.elementwise import Binary, Lookup, sum_factors
 from emberlet.micro.builder.kernels.layer import Array, Layer, View, as_image, dense_view
 from emberlet.micro.builder.kernels.move import Border, Copy, Move, Part, strides
@@ -17,6 +19,7 @@ from emberlet.micro.builder.kernels.nest import Axis
 from emberlet.micro.builder.kernels.pool import AveragePool, MaxPool, Reduce, window_counts
 from emberlet.micro.builder.kernels.recurrent import MIDDLE, Gru, Lstm, Rows
 from emberlet.micro.builder.kernels.softmax import Softmax
+from emberlet.micro.builder.kernels.state import Keep
 from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.program import Constants, Program, Step
 from emberlet.micro.builder.reference import Requant, choose, dot_bounds
@@ -219,6 +222,37 @@ def bordered_copy(rng: Rng) -> Case:
     return Case(Copy("copy", ("x",), "y", shape), (bytes_at_random(rng, shape),), shape, pads, 7)  # type: ignore[arg-type]
 
 
+def rounding_twice(rng: Rng) -> Case:
+    """A layer in TensorFlow Lite's arithmetic."""
+    made = (dense, conv, depthwise, pool, reduce, binary)[int(rng.integers(6))](rng)
+    layer, zero = made.layer, int(rng.integers(0, 256))
+    clamp = clamp_at_random(rng, zero)
+    if isinstance(layer, Dot | Depthwise):
+        low, high = dot_bounds(layer.weights, layer.bias, layer.zero)
+        bound = np.maximum(np.maximum(abs(low), abs(high)), 1)
+        ratio = 255 / bound * 10.0 ** rng.uniform(-2, 1.2, len(bound))
+        layer = replace(layer, requant=doubled(np.minimum(ratio, 3.9), bound, zero, *clamp, twice=rng.random() < 0.5))
+    elif isinstance(layer, AveragePool):
+        counts = np.maximum(window_counts(layer.window, *layer.image[:2]), 1)
+        layer = replace(layer, requant=DividedRequant(tuple(int(n) for n in counts), 0, 0, 128))
+    elif isinstance(layer, Reduce) and layer.operation == "sum":
+        ratio = rng.uniform(0.1, 4) / layer.shape[1]
+        layer = replace(layer, requant=doubled(ratio, 255 * layer.shape[1], zero))
+    elif isinstance(layer, Binary) and layer.operation == "mul":
+        layer = replace(layer, requant=doubled(10 ** rng.uniform(-4, 0.5), 255 * 255, zero, *clamp))
+    elif isinstance(layer, Binary):
+        scales = tuple(float(v) for v in 10 ** rng.uniform(-2.5, -0.5, 2))
+        out = max(scales) * float(10 ** rng.uniform(-0.5, 1))
+        at = (layer.name, layer.inputs, layer.output, layer.operation, layer.shape, layer.other, layer.constant)
+        layer = DoubledSum(*at, layer.zeros, (*scales, out), zero, *clamp)
+    return replace(made, layer=layer)
+
+
+def kept(rng: Rng) -> Case:
+    shape = tuple(int(v) for v in rng.integers(1, 8, 2))
+    return Case(Keep("keep", ("x",), "y", shape), (bytes_at_random(rng, shape),), shape)
+
+
 KINDS: tuple[Callable[[Rng], Case], ...] = (
     dense,
     conv,
@@ -233,6 +267,9 @@ KINDS: tuple[Callable[[Rng], Case], ...] = (
     softmax,
     recurrent,
     bordered_copy,
+    rounding_twice,
+    rounding_twice,
+    kept,
 )
 
 

@@ -127,6 +127,8 @@ def _room(k: int, one: bool, spread: bool) -> int:
 
 def _bound(requant: Requant, family: str) -> dict[str, int] | None:
     """The fields of requantization, or None where a family's arithmetic does not do it."""
+    if type(requant) is not Requant:
+        return None
     return dsp.requant_fields(requant) if family == DSP else scalar_dot.requant_fields(requant)
 
 

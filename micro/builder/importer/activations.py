@@ -126,16 +126,19 @@ def pairwise(t: Importer, node: a.Pairwise) -> None:
         raise Problem("operands aligned along an axis (before opset 7) are not supported")
     operation = OPERATIONS[type(node)]
     first, second = node.value(0), node.value(1)
-    if first is not None:
-        constant, held, reverse = t.array(node, 0, "an operand"), t.of(node.inputs[1]), True
-        _with_constant(t, node, operation, held, constant, reverse)
-    elif second is not None:
-        _with_constant(t, node, operation, t.of(node.inputs[0]), t.array(node, 1, "an operand"), False)
+    if first is not None or second is not None:
+        reverse = first is not None
+        which = 0 if reverse else 1
+        constant, held = t.array(node, which, "an operand"), t.of(node.inputs[1 - which])
+        grid = t.constant_grids.get(node.inputs[which].name)
+        _with_constant(t, node, operation, held, constant, reverse, grid)
     else:
         _with_tensor(t, node, operation, t.of(node.inputs[0]), t.of(node.inputs[1]))
 
 
-def _with_constant(t: Importer, node: Node[Any], operation: str, held: StoredTensor, c: Array, reverse: bool) -> None:
+def _with_constant(
+    t: Importer, node: Node[Any], operation: str, held: StoredTensor, c: Array, reverse: bool, grid: Grid | None
+) -> None:
     dims = dims_of(node.outputs[0])
     if held.dims != dims and np.prod(held.dims) != np.prod(dims):
         raise Problem(f"a tensor of shape {held.dims} repeated to {dims} by a constant")
@@ -143,6 +146,8 @@ def _with_constant(t: Importer, node: Node[Any], operation: str, held: StoredTen
     c = c.reshape((1,) * (len(dims) - c.ndim) + c.shape).astype(np.float64)
     source = held.name
     if reverse and operation in ("sub", "div"):
+        if grid is not None:
+            raise Problem(f"a quantized constant as the first operand of {operation} is not supported")
         # c - x is -x + c, and c / x is 1/x · c.
         chain: Chain = (("affine", (-1.0, 0.0)),) if operation == "sub" else (("reciprocal", ()),)
         source = t.fresh(f"{held.name}:turned")
@@ -154,7 +159,8 @@ def _with_constant(t: Importer, node: Node[Any], operation: str, held: StoredTen
     laid = np.transpose(c, held.order)
     other = _stored(held, laid.shape)
     laid, other = _repeated(laid.reshape(other), other, shape)
-    t.add(BinaryFloat(node.name, (source,), out.name, operation, shape, other, laid))
+    known = None if grid is None else (grid.scale, grid.zero)
+    t.add(BinaryFloat(node.name, (source,), out.name, operation, shape, other, laid, grid=known))
 
 
 def _stored(held: StoredTensor, sizes: tuple[int, ...]) -> tuple[int, ...]:

@@ -56,7 +56,8 @@ class Importer:
     move; flattened: of tensors that the model flattened while their elements lie in another order, where each element
     is in the model's order; unflattened: what they were before; read: tensors of the model that a node or the model's
     caller reads; only_output: those that only the caller reads; dropped: outputs that stay inside; problems: a line for
-    each that keeps the model from running; channels: what the nodes say of the inputs' axes.
+    each that keeps the model from running; channels: what the nodes say of the inputs' axes; states, kept: as Graph's,
+    and the layers that write them; constant_grids: of constants that came quantized.
     """
 
     name: str
@@ -73,6 +74,9 @@ class Importer:
     flattened: dict[str, Array] = field(default_factory=dict)
     unflattened: dict[str, StoredTensor] = field(default_factory=dict)
     moved: int = 0
+    states: dict[str, float] = field(default_factory=dict)
+    kept: list[Layer] = field(default_factory=list)
+    constant_grids: dict[str, Grid] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)
     only_output: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
@@ -225,13 +229,14 @@ class Importer:
     def graph(self) -> Graph:
         return Graph(
             self.name,
-            tuple(self.layers),
+            (*self.layers, *self.kept),
             self.shapes,
             tuple(self.inputs),
             tuple(self.outputs),
             grids=self.grids,
             weight_scales=self.weight_scales,
             layouts={name: self.layouts[name] for name in self.inputs},
+            states=self.states,
         ).check()
 
 
@@ -247,11 +252,15 @@ _DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", 
 
 
 def numpy_of(value: Value) -> Array:
-    """A constant as an array; floats as float32. Raises Problem for dtypes NumPy does not have."""
+    """A constant as an array; floats as float32, or float64 where they are stored so.
+
+    Raises Problem for dtypes NumPy does not have.
+    """
     if value.dtype.name not in _DTYPES:
         raise Problem(f"a constant of dtype {value.dtype} is not supported")
     x = np.frombuffer(bytes(value.raw()), value.dtype.name).reshape(value.shape)
     if not value.dtype.is_float:
         return x
     with np.errstate(over="ignore"):
-        return x.astype(np.float32)
+        narrow = x.astype(np.float32)
+    return x.astype(np.float64) if x.dtype == np.float64 and np.isfinite(narrow).all() else narrow

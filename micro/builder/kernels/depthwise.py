@@ -169,8 +169,8 @@ class Depthwise(_Depthwise):
         lifted = self.folded + self.lift
         check_word(self.name, int(low.min()), int(high.max()), int(lifted.max()), self.lift)
         words = [self.lift, self.requant.offset]
-        for bias, multiplier in zip(lifted, self.requant.multipliers, strict=True):
-            words += [int(bias), multiplier]
+        for channel, bias in enumerate(lifted):
+            words += [int(bias), *self.requant.packed(channel)]
         return self.weights.reshape(-1), words
 
     def begin(self, w: Writer) -> None:
@@ -184,11 +184,13 @@ class Depthwise(_Depthwise):
             w.line(f"w{k} = {w.load(WEIGHTS, k)} - 128")
         w.move(WEIGHTS, taps)
         w.line(f"h = {w.word('q')} - f")
-        w.line(f"p = {w.word('q', 1)}")
-        w.move_table("q", 2)
+        each = self.requant.words
+        for k in range(each):
+            w.line(f"p{k} = {w.word('q', 1 + k)}")
+        w.move_table("q", 1 + each)
 
     def finish(self, w: Writer) -> None:
-        emit_requantize(w, self.requant, "p", "m")
+        emit_requantize(w, self.requant, [f"p{k}" for k in range(self.requant.words)], "m")
 
 
 @dataclass(frozen=True)

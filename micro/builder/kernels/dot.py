@@ -148,8 +148,8 @@ class Dot(_Dot):
         lifted = self.folded + self.lift
         check_word(self.name, *start_bounds(self.weights, self.bias, self.zero), int(lifted.max()), self.lift)
         words = [self.lift, self.requant.offset]
-        for bias, multiplier in zip(lifted, self.requant.multipliers, strict=True):
-            words += [int(bias), multiplier]
+        for channel, bias in enumerate(lifted):
+            words += [int(bias), *self.requant.packed(channel)]
         return self.weights.reshape(-1), words
 
     def begin(self, w: Writer) -> None:
@@ -170,8 +170,9 @@ class Dot(_Dot):
         w.line(f"s = {w.word('q')} + t")
 
     def finish(self, w: Writer) -> None:
-        emit_requantize(w, self.requant, w.word("q", 1), "m")
-        w.move_table("q", 2)
+        each = self.requant.words
+        emit_requantize(w, self.requant, [w.word("q", 1 + k) for k in range(each)], "m")
+        w.move_table("q", 1 + each)
 
 
 @dataclass(frozen=True)

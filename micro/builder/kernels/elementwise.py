@@ -61,6 +61,7 @@ class _Binary(Layer):
         w.go(X, w.place("i0", x.origin))
         w.go(second, w.place("i1", z.origin) if self.constant is None else w.place("wo"))
         w.go(Y, w.place("o", output.origin))
+        self.begin(w)
         h, cols, c = x.shape
         steps = [0 if side == 1 else step for side, step in zip(z.shape, (z.pitch, z.shape[2], 1), strict=True)]
         axes = [
@@ -75,6 +76,9 @@ class _Binary(Layer):
 
         nest(w, axes, (X, second, Y), element)
         return w
+
+    def begin(self, w: Writer) -> None:
+        """What is done once."""
 
     def compute(self, w: Writer, a: str, b: str) -> None:
         """Set `s` from one element of each operand."""
@@ -115,7 +119,7 @@ class Binary(_Binary):
         r = self.requant
         if self.operation == "mul":
             w.line(f"s = ({a} - {self.zeros[0]}) * ({b} - {self.zeros[1]})")
-            emit_requantize(w, r, str(r.multipliers[0]))
+            emit_requantize(w, r, [str(word) for word in r.packed(0)])
             return
         first, second = self.factors
         sign = "+" if second >= 0 else "-"
@@ -144,10 +148,11 @@ def sum_factors(
 
 @dataclass(frozen=True)
 class BinaryFloat(_Binary):
-    """In float32, clamped to low..high."""
+    """In float32, clamped to low..high. grid: scale and zero point of a constant that came quantized."""
 
     low: float = -inf
     high: float = inf
+    grid: tuple[float, int] | None = None
 
     def reference(self, *inputs: Array) -> Array:
         a, b = (v.astype(np.float64) for v in self.operands(inputs))

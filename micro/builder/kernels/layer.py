@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..doubled import HALF, LOW, DividedRequant, DoubledRequant
 from ..reference import Requant
 from .writer import Writer
 
@@ -128,17 +129,56 @@ class Layer(ABC):
         return [*(f"i{k}" for k in range(len(self.inputs))), "o", *own, "wo", "to"]
 
 
-def emit_requantize(w: Writer, r: Requant, multiplier: str, offset: str = "") -> None:
-    """Bring `s` to the output's scale and clamp it. `offset`: an expression equal to r.offset, if not the number."""
+def emit_requantize(w: Writer, r: Requant, words: Sequence[str], offset: str = "") -> None:
+    """Bring `s` to the output's scale and clamp it. words: expressions of what `r.packed` gives for the channel.
+
+    offset: an expression equal to r.offset, if not the number.
+    """
     offset = offset or str(r.offset)
-    if r.split:
+    if isinstance(r, DoubledRequant):
+        _emit_doubled(w, r, words, offset)
+    elif isinstance(r, DividedRequant):
+        with w.block(f"if s < 0 and {words[0]} & 1 == 0"):
+            w.line("s -= 1")
+        w.line(f"s = (s + ({words[0]} >> 1)) // {words[0]} + {offset}")
+    elif r.split:
         mask = (1 << r.split) - 1
-        w.line(
-            f"s = (s >> {r.split}) * {multiplier} + ((s & {mask}) * {multiplier} >> {r.split}) + {offset} >> {r.rest}"
-        )
+        m = words[0]
+        w.line(f"s = (s >> {r.split}) * {m} + ((s & {mask}) * {m} >> {r.split}) + {offset} >> {r.rest}")
     else:
-        w.line(f"s = s * {multiplier} + {offset} >> {r.rest}")
+        w.line(f"s = s * {words[0]} + {offset} >> {r.rest}")
     emit_clamp(w, r.low, r.high)
+
+
+def _emit_doubled(w: Writer, r: DoubledRequant, words: Sequence[str], offset: str) -> None:
+    """See DoubledRequant. Locals: u, v, d, e."""
+    first, second = words
+    w.line(f"u = {first}")
+    w.line(f"d = {second}")
+    w.line(f"v = d & {(1 << HALF) - 1}")
+    w.line(f"e = s & {(1 << LOW) - 1}")
+    w.line(f"s = s >> {LOW}")
+    quarters = f"s * u + (e * u + (s * v + (e * v >> {LOW}) >> {HALF - LOW}) >> {LOW})"
+    if not r.twice:
+        w.line(f"s = {quarters}")
+        w.line(f"d = 3 + (d >> {HALF} & 31)" + (f" - (d >> {HALF + 5})" if r.left else ""))
+        w.line(f"s = (s + (1 << d >> 1) >> d) + {offset}")
+        return
+    if r.left:
+        w.line(f"s = {quarters}")
+        w.line(f"e = 3 - (d >> {HALF + 5})")
+        w.line("s = s + (1 << e >> 1) >> e")
+        w.line(f"d = d >> {HALF} & 31")
+    else:
+        w.line(f"s = {quarters} + 4 >> 3")
+        w.line(f"d = d >> {HALF}")
+    # Ties go away from zero: a negative number is one less before it is rounded.
+    with w.block("if d"):
+        w.line("e = 1 << d >> 1")
+        with w.block("if s < 0"):
+            w.line("e -= 1")
+        w.line("s = s + e >> d")
+    w.line(f"s = s + {offset}")
 
 
 def emit_clamp(w: Writer, low: int, high: int, name: str = "s") -> None:

@@ -117,17 +117,17 @@ class AveragePool(_Pool):
         return flat.reshape(sums.shape)
 
     def constants(self) -> tuple[Array, list[int]]:
-        return np.empty(0, np.uint8), list(self.requant.multipliers)
+        return np.empty(0, np.uint8), packed(self.requant)
 
     def begin(self, w: Writer) -> None:
         w.table("q", "to")
         if len(self.requant.multipliers) == 1:
-            w.line(f"m = {w.word('q')}")
+            load_words(w, self.requant)
 
     def begin_position(self, w: Writer) -> None:
         if len(self.requant.multipliers) > 1:
-            w.line(f"m = {w.word('q')}")
-            w.move_table("q", 1)
+            load_words(w, self.requant)
+            w.move_table("q", self.requant.words)
 
     def begin_element(self, w: Writer) -> None:
         kh, kw = self.window.kernel
@@ -137,7 +137,23 @@ class AveragePool(_Pool):
         w.line(f"s = {element} + s")
 
     def finish(self, w: Writer) -> None:
-        emit_requantize(w, self.requant, "m")
+        emit_requantize(w, self.requant, words_of(self.requant))
+
+
+def packed(r: Requant) -> list[int]:
+    """The words of T that kernels read for all multipliers."""
+    return [word for k in range(len(r.multipliers)) for word in r.packed(k)]
+
+
+def words_of(r: Requant) -> list[str]:
+    """The locals that hold the words of a multiplier."""
+    return [f"m{k}" for k in range(r.words)]
+
+
+def load_words(w: Writer, r: Requant) -> None:
+    """Take the words of a multiplier, at `q`, into locals."""
+    for k, name in enumerate(words_of(r)):
+        w.line(f"{name} = {w.word('q', k)}")
 
 
 @dataclass(frozen=True)
@@ -249,12 +265,12 @@ class Reduce(_Reduce):
         return (x.max(1) if self.operation == "max" else x.min(1)).astype(np.uint8)
 
     def constants(self) -> tuple[Array, list[int]]:
-        return np.empty(0, np.uint8), list(self.requant.multipliers) if self.requant else []
+        return np.empty(0, np.uint8), packed(self.requant) if self.requant else []
 
     def begin(self, w: Writer) -> None:
         if self.requant:
             w.table("q", "to")
-            w.line(f"m = {w.word('q')}")
+            load_words(w, self.requant)
 
     def begin_element(self, w: Writer) -> None:
         if self.operation == "sum":
@@ -264,7 +280,7 @@ class Reduce(_Reduce):
 
     def finish(self, w: Writer) -> None:
         if self.requant:
-            emit_requantize(w, self.requant, "m")
+            emit_requantize(w, self.requant, words_of(self.requant))
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class Rows:
             w.go(X, "c")
             w.line(f"s = {w.word('q')} + t")
             walk(w, (), k, X, WEIGHTS, lambda i, j: w.line(f"s = {w.load(WEIGHTS, j)} * {w.load(X, i)} + s"))
-            emit_requantize(w, self.requant, w.word("q", 1), "m")
+            emit_requantize(w, self.requant, [w.word("q", 1)], "m")
             w.move_table("q", 2)
             store16(w, Y, "s")
             w.move(Y, 2)

@@ -1,0 +1,167 @@
+"""Layers in TensorFlow Lite's integer arithmetic: multipliers and tables as its reference kernels have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+from emberlet.errors import UnsupportedError
+
+from ..doubled import DividedRequant, check_doubled, doubled, multiplied, quantize_multiplier, shifted
+from ..functions import Chain, apply
+from ..graph import Grid
+from ..kernels.depthwise import DepthwiseFloat
+from ..kernels.dot import DotFloat
+from ..kernels.doubled_sum import DoubledSum
+from ..kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat
+from ..kernels.layer import Layer
+from ..kernels.pool import AveragePool, AveragePoolFloat, Reduce, ReduceFloat
+from ..quantize import Quantizer
+from ..reference import Bytes, Ints, Requant, dequantize, dot_bounds, quantize_bias
+
+MIDDLE = 128
+"""The byte of int8's zero."""
+
+
+class DoubledQuantizer(Quantizer):
+    """Layers of the kinds whose arithmetic differs; all others as for any model."""
+
+    def layer(self, layer: Layer) -> Layer:
+        kinds: dict[type[Layer], Callable[..., Layer]] = {
+            BinaryFloat: self._binary,
+            MapFloat: self._map,
+            AveragePoolFloat: self._average,
+            ReduceFloat: self._reduce,
+        }
+        made = kinds.get(type(layer))
+        return made(layer) if made else super().layer(layer)
+
+    def _clamp(self, low: float, high: float, grid: Grid) -> tuple[int, int]:
+        return (0 if low == -inf else rounded(low, grid)), (255 if high == inf else rounded(high, grid))
+
+    def _product(self, layer: DotFloat | DepthwiseFloat) -> tuple[Bytes, Ints, Requant]:
+        """The weights and biases of the file, as they are."""
+        x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
+        weights, scale, _ = self._weights(layer, np.zeros(len(layer.weights)))
+        sums = x.scale * scale
+        bias = quantize_bias(layer.bias, sums, layer.name)
+        low, high = dot_bounds(weights, bias, x.zero)
+        bound = np.maximum(np.abs(low), np.abs(high))
+        clamp, twice = self._clamp(layer.low, layer.high, out), layer.name not in self.graph.once
+        return weights, bias, doubled(sums / out.scale, bound, out.zero, *clamp, what=layer.name, twice=twice)
+
+    def _binary(self, layer: BinaryFloat) -> Layer:
+        a, out = self.grids[layer.inputs[0]], self.grids[layer.output]
+        constant = None
+        if layer.constant is None:
+            b = self.grids[layer.inputs[1]]
+        elif layer.grid is None:
+            return super().layer(layer)
+        else:
+            b = Grid(*layer.grid)
+            constant = (np.rint(layer.constant / b.scale) + b.zero).astype(np.uint8)
+        low, high = self._clamp(layer.low, layer.high, out)
+        at = (layer.name, layer.inputs, layer.output, layer.operation, layer.shape, layer.other, constant)
+        zeros = (a.zero, b.zero)
+        if layer.operation == "mul":
+            reach = max(a.zero, 255 - a.zero) * max(b.zero, 255 - b.zero)
+            requant = doubled(a.scale * b.scale / out.scale, reach, out.zero, low, high, layer.name)
+            return Binary(*at, zeros, (0, 0), requant)
+        if layer.operation in ("add", "sub"):
+            return DoubledSum(*at, zeros, (a.scale, b.scale, out.scale), out.zero, low, high)
+        raise UnsupportedError(
+            f"{layer.name}: a quotient of two quantized tensors is not supported; build from the float model"
+        )
+
+    def _map(self, layer: MapFloat) -> Layer:
+        x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
+        return Lookup(layer.name, layer.inputs, layer.output, layer.shape, table(layer.chain, x, out))
+
+    def _average(self, layer: AveragePoolFloat) -> Layer:
+        x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
+        if x != out:
+            raise UnsupportedError(f"{layer.name}: an average whose input and output have different scales")
+        at = (layer.name, layer.inputs, layer.output, layer.shape, layer.window)
+        return AveragePool(*at, MIDDLE, DividedRequant(tuple(layer.counts), 0, 0, MIDDLE))
+
+    def _reduce(self, layer: ReduceFloat) -> Layer:
+        x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
+        at = (layer.name, layer.inputs, layer.output, layer.shape, layer.operation)
+        if layer.operation != "sum":
+            return super().layer(layer)
+        n = layer.shape[1]
+        requant = doubled(x.scale / out.scale, 0, out.zero, what=layer.name)
+        if layer.factor != 1:
+            # The length is divided out of the multiplier.
+            (m,), (shift,) = requant.multipliers, requant.shifts
+            bits = max(0, min(n.bit_length() - 1, 32, 31 + shift))
+            requant = replace(requant, multipliers=((m << bits) // n,), shifts=(shift - bits,))
+        check_doubled(requant, n * max(x.zero, 255 - x.zero), layer.name)
+        return Reduce(*at, x.zero, requant)
+
+
+def rounded(number: float, grid: Grid) -> int:
+    """A number in bytes of a grid: the division in float32, ties away from zero."""
+    return int(quantized(np.asarray([number], np.float32), grid)[0])
+
+
+def quantized(values: npt.ArrayLike, grid: Grid) -> Bytes:
+    """Numbers in bytes of a grid, ties away from zero."""
+    with np.errstate(over="ignore"):
+        v = np.asarray(values, np.float32) / np.float32(grid.scale)
+    steps = np.sign(v) * np.floor(np.abs(v) + np.float32(0.5))
+    return np.clip(steps + grid.zero, 0, 255).astype(np.uint8)
+
+
+# -- functions of a byte ----------------------------------------------------------------------------------------------
+
+
+def table(chain: Chain, x: Grid, out: Grid) -> Bytes:
+    """256 bytes: a function of a byte, as the kernel of that function computes it."""
+    q = np.arange(256) - x.zero
+    kinds = tuple(name for name, _ in chain)
+    if kinds == ("hard_swish",):
+        return _hard_swish(q, x, out)
+    if kinds in ((), ("clip",)):
+        y = multiplied(q, *quantize_multiplier(x.scale / out.scale)) + out.zero
+        bounds = chain[0][1] if chain else (-inf, inf)
+        low, high = (
+            default if b in (-inf, inf) else rounded(b, out) for b, default in zip(bounds, (0, 255), strict=True)
+        )
+        return np.clip(y, low, high).astype(np.uint8)
+    if kinds == ("leaky_relu",):
+        positive = multiplied(q, *quantize_multiplier(x.scale / out.scale))
+        alpha = float(np.float32(chain[0][1][0]))
+        negative = multiplied(q, *quantize_multiplier(x.scale * alpha / out.scale))
+        return np.clip(np.where(q >= 0, positive, negative) + out.zero, 0, 255).astype(np.uint8)
+    return quantized(apply(chain, dequantize(np.arange(256), x.scale, x.zero)), out)
+
+
+def _hard_swish(q: Ints, x: Grid, out: Grid) -> Bytes:
+    """In numbers of 16 bits that saturate; tensorflow/lite/kernels/internal/reference/hard_swish.h."""
+    fine = x.scale / 128
+    output, output_shift = _narrow(fine / out.scale)
+    relu, relu_shift = _narrow(fine / (3 / 32768))
+    if output_shift > 0:
+        raise UnsupportedError(f"a hard swish whose output's scale, {out.scale:g}, is finer than its input's")
+    value = q << 7
+    gate = _word(value << max(0, relu_shift - 1))
+    gate = (gate * relu + (1 << 14)) >> 15
+    gate = _word(gate << 1) if relu_shift > 0 else shifted(gate, max(0, -relu_shift))
+    gate = (gate + (1 << 15)) >> 1
+    product = gate * ((value * output + (1 << 14)) >> 15)
+    product = np.sign(product) * (np.abs(product) >> 15)
+    return np.clip(shifted(product, -output_shift) + out.zero, 0, 255).astype(np.uint8)
+
+
+def _narrow(real: float) -> tuple[int, int]:
+    """A multiplier of 16 bits, and its shift."""
+    multiplier, shift = quantize_multiplier(real)
+    return min((multiplier + (1 << 15)) >> 16, (1 << 15) - 1), shift
+
+
+def _word(x: Ints) -> Ints:
+    return np.clip(x, -(1 << 15), (1 << 15) - 1)

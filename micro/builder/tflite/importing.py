@@ -1,0 +1,369 @@
+"""From the operators of a .tflite file to layers, by way of the same typed IR that ONNX models take.
+
+Every operator becomes one node of ONNX or a few, on real numbers; a quantized tensor keeps its grid beside it. Images
+are (height, width, channels) in both worlds: the transpositions around a convolution cost nothing.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from emberlet import dtypes
+from emberlet.codegen.ir.argument import ABSENT, Argument, Constant
+from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ir.types import TensorType, UnknownType
+from emberlet.codegen.ir.value import Inline, Value
+from emberlet.codegen.ops import REGISTRY
+from emberlet.codegen.ops.attributes import Attributes, AttributeValue
+from emberlet.errors import EmberletError, ModelError
+
+from ..from_ir import translate
+from ..graph import Graph, Grid
+from ..importer.state import Importer, StoredTensor
+from ..kernels.elementwise import MapFloat
+from ..kernels.state import Keep
+from .operators import CONVERTERS
+from .reading import FileGraph, FileOperator, FileTensor, read_file, values
+from .table import Inputs
+
+OPSET = 22
+
+MOST_ELEMENTS = 1 << 26
+"""A tensor of more is no model for a microcontroller, and would take this computer's memory."""
+
+WHOLE = ("INT32", "INT64", "INT16", "UINT32")
+
+
+def read_tflite(data: bytes, name: str, origin: str = "model") -> Graph:
+    """The graph of a model. Raises ModelError, which lists every problem, FormatError and UnsupportedError."""
+    graphs = read_file(data, origin)
+    if not graphs:
+        raise ModelError(f"{origin}: holds no graph")
+    converting = Converting(graphs, name)
+    converting.run()
+    return converting.graph()
+
+
+class Converting:
+    """One conversion. arguments: what the IR knows of each tensor, by its number; states: the variables."""
+
+    def __init__(self, graphs: tuple[FileGraph, ...], name: str) -> None:
+        self.graphs, self.name = graphs, name
+        self.file = graphs[0]
+        self.importer = Importer(name)
+        self.known: dict[str, Argument] = {}
+        self.tensors: dict[int, Argument] = {}
+        self.variables: dict[str, Argument] = {}
+        self.assigned: dict[str, Argument] = {}
+        self.handles: dict[int, str] = {}
+        self.initial: dict[str, int] = {}
+        self.problems: list[str] = []
+        self.labels: dict[str, int] = {}
+        self.once: set[str] = set()
+        self.op = FileOperator("", (), (), {})
+        self.count = 0
+        activations = {n for o in self.file.operators for n in (*o.inputs, *o.outputs) if n >= 0}
+        self.is_quantized = any(
+            self.file.tensors[n].is_quantized and self.file.tensors[n].data is None for n in activations
+        )
+        # float64 holds every product of a step and a scale as exactly as the steps have to be found again.
+        self.real = dtypes.float64 if self.is_quantized else dtypes.float32
+        self.uses = {n for o in self.file.operators for n in o.inputs} | set(self.file.outputs)
+
+    # -- the whole ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        outputs = {self._name(n) for n in self.file.outputs}
+        self.importer.read = {self._name(n) for n in self.uses} | outputs
+        broken: set[int] = set()
+        for n in self.file.inputs:
+            try:
+                self._input(n)
+            except (Problem, EmberletError) as problem:
+                self.problems.append(f"input {n}: {problem}")
+                broken.add(n)
+        for k, op in enumerate(self.file.operators):
+            if broken & set(op.inputs):
+                broken |= set(op.outputs)
+                continue
+            try:
+                self._convert(op)
+            except (Problem, EmberletError) as problem:
+                self.problems.append(f"operator {k} ({op.kind}): {problem}")
+                broken |= set(op.outputs)
+        for n in self.file.outputs if not self.problems else ():
+            try:
+                self.importer.add_output(self.argument(n))
+            except (Problem, EmberletError) as problem:
+                self.problems.append(f"output {n}: {problem}")
+        try:
+            if not self.problems:
+                self._keep()
+        except (Problem, EmberletError) as problem:
+            self.problems.append(f"a variable: {problem}")
+        if not self.problems and not self.file.outputs:
+            self.problems.append("the model has no outputs")
+        if self.problems:
+            lines = "\n".join("- " + p for p in self.problems)
+            raise ModelError(f"{self.name} cannot run on a microcontroller:\n{lines}")
+
+    def graph(self) -> Graph:
+        from dataclasses import replace
+
+        graph = self.importer.graph()
+        return replace(graph, doubled=self.is_quantized, once=frozenset(self.once))
+
+    def _name(self, n: int) -> str:
+        """A name for a tensor that no other one has."""
+        name = self.file.tensors[n].name or f"tensor {n}"
+        return name if sum(t.name == name for t in self.file.tensors) == 1 else f"{name} {n}"
+
+    def _input(self, n: int) -> None:
+        t = self._tensor(n)
+        argument = Argument(self._name(n), TensorType(self._dtype(t), t.shape))
+        self._remember(n, argument)
+        self.importer.add_input(argument, tuple(range(len(t.shape))))
+        grid = self.grid(t)
+        if grid:
+            self.importer.grids[self.importer.held[argument.name].name] = grid
+
+    def _tensor(self, n: int) -> FileTensor:
+        if n < 0:
+            raise Problem("a tensor is left out")
+        t = self.file.tensors[n]
+        if any(d < 0 for d in t.shape) or prod(t.shape) > MOST_ELEMENTS:
+            raise Problem(f"{self._name(n)!r} has shape {t.shape}; fixed sizes are supported")
+        return t
+
+    def _dtype(self, t: FileTensor) -> dtypes.DType:
+        if t.is_quantized or t.dtype in ("FLOAT32", "FLOAT16", "FLOAT64"):
+            return self.real
+        if t.dtype in WHOLE:
+            return dtypes.int64
+        if t.dtype == "BOOL":
+            return dtypes.bool
+        raise Problem(
+            f"tensor {t.name!r} is of type {t.dtype}, without a scale; int8 with one and float32 are supported"
+        )
+
+    def grid(self, t: FileTensor) -> Grid | None:
+        """What the bytes of a quantized activation mean. Raises Problem."""
+        if not t.is_quantized:
+            return None
+        if t.dtype not in ("INT8", "UINT8"):
+            raise Problem(f"tensor {t.name!r} is of type {t.dtype}; activations of int8 and uint8 are supported")
+        if len(t.scales) != 1 or len(t.zeros) != 1:
+            raise Problem(f"tensor {t.name!r} has {len(t.scales)} scales; one for all of an activation is supported")
+        zero = t.zeros[0] + (128 if t.dtype == "INT8" else 0)
+        if not (0 < t.scales[0] < 1e30 and 0 <= zero <= 255):
+            raise Problem(f"tensor {t.name!r} has a scale of {t.scales[0]} and a zero point of {t.zeros[0]}")
+        return Grid(t.scales[0], zero)
+
+    # -- operators ----------------------------------------------------------------------------------------------------
+
+    def _convert(self, op: FileOperator) -> None:
+        if op.kind not in CONVERTERS:
+            raise Problem("microcontrollers do not do this operator")
+        self.op = op
+        given = [ABSENT if n < 0 or op.kind in VARIABLES else self.argument(n) for n in op.inputs]
+        try:
+            made = CONVERTERS[op.kind](self, op, given)
+        except (IndexError, ValueError) as e:
+            raise Problem(f"inputs that it does not take: {e}") from None
+        results = [made] if isinstance(made, Argument) else list(made or ())
+        if len(results) != len(op.outputs) and op.kind != "VAR_HANDLE":
+            raise Problem(f"{len(op.outputs)} outputs, expected {len(results)}")
+        for n, result in zip(op.outputs, results, strict=False):
+            self._finish(n, result)
+
+    def _finish(self, n: int, result: Argument) -> None:
+        """Name a result as the file does, on the grid that the file gives it."""
+        t = self._tensor(n)
+        found = result.type.static_shape if isinstance(result.type, TensorType) else None
+        if found is None or (found != t.shape and (t.shape or prod(found) != 1)):
+            raise Problem(f"{self._name(n)!r} has shape {t.shape} in the file, and its operator gives {found}")
+        grid = None if result.value is not None else self.grid(t)
+        if grid is not None:
+            self._on_grid(result.name, grid)
+        self._remember(n, result)
+
+    def _on_grid(self, name: str, grid: Grid) -> None:
+        held = self.importer.held.get(name)
+        if held is None:
+            raise Problem("a quantized tensor of what are no numbers")
+        if self.importer.grids.setdefault(held.name, grid) != grid:
+            out = StoredTensor(self.importer.fresh(f"{held.name}:regrid"), held.dims, held.order)
+            self.importer.shapes[out.name] = self.importer.shapes[held.name]
+            self.importer.add(MapFloat(f"regrid {name}", (held.name,), out.name, self.importer.shapes[held.name], ()))
+            self.importer.grids[out.name] = grid
+            self.importer.held[name] = out
+
+    def _remember(self, n: int, argument: Argument) -> None:
+        self.tensors[n] = argument
+        self.known[argument.name] = argument
+
+    def argument(self, n: int) -> Argument:
+        """What is known of a tensor: computed before, or constant. Raises Problem."""
+        if n in self.tensors:
+            return self.tensors[n]
+        t = self._tensor(n)
+        if t.data is None:
+            raise Problem(f"tensor {self._name(n)!r} is read before it is computed")
+        argument = self._constant(n, t)
+        self._remember(n, argument)
+        return argument
+
+    def _constant(self, n: int, t: FileTensor) -> Argument:
+        stored = values(t, f"tensor {self._name(n)!r}")
+        if not t.is_quantized:
+            kind = np.int64 if t.dtype in WHOLE else np.bool_ if t.dtype == "BOOL" else np.float32
+            real: npt.NDArray[Any] = stored.astype(kind)
+            return self.constant(real.astype(np.float64) if kind is np.float32 and self.is_quantized else real)
+        many = len(t.scales) > 1
+        if many and not (0 <= t.axis < len(t.shape) and len(t.scales) == t.shape[t.axis] == len(t.zeros)):
+            raise Problem(f"tensor {self._name(n)!r}: {len(t.scales)} scales along axis {t.axis} of {t.shape}")
+        along = [-1 if many and k == t.axis else 1 for k in range(len(t.shape))]
+        scale = np.asarray(t.scales, np.float64).reshape(along if many else [1] * len(t.shape))
+        zero = np.asarray(t.zeros, np.float64).reshape(along if many else [1] * len(t.shape))
+        if not np.all(np.isfinite(scale)) or np.any(scale <= 0):
+            raise Problem(f"tensor {self._name(n)!r} has scales of {scale.min()} to {scale.max()}")
+        real = (stored.astype(np.float64) - zero) * scale
+        argument = self.constant(real if self.is_quantized else real.astype(np.float32))
+        if self.is_quantized and t.dtype in ("INT8", "UINT8") and not many:
+            grid = self.grid(t)
+            assert grid is not None
+            self.importer.constant_grids[argument.name] = grid
+        return argument
+
+    def constant(self, array: npt.ArrayLike, name: str = "") -> Argument:
+        """An argument that is an array; whole numbers as int64."""
+        x = np.asarray(array)
+        if x.dtype.kind in "iu":
+            x = x.astype(np.int64)
+        kinds = {"int64": dtypes.int64, "float32": dtypes.float32, "float64": dtypes.float64, "bool": dtypes.bool}
+        value = Value(kinds[x.dtype.name], x.shape, Inline(np.ascontiguousarray(x).tobytes()))
+        return Argument(name or self._fresh("constant"), TensorType(value.dtype, value.shape), Constant(value))
+
+    def real_constant(self, array: npt.ArrayLike) -> Argument:
+        return self.constant(np.asarray(array, np.float64 if self.is_quantized else np.float32))
+
+    def _fresh(self, what: str) -> str:
+        self.count += 1
+        return f"{what} {self.count}"
+
+    def node(self, kind: str, inputs: Inputs, outputs: int = 1, name: str = "", **attributes: AttributeValue) -> Any:
+        """The result of a node of ONNX, or several. Raises Problem."""
+        return self.node_of("", kind, inputs, outputs, name, **attributes)
+
+    def node_of(
+        self, domain: str, kind: str, inputs: Inputs, outputs: int = 1, name: str = "", **attributes: AttributeValue
+    ) -> Any:
+        """As `node`, for other domains."""
+        label = self._unused(name or self._label(kind))
+        made = tuple(Argument(self._fresh(label), UnknownType()) for _ in range(outputs))
+        given = tuple(inputs)
+        operator = REGISTRY[(domain, kind)]
+        node = operator.make(label, given, made, Attributes(attributes, OPSET, given, made))
+        for a in given:
+            self.known.setdefault(a.name, a)
+        self.importer.read |= {a.name for a in made}
+        if kind == "Gemm":
+            self.once.add(label)
+        translate(self.importer, node, self.known)
+        results = [self.known[a.name] for a in made]
+        return results[0] if outputs == 1 else results
+
+    def _unused(self, label: str) -> str:
+        """The name, with a number where a layer before has it: scales are kept by it."""
+        n = self.labels[label] = self.labels.get(label, 0) + 1
+        return label if n == 1 else f"{label} {n}"
+
+    def _label(self, kind: str) -> str:
+        """A name for layers: the tensor that the operator writes, without what TensorFlow puts around it."""
+        name = self._name(self.op.outputs[0]) if self.op.outputs else self.op.kind
+        return f"{kind.lower()} {name.split(';')[0].split('/')[-1]}"
+
+    # -- what operators share -----------------------------------------------------------------------------------------
+
+    def dims(self, a: Argument) -> tuple[int, ...]:
+        shape = a.type.static_shape if isinstance(a.type, TensorType) else None
+        if shape is None:
+            raise Problem(f"the shape of {a.name!r} is not known")
+        return shape
+
+    def ints(self, a: Argument, what: str) -> tuple[int, ...]:
+        """The elements of a constant of whole numbers. Raises Problem."""
+        if a.value is None or not a.value.dtype.is_integer:
+            raise Problem(f"{what} must be constant whole numbers")
+        return tuple(int(v) for v in np.frombuffer(bytes(a.value.raw()), np.int64))
+
+    def array(self, a: Argument, what: str) -> npt.NDArray[Any]:
+        """The elements of a constant. Raises Problem."""
+        if a.value is None:
+            raise Problem(f"{what} must be constant")
+        return np.frombuffer(bytes(a.value.raw()), a.value.dtype.name).reshape(a.value.shape)
+
+    def activated(self, a: Argument, merged: bool = False) -> Argument:
+        """With the function that the operator ends in. merged: the layer before clamps, so that no grid is between."""
+        number = self.op.whole("FusedActivationFunction")
+        if number == 0:
+            return a
+        bounds = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+        if number not in bounds:
+            raise Problem(f"activation {number}; RELU, RELU6 and RELU_N1_TO_1 are supported")
+        if not merged:
+            grid = self.grid(self._tensor(self.op.outputs[0]))
+            if grid is not None:
+                self._on_grid(a.name, grid)
+        low, high = bounds[number]
+        limits = [self.real_constant(low), ABSENT if high is None else self.real_constant(high)]
+        return self.node("Clip", [a, *limits])
+
+    def channels_first(self, a: Argument) -> Argument:
+        if len(self.dims(a)) != 4:
+            raise Problem(f"an input of shape {self.dims(a)}; images are supported")
+        return self.node("Transpose", [a], perm=(0, 3, 1, 2))
+
+    def channels_last(self, a: Argument) -> Argument:
+        return self.node("Transpose", [a], perm=(0, 2, 3, 1))
+
+    # -- variables ----------------------------------------------------------------------------------------------------
+
+    def read_variable(self, variable: str, n: int) -> Argument:
+        """What a variable holds: what was assigned to it before, or what the last inference left. Raises Problem."""
+        if variable in self.assigned:
+            return self.assigned[variable]
+        if variable in self.variables:
+            return self.variables[variable]
+        t, importer = self._tensor(n), self.importer
+        argument = Argument(self._fresh(f"state {variable}"), TensorType(self._dtype(t), t.shape))
+        held = StoredTensor(importer.fresh(argument.name), t.shape, tuple(range(len(t.shape))))
+        importer.shapes[held.name] = held.shape
+        importer.held[argument.name] = held
+        # A variable that nothing was assigned to holds bytes of zero.
+        first, grid = float(self.initial.get(variable, 128 if t.dtype == "INT8" else 0)), self.grid(t)
+        importer.states[held.name] = first if grid is None else (first - grid.zero) * grid.scale
+        self.variables[variable] = argument
+        self.known[argument.name] = argument
+        return argument
+
+    def _keep(self) -> None:
+        """The layers that write what was assigned. Raises Problem."""
+        importer = self.importer
+        for variable, value in self.assigned.items():
+            if variable not in self.variables:
+                continue
+            state = importer.held[self.variables[variable].name].name
+            held = importer.of(value)
+            held = importer.ordered(held, tuple(range(len(held.dims))))
+            if importer.shapes[state] != importer.shapes[held.name]:
+                raise Problem(f"variable {variable!r} gets another shape than it has")
+            if importer.grids.get(state) != importer.grids.get(held.name):
+                raise Problem(f"variable {variable!r} gets another scale than it has")
+            importer.kept.append(Keep(f"keep {variable}", (held.name,), state, importer.shapes[state]))
+
+
+VARIABLES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")

@@ -1,0 +1,28 @@
+"""The table of which function converts which operator, and the decorator by which a function enters it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from emberlet.codegen.ir.argument import Argument
+
+if TYPE_CHECKING:
+    from .importing import Converting
+    from .reading import FileOperator
+
+Inputs = Sequence[Argument]
+Converter = Callable[["Converting", "FileOperator", Inputs], "Argument | Sequence[Argument] | None"]
+
+CONVERTERS: dict[str, Converter] = {}
+
+
+def converts(*kinds: str) -> Callable[[Converter], Converter]:
+    """Register a function for some operators. It raises Problem for what it cannot do."""
+
+    def register(function: Converter) -> Converter:
+        for kind in kinds:
+            CONVERTERS[kind] = function
+        return function
+
+    return register

@@ -1,0 +1,161 @@
+"""Models in .tflite files: byte for byte what LiteRT's reference kernels compute, and no file ends the process."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from emberlet.errors import EmberletError, FormatError, ModelError, UnsupportedError
+from emberlet.micro.builder.build import BuildResult, Options, build
+from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.kernels.softmax import Softmax
+
+from tools.microcontrollers import litert
+from tools.microcontrollers.running import inputs_in_arena, outputs_of, run_program
+from tools.microcontrollers.tflite_files import File, drawn
+from tools.micropython import Port
+
+Array = npt.NDArray[Any]
+
+SEEDS = range(240)
+
+needs_litert = pytest.mark.skipif(find_spec("ai_edge_litert") is None, reason="LiteRT has no wheel for this Python")
+
+
+def built(data: bytes, name: str = "m") -> BuildResult:
+    return build(read_graph(data, name), Options(name))
+
+
+def ran(result: BuildResult, inputs: Array) -> Array:
+    """The first output for each input, as bytes; the state is kept."""
+    graph = result.graph
+    states: dict[str, Any] = {}
+    return np.array([graph.run({graph.inputs[0]: x}, states)[graph.outputs[0]].reshape(-1) for x in inputs])
+
+
+def bytes_for(seed: int, shape: tuple[int, ...], count: int) -> Array:
+    return np.random.default_rng(seed).integers(0, 256, (count, *shape)).astype(np.uint8)
+
+
+def signed(x: Array) -> Array:
+    return x.astype(np.int16) - 128
+
+
+@needs_litert
+def test_models_at_random_are_exact(tmp_path: Path) -> None:
+    models = {str(seed): drawn(seed) for seed in SEEDS}
+    results = {key: built(data) for key, data in models.items()}
+    inputs = {key: bytes_for(int(key), r.program.inputs[0].shape, 4) for key, r in results.items()}
+    expected = litert.answers(models, {key: signed(x) for key, x in inputs.items()}, tmp_path)
+    for key, result in results.items():
+        off = np.abs(ran(result, inputs[key]).astype(int) - (expected[key].astype(int) + 128))
+        # A softmax has exponentials of 15 bits here: a step more or less, once in some thousand values.
+        allowed = 1 if any(isinstance(layer, Softmax) for layer in result.graph.layers) else 0
+        assert off.max() <= allowed, (key, [layer.kind for layer in result.graph.layers])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_micropython_computes_the_same(seed: int, unix_port: Port, tmp_path: Path) -> None:
+    result = built(drawn(seed))
+    x = bytes_for(seed, result.program.inputs[0].shape, 1)
+    expected = ran(result, x)[0]
+    for dialect in ("viper", "bytecode"):
+        arena = run_program(unix_port, result.program, dialect, inputs_in_arena(result.program, [x[0]]), tmp_path)
+        assert outputs_of(result.program, arena)[0].reshape(-1).tolist() == expected.tolist()
+
+
+# -- a wake word ------------------------------------------------------------------------------------------------------
+
+
+def wake_words() -> list[Path]:
+    spec = find_spec("pymicro_wakeword")
+    folder = Path(spec.origin).parent / "models" if spec is not None and spec.origin else Path("none")
+    return sorted(folder.glob("*.tflite"))
+
+
+@needs_litert
+@pytest.mark.skipif(not wake_words(), reason="pymicro-wakeword has no wheel for this Python")
+def test_wake_words_are_exact_over_time(tmp_path: Path) -> None:
+    """Models as microWakeWord trains them: what they have heard stays in variables."""
+    models = {path.stem: path.read_bytes() for path in wake_words()}
+    inputs = {}
+    for key in models:
+        loud = bytes_for(3, (60, 1), 1)[0].astype(float) / 255
+        inputs[key] = (bytes_for(5, (3, 40), 60) * loud[:, :, None]).astype(np.uint8)
+    expected = litert.answers(models, {key: signed(x) for key, x in inputs.items()}, tmp_path)
+    for key, data in models.items():
+        assert ran(built(data, key), inputs[key]).tolist() == expected[key].astype(int).tolist()
+
+
+@pytest.mark.skipif(not wake_words(), reason="pymicro-wakeword has no wheel for this Python")
+def test_a_wake_word_keeps_its_state_on_the_device(unix_port: Port, tmp_path: Path) -> None:
+    result = built(wake_words()[0].read_bytes(), "wake")
+    x = bytes_for(2, (120,), 8)
+    expected = ran(result, x)
+    for name, data in {**{k: v.encode() for k, v in result.sources.items()}, **result.extra}.items():
+        (tmp_path / name).write_bytes(data)
+    script = (
+        f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport wake\nfound = []\n"
+        "for again in range(2):\n"
+        f"    for x in {[bytes(v) for v in x]!r}:\n"
+        "        wake.input[:] = x\n        wake.run()\n        found.append(list(wake.output))\n"
+        "    wake.reset()\nprint(found)"
+    )
+    found = unix_port.run(script, heap="16M", micropypath=[]).check().stdout
+    assert found.strip() == str(expected.tolist() * 2)
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_the_error_says_which_extra_reads_the_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tflite", None)
+    with pytest.raises(UnsupportedError, match=r"pip install 'emberlet\[tflite\]'"):
+        read_graph(drawn(0), "m")
+
+
+def test_all_operators_that_are_not_done_are_listed() -> None:
+    file = File()
+    x, y, z = (file.tensor((1, 4), "int8", 0.1, 0) for _ in range(3))
+    file.inputs, file.outputs = [x], [y, z]
+    file.operator("FLOOR_MOD", [x, x], [y])
+    file.operator("EMBEDDING_LOOKUP", [x, x], [z])
+    with pytest.raises(ModelError, match=r"(?s)operator 0 \(FLOOR_MOD\).*operator 1 \(EMBEDDING_LOOKUP\)"):
+        read_graph(file.written(), "m")
+
+
+def test_a_file_of_another_kind_is_said_to_be_none(tmp_path: Path) -> None:
+    (tmp_path / "m.tflite").write_bytes(b"PK\x03\x04 an archive, by another name")
+    with pytest.raises(FormatError, match="no TensorFlow Lite model"):
+        read_graph(tmp_path / "m.tflite")
+
+
+def test_damaged_files_end_in_errors_of_the_library() -> None:
+    """Bytes changed at random, parts cut off, words set to extremes: a graph, or an EmberletError."""
+    rng = np.random.default_rng(4)
+    refused = 0
+    for trial in range(600):
+        data = bytearray(drawn(trial % 40))
+        for _ in range(int(rng.integers(1, 6))):
+            at = int(rng.integers(8, len(data) - 4))
+            kind = int(rng.integers(4))
+            if kind == 0:
+                data[at] = int(rng.integers(256))
+            elif kind == 1:
+                word = int(rng.choice(np.array([0, 1, 2**31 - 1, 2**32 - 1, 2**16, 4])))
+                data[at : at + 4] = word.to_bytes(4, "little")
+            elif kind == 2:
+                data[at] ^= 1 << int(rng.integers(8))
+            elif len(data) > 200:
+                del data[-int(rng.integers(1, 100)) :]
+                at = min(at, len(data) - 5)
+        try:
+            built(bytes(data))
+        except EmberletError:
+            refused += 1
+    assert refused > 100
