@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from emberlet.codegen.evaluation import evaluate, foldable, known
-from emberlet.codegen.ir.argument import Argument, Constant, Dynamic
-from emberlet.codegen.ir.graph import Model, Node
+from emberlet.codegen.ir.argument import Argument
+from emberlet.codegen.ir.graph import Model
 from emberlet.codegen.ir.problem import Problem
-from emberlet.codegen.ir.types import TensorType
-from emberlet.codegen.ops.quantization import DequantizeLinear
 from emberlet.codegen.reader import read_model
 from emberlet.errors import EmberletError, ModelError
 
 from .graph import Graph
-from .importer import TRANSLATORS
 from .importer.layout import Order, channels_last, input_order
 from .importer.shapes import sized
 from .importer.state import Importer, dims_of
+from .importer.translation import translate
 
 
 def read_graph(
@@ -97,38 +92,3 @@ def _import(model: Model, name: str, inputs: Sequence[Argument], orders: Mapping
                 problems.append(f"output {output.name!r}: {problem}")
     importer.problems = problems
     return importer
-
-
-def translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument]) -> None:
-    """Translate one node, its types worked out again from the sizes of the inputs. Raises Problem."""
-    inputs = tuple(arguments.get(a.name, a) if a.present else a for a in node.inputs)
-    if any(a.name in importer.broken for a in node.uses()):
-        for o in node.outputs:
-            importer.broken.add(o.name)
-        return
-    outputs = tuple(replace(o, source=Dynamic()) for o in node.outputs)
-    node = known(replace(node, inputs=inputs, outputs=outputs).typed())
-    if isinstance(node, DequantizeLinear) and node.value(0) is not None:
-        importer.note_scales(node)
-    node = _folded(node)
-    for output in node.outputs:
-        arguments[output.name] = output
-    importer.channels.see(node)
-    if all(o.value is not None for o in node.outputs if o.present):
-        return
-    for kind in type(node).__mro__:
-        if kind in TRANSLATORS:
-            TRANSLATORS[kind](importer, node)
-            return
-    raise Problem("microcontrollers do not do this operator")
-
-
-def _folded(node: Node[Any]) -> Node[Any]:
-    """The node with its outputs known, where everything it reads is."""
-    if not foldable(node) or any(o.value is not None for o in node.outputs):
-        return node
-    outputs: Sequence[Argument] = [
-        o if v is None else replace(o, type=TensorType(v.dtype, v.shape), source=Constant(v))
-        for o, v in zip(node.outputs, evaluate(node), strict=True)
-    ]
-    return replace(node, outputs=tuple(outputs))

@@ -56,11 +56,7 @@ def quantize_graph(graph: Graph, ranges: Mapping[str, Range] | None = None) -> G
     has no integer form, naming it, and for a tensor whose grid nothing tells.
     """
     graph = with_grids(graph, ranges)
-    quantizer = Quantizer(graph, graph.grids)
-    if graph.doubled:
-        from .tflite.arithmetic import DoubledQuantizer
-
-        quantizer = DoubledQuantizer(graph, graph.grids)
+    quantizer = QUANTIZERS[graph.doubled](graph, graph.grids)
     layers = tuple(quantizer.layer(layer) for layer in graph.layers)
     grids = graph.grids
     states = {n: float(quantize(first, grids[n].scale, grids[n].zero)) for n, first in graph.states.items()}
@@ -246,3 +242,7 @@ class Quantizer:
         bound = np.maximum(np.abs(low), np.abs(high))
         requant = choose(sums * GATE, bound, MIDDLE, 0, 2 * MIDDLE - 1, what=name)
         return Rows(bytes_, steps, grid.zero, requant)
+
+
+QUANTIZERS = {False: Quantizer}
+"""By `Graph.doubled`; tflite/importing.py enters the other."""

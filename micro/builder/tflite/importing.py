@@ -6,6 +6,7 @@ are (height, width, channels) in both worlds: the transpositions around a convol
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -20,16 +21,20 @@ from emberlet.codegen.ops import REGISTRY
 from emberlet.codegen.ops.attributes import Attributes, AttributeValue
 from emberlet.errors import EmberletError, ModelError
 
-from ..from_ir import translate
 from ..graph import Graph, Grid
 from ..importer.state import Importer, StoredTensor
+from ..importer.translation import translate
 from ..kernels.elementwise import MapFloat
 from ..kernels.state import Keep
+from ..quantize import QUANTIZERS
+from .arithmetic import DoubledQuantizer
 from .operators import CONVERTERS
 from .reading import FileGraph, FileOperator, FileTensor, read_file, values
 from .table import Inputs
 
 OPSET = 22
+
+QUANTIZERS[True] = DoubledQuantizer
 
 MOST_ELEMENTS = 1 << 26
 """A tensor of more is no model for a microcontroller, and would take this computer's memory."""
@@ -111,8 +116,6 @@ class Converting:
             raise ModelError(f"{self.name} cannot run on a microcontroller:\n{lines}")
 
     def graph(self) -> Graph:
-        from dataclasses import replace
-
         graph = self.importer.graph()
         return replace(graph, doubled=self.is_quantized, once=frozenset(self.once))
 

@@ -1,0 +1,52 @@
+"""One node of the typed IR, to the layers that compute it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from emberlet.codegen.evaluation import evaluate, foldable, known
+from emberlet.codegen.ir.argument import Argument, Constant, Dynamic
+from emberlet.codegen.ir.graph import Node
+from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ir.types import TensorType
+from emberlet.codegen.ops.quantization import DequantizeLinear
+
+from . import TRANSLATORS
+from .state import Importer
+
+
+def translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument]) -> None:
+    """Translate one node, its types worked out again from the sizes of the inputs. Raises Problem."""
+    inputs = tuple(arguments.get(a.name, a) if a.present else a for a in node.inputs)
+    if any(a.name in importer.broken for a in node.uses()):
+        for o in node.outputs:
+            importer.broken.add(o.name)
+        return
+    outputs = tuple(replace(o, source=Dynamic()) for o in node.outputs)
+    node = known(replace(node, inputs=inputs, outputs=outputs).typed())
+    if isinstance(node, DequantizeLinear) and node.value(0) is not None:
+        importer.note_scales(node)
+    node = _folded(node)
+    for output in node.outputs:
+        arguments[output.name] = output
+    importer.channels.see(node)
+    if all(o.value is not None for o in node.outputs if o.present):
+        return
+    for kind in type(node).__mro__:
+        if kind in TRANSLATORS:
+            TRANSLATORS[kind](importer, node)
+            return
+    raise Problem("microcontrollers do not do this operator")
+
+
+def _folded(node: Node[Any]) -> Node[Any]:
+    """The node with its outputs known, where everything it reads is."""
+    if not foldable(node) or any(o.value is not None for o in node.outputs):
+        return node
+    outputs: Sequence[Argument] = [
+        o if v is None else replace(o, type=TensorType(v.dtype, v.shape), source=Constant(v))
+        for o, v in zip(node.outputs, evaluate(node), strict=True)
+    ]
+    return replace(node, outputs=tuple(outputs))
