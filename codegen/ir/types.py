@@ -17,7 +17,8 @@ from .problem import Problem
 MAX_RANK = 64  # as in NumPy
 
 Dim = int | str | None
-"""A dimension: its size, the symbol the model gives it, or None where nothing is known."""
+"""A dimension: its size, the symbol the model gives it (or a sum of such), an identity of its own ("?" and a digest,
+`ir/sizes.py`), or None where nothing is known."""
 
 Shape = tuple[Dim, ...]
 
@@ -96,6 +97,16 @@ class UnknownType:
 Type = TensorType | ScalarType | ShapeType | SequenceType | OptionalType | MapType | AbsentType | UnknownType
 
 
+def is_anonymous(d: Dim) -> bool:
+    """Whether a size is, or is made of, one that the model has no name for."""
+    return isinstance(d, str) and "?" in d
+
+
+def is_size(d: Dim) -> bool:
+    """Whether an element of a shape surely is not negative."""
+    return isinstance(d, str) or (isinstance(d, int) and d >= 0)
+
+
 def as_tensor(t: Type) -> TensorType:
     """The tensor type a value has for ONNX, however it is held. Raises Problem for what is no tensor."""
     from emberlet.dtypes import int64
@@ -135,7 +146,7 @@ def describe(t: Type) -> str:
 def describe_shape(shape: Shape | None) -> str:
     if shape is None:
         return "(...)"
-    return "(" + ", ".join("?" if d is None else str(d) for d in shape) + (",)" if len(shape) == 1 else ")")
+    return "(" + ", ".join("?" if d is None or is_anonymous(d) else str(d) for d in shape) + (",)" if len(shape) == 1 else ")")
 
 
 def join_dim(a: Dim, b: Dim) -> Dim:
@@ -174,13 +185,15 @@ def join(a: Type, b: Type) -> Type:
 
 
 def refine(inferred: Type, declared: Type) -> Type:
-    """`inferred`, with what only `declared` knows (rank, dimensions, symbols). The inferred side wins a conflict."""
+    """`inferred`, with what only `declared` knows (rank, dimensions, symbols). The inferred side wins a conflict, unless
+    it has no name for a size."""
     if isinstance(inferred, TensorType) and isinstance(declared, TensorType) and inferred.dtype is declared.dtype:
         if inferred.shape is None:
             return TensorType(inferred.dtype, declared.shape)
         if declared.shape is None or len(declared.shape) != len(inferred.shape):
             return inferred
-        dims = tuple(d if i is None else i for i, d in zip(inferred.shape, declared.shape, strict=True))
+        pairs = zip(inferred.shape, declared.shape, strict=True)
+        dims = tuple(d if i is None or (is_anonymous(i) and d is not None) else i for i, d in pairs)
         return TensorType(inferred.dtype, dims)
     if isinstance(inferred, SequenceType) and isinstance(declared, SequenceType):
         return SequenceType(refine(inferred.element, declared.element))
@@ -205,8 +218,18 @@ def broadcast(*shapes: Shape | None) -> Shape | None:
             out.append(sizes.pop())
         else:
             others = {d for d in dims if d != 1}
-            out.append(1 if not others else others.pop() if len(others) == 1 else None)
+            out.append(1 if not others else others.pop() if len(others) == 1 else _of_names(others))
     return tuple(out)
+
+
+def _of_names(dims: set[Dim]) -> Dim:
+    """What sizes of different names broadcast to: s for s and "min(7, s)", which broadcast only where they are equal."""
+    for d in dims:
+        if isinstance(d, str) and d.startswith("min(") and None not in dims:
+            number, _, name = d[4:-1].partition(", ")
+            if number != "1" and dims == {d, name}:
+                return name
+    return None
 
 
 def product(dims: Sequence[Dim]) -> int | None:

@@ -13,7 +13,8 @@ from ..emit.emitter import Emission, Emitter
 from ..emit.expression import Binary, Call, Expr, Literal, Name, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
-from ..ir.types import ScalarType, TensorType, Type, as_tensor, broadcast
+from ..ir.sizes import minus, plus
+from ..ir.types import Dim, ScalarType, TensorType, Type, as_tensor, broadcast
 from .attributes import Attributes
 from .base import Plain
 
@@ -75,15 +76,23 @@ class Pairwise(Node[AlignConfig], ABC):
         return isinstance(t, ScalarType) and t.natural
 
     def host_type(self) -> ScalarType:
-        known = [self.ints(i) for i in (0, 1)]
-        value = None
-        if known[0] is not None and known[1] is not None:
-            value = self.compute(known[0][0], known[1][0])
+        known = [self.dims(i) for i in (0, 1)]
+        a, b = (None if k is None else k[0] for k in known)
+        value: Dim = None
+        if isinstance(a, int) and isinstance(b, int):
+            value = self.compute(a, b)
         naturals = self.natural(0) and self.natural(1)
-        return ScalarType(as_tensor(self.type(0)).dtype, value, naturals and self.operator != "-")
+        if naturals and value is None:
+            value = self.of_sizes(a, b)
+        surely = naturals and (self.operator != "-" or isinstance(value, str))
+        return ScalarType(as_tensor(self.type(0)).dtype, value, surely)
 
     def compute(self, a: int, b: int) -> int | None:
         """The operation on ints that are known at compile time."""
+        return None
+
+    def of_sizes(self, a: Dim, b: Dim) -> Dim:
+        """The operation on sizes that are not known as numbers, where it gives one."""
         return None
 
     def emit(self, e: Emitter) -> Emission:
@@ -115,6 +124,9 @@ class Add(Pairwise):
     def compute(self, a: int, b: int) -> int | None:
         return a + b
 
+    def of_sizes(self, a: Dim, b: Dim) -> Dim:
+        return plus(a, b)
+
 
 class Sub(Pairwise):
     since, operator = (1, 6, 7, 13, 14), "-"
@@ -122,12 +134,18 @@ class Sub(Pairwise):
     def compute(self, a: int, b: int) -> int | None:
         return a - b
 
+    def of_sizes(self, a: Dim, b: Dim) -> Dim:
+        return minus(a, b)
+
 
 class Mul(Pairwise):
     since, operator = (1, 6, 7, 13, 14), "*"
 
     def compute(self, a: int, b: int) -> int | None:
         return a * b
+
+    def of_sizes(self, a: Dim, b: Dim) -> Dim:
+        return b if a == 1 else a if b == 1 else None
 
 
 class Div(Pairwise):

@@ -14,6 +14,7 @@ from ..emit.expression import Attribute, Expr, SliceKey, lift
 from ..ir.argument import Constant as ConstantSource
 from ..ir.graph import Node
 from ..ir.problem import Problem
+from ..ir.sizes import minus
 from ..ir.types import Dim, ScalarType, ShapeType, TensorType, Type, product
 from ..ir.value import Fill, Inline, Value, ints_value, scalar_value, text_value
 from .attributes import Attributes
@@ -168,7 +169,15 @@ class Range(Plain):
         elif all(self.ints(i) is not None for i in range(3)) and dtype.is_integer:
             a, b, c = ((self.ints(i) or (0,))[0] for i in range(3))
             count = len(range(a, b, c)) if c else None
+        elif step is not None and step.item() == 1 and dtype.is_integer and self.sizes(0) and self.sizes(1):
+            ends = [self.dims(i) or (None,) for i in (0, 1)]
+            count = minus(ends[1][0], ends[0][0])
         return (TensorType(dtype, (count,)),)
+
+    def sizes(self, i: int) -> bool:
+        """Whether an end is a size, which is never negative."""
+        t = self.type(i)
+        return self.value(i) is not None or (isinstance(t, ScalarType) and t.natural)
 
     def emit(self, e: Emitter) -> Emission:
         start, limit, delta = (e.number(i) for i in range(3))

@@ -12,7 +12,7 @@ from ..emit.expression import Expr, SliceKey, Tuple, lift
 from ..ir.choices import ScatterReduction
 from ..ir.graph import Node
 from ..ir.problem import Problem
-from ..ir.types import ScalarType, ShapeType, TensorType, Type
+from ..ir.types import ScalarType, ShapeType, TensorType, Type, is_size
 from ..ir.value import Value
 from .attributes import Attributes
 from .base import Plain, axis_of
@@ -39,7 +39,7 @@ class Gather(Node[AxisConfig]):
             if any(not -len(t.dims) <= i < len(t.dims) for i in picked):
                 raise Problem(f"index {picked} is outside a shape of {len(t.dims)} sizes")
             dims = tuple(t.dims[i] for i in picked)
-            return (ShapeType(dims) if indices.shape else ScalarType(dtypes.int64, dims[0], True),)
+            return (ShapeType(dims) if indices.shape else ScalarType(dtypes.int64, dims[0], is_size(dims[0])),)
         x = self.tensor(0)
         if x.shape is None or indices.shape is None:
             return (TensorType(x.dtype),)

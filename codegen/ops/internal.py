@@ -84,6 +84,24 @@ class Sizes(Internal[SizesConfig]):
         return Tuple(tuple(sizes[d] if isinstance(d, str) else lift(d) for d in self.config.dims))
 
 
+class PartOfShape(Internal[SizesConfig]):
+    """A shape of which some elements are known numbers in the place of the input's."""
+
+    repeated = True
+
+    def infer(self) -> tuple[Type, ...]:
+        return (ShapeType(self.config.dims),)
+
+    def emit(self, e: Emitter) -> Emission:
+        given = e.held(0)
+        items = given.items if isinstance(given, Tuple) else None
+        parts: list[Expr] = []
+        for i, d in enumerate(self.config.dims):
+            held = items[i] if items is not None and len(items) == len(self.config.dims) else e.index(given, i)
+            parts.append(lift(d) if isinstance(d, int) else held)
+        return Tuple(tuple(parts))
+
+
 class SumTo(Internal[None]):
     """A tensor summed over the axes along which another was broadcast to it."""
 

@@ -8,6 +8,7 @@ from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr, Starred, Tuple
 from ..ir.graph import Node
 from ..ir.problem import Problem
+from ..ir.sizes import plus
 from ..ir.types import Dim, ShapeType, TensorType, Type, join_dim
 from .attributes import Attributes
 from .base import axis_of
@@ -62,9 +63,10 @@ class Concat(Node[AxisConfig]):
                 out[i] = (
                     out[i] if isinstance(out[i], int) else s[i] if isinstance(s[i], int) else join_dim(out[i], s[i])
                 )
-        sizes = [s[axis] for s in shapes]
-        whole = len(shapes) == len(types) and all(isinstance(d, int) for d in sizes)
-        out[axis] = sum(d for d in sizes if isinstance(d, int)) if whole else sizes[0] if len(types) == 1 else None
+        total: Dim = shapes[0][axis]
+        for s in shapes[1:]:
+            total = plus(total, s[axis])
+        out[axis] = total if len(shapes) == len(types) else None
         return (TensorType(types[0].dtype, tuple(out)),)
 
     def emit(self, e: Emitter) -> Emission:

@@ -8,7 +8,7 @@ from ..emit.emitter import Emission, Emitter
 from ..emit.expression import Expr, flat, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
-from ..ir.types import Dim, ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, product
+from ..ir.types import Dim, ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, is_size, product
 from ..ir.value import Value
 from .attributes import Attributes
 from .base import Plain, axes_of, axis_of, transposed
@@ -51,6 +51,8 @@ class Reshape(Node[ReshapeConfig]):
         t, x, wanted = self.type(0), self.tensor(0), self.wanted()
         if isinstance(t, ScalarType) and t.dtype.name == "int64" and wanted in ((1,), (-1,)):
             return (ShapeType((t.value,)),)
+        if isinstance(t, ShapeType) and wanted in ((len(t.dims),), (-1,)) and t.dims:
+            return (t,)
         if wanted is None:
             return (TensorType(x.dtype),)
         return (TensorType(x.dtype, self.resolved(x, wanted)),)
@@ -98,7 +100,7 @@ class Reshape(Node[ReshapeConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         if isinstance(self.outputs[0].type, ShapeType):
-            return lift((e.held(0),))
+            return e.held(0) if isinstance(self.type(0), ShapeType) else lift((e.held(0),))
         x, wanted = e.x(0), self.wanted()
         known = None if wanted is None or not all(isinstance(d, int) for d in wanted) else wanted
         out = self.outputs[0].type
@@ -245,7 +247,7 @@ class Squeeze(Node[AxesConfig]):
     def infer(self) -> tuple[Type, ...]:
         t, axes = self.type(0), self.axes()
         if isinstance(t, ShapeType) and len(t.dims) == 1 and (axes is None or axes in ((0,), (-1,))):
-            return (ScalarType(as_tensor(t).dtype, t.dims[0]),)
+            return (ScalarType(as_tensor(t).dtype, t.dims[0], is_size(t.dims[0])),)
         x = self.tensor(0)
         if x.shape is None or (axes is None and self.has(1)):
             return (TensorType(x.dtype),)

@@ -9,7 +9,8 @@ from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr, Name, SliceKey, Tuple, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
-from ..ir.types import Dim, Shape, ShapeType, TensorType, Type
+from ..ir.sizes import minus, smaller
+from ..ir.types import Dim, ScalarType, Shape, ShapeType, TensorType, Type
 from .attributes import Attributes
 from .base import axes_of
 
@@ -90,9 +91,24 @@ class Slice(Node[SliceConfig]):
                 out[axis] = d
             elif start == 0 and end == d and step == 1:
                 out[axis] = d
+            elif start == 0 and step == 1 and isinstance(d, int) and isinstance(end, str) and self.sizes(2):
+                out[axis] = smaller(d, end)
+            elif step == 1 and isinstance(end, str) and self.within(start, end, d):
+                out[axis] = minus(end, start)
             else:
                 out[axis] = None
         return (TensorType(x.dtype, tuple(out)),)
+
+    def sizes(self, i: int) -> bool:
+        """Whether an input's named elements are sizes, which are never negative."""
+        t = self.type(i)
+        return t.natural if isinstance(t, ScalarType) else isinstance(t, ShapeType)
+
+    def within(self, start: Dim, end: Dim, whole: Dim) -> bool:
+        """Whether a slice surely lies between the ends of its axis, in sizes."""
+        if not (self.sizes(2) and (isinstance(start, int) or self.sizes(1))) or whole is None:
+            return False
+        return minus(whole, end) is not None and minus(end, start) is not None
 
     @staticmethod
     def whole(*parts: Shape) -> bool:

@@ -26,6 +26,7 @@ from . import (
     norms,
     recurrent,
     shapes,
+    sizes,
 )
 from .rewriting import Rewrite
 
@@ -33,6 +34,7 @@ Pass = Callable[[Graph], Rewrite]
 """Returns the new graph, and how often each thing was done; the text of one has a {} for the number."""
 
 PASSES: dict[str, Pass] = {
+    "sizes": sizes.run,
     "constant-if": constant_if.run,
     "fold": fold.run,
     "norms": norms.run,
@@ -63,10 +65,10 @@ def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph,
         raise ModelError(f"there is no pass {unknown[0]!r}; there are {', '.join(PASSES)}")
     read = graph.outputs
     done: dict[str, Counter[str]] = {name: Counter() for name in PASSES}
-    for _ in range(ROUNDS):
+    for turn in range(ROUNDS):
         before = graph
         for name, run in PASSES.items():
-            if name not in wanted:
+            if name not in wanted or (turn and name == "sizes"):
                 continue
             after, what = run(graph)
             if "dead" in wanted and name != "dead" and after is not graph:
@@ -76,6 +78,7 @@ def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph,
             graph = after
         if graph is before:
             break
+    graph = sizes.forgotten(graph) if wanted else graph
     return replace(graph, outputs=_with_types(graph.outputs, read)), tuple(
         f"{name}: {said.format(count) if count != 1 else singular(said)}"
         for name, counts in done.items()

@@ -16,7 +16,8 @@ from ..evaluation import known
 from ..ir.argument import DYNAMIC, Argument, Constant
 from ..ir.graph import Graph, Node
 from ..ir.problem import Problem
-from ..ir.types import ScalarType, ShapeType, TensorType, UnknownType, refine
+from ..ir.sizes import identified, without_identities
+from ..ir.types import OptionalType, ScalarType, SequenceType, ShapeType, TensorType, UnknownType, refine
 from ..ir.value import Fill, Value
 from ..ops.internal import InputSize
 
@@ -169,8 +170,15 @@ def typed(node: N) -> N:
     new = known(fresh.typed())
     outputs = []
     for old, o in zip(node.outputs, new.outputs, strict=True):
-        if o.present and o.value is None and not isinstance(o.type, ScalarType | ShapeType):
-            o = replace(o, type=refine(o.type, old.type))
+        if o.present and o.value is None:
+            t = o.type
+            if node.graphs() or isinstance(t, SequenceType | OptionalType):
+                t = without_identities(t)  # a size in a branch, a round or an element is not the next one's
+            if not isinstance(t, ScalarType | ShapeType):
+                t = refine(t, old.type)
+            t = identified(t, o.name)
+            if t != o.type:
+                o = replace(o, type=t)
         outputs.append(o)
     return replace(new, outputs=tuple(outputs))  # type: ignore[return-value]
 

@@ -11,10 +11,12 @@ from typing import Any
 from ..ir.argument import Argument
 from ..ir.graph import Graph, Node
 from ..ir.types import ScalarType, ShapeType, TensorType
-from ..ops.internal import InputSize, InputSizeConfig, Sizes, SizesConfig
-from .rewriting import Change, Rewrite, Walk, instead, interim, replaced_by, rewrite, typed
+from ..ops.arithmetic import Equal, Where
+from ..ops.internal import InputSize, InputSizeConfig, PartOfShape, Sizes, SizesConfig
+from .rewriting import Change, Rewrite, Walk, instead, interim, number, replaced_by, rewrite, typed
 
 SAID = "read {} shapes from the inputs' named sizes"
+CHOSEN = "removed {} choices between a size and -1"
 
 
 def run(graph: Graph) -> Rewrite:
@@ -36,6 +38,8 @@ def run(graph: Graph) -> Rewrite:
     def step(node: Node[Any], walk: Walk) -> Change | None:
         if isinstance(node, InputSize | Sizes) or not walk.only_output(node) or node.outputs[0].value is not None:
             return None
+        if isinstance(node, Where):
+            return chosen(node, walk)
         t = node.outputs[0].type
         if isinstance(t, ScalarType) and isinstance(t.value, str) and t.value in sizes:
             used.add(t.value)
@@ -53,3 +57,25 @@ def run(graph: Graph) -> Rewrite:
     if new:
         out = Graph(out.name, (*new, *out.nodes), out.inputs, out.outputs)
     return out, done
+
+
+def chosen(node: Where, walk: Walk) -> Change | None:
+    """Where(shape == -1, 1, shape), which TorchScript's exporter writes around what is expanded: sizes are not -1."""
+    test = walk.made_by(node.inputs[0], Equal)
+    shape = node.inputs[2]
+    if test is None or not isinstance(shape.type, ShapeType) or number(node.inputs[1]) != 1.0:
+        return None
+    dims = shape.type.dims
+    ones = node.value(1)
+    if None in dims or ones is None or ones.size != len(dims):
+        return None
+    for i in (0, 1):
+        minus = test.value(1 - i)
+        if test.inputs[i].name == shape.name and minus is not None and minus.size in (1, len(dims)):
+            if set(minus.ints()) != {-1}:
+                continue
+            if -1 not in dims:
+                return replaced_by(node, CHOSEN, shape)
+            config = SizesConfig(tuple(1 if d == -1 else d for d in dims))
+            return instead(node, CHOSEN, PartOfShape(node.name, (shape,), node.outputs, config))
+    return None

@@ -465,7 +465,7 @@ def test_activations_in_parts_are_named(name: str, text: str) -> None:
 
 
 def test_a_name_no_pass_has_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"no pass 'magic'; there are constant-if, fold, .*, dead"):
+    with pytest.raises(ModelError, match=r"no pass 'magic'; there are sizes, constant-if, fold, .*, dead"):
         translate(parse("g (float x) => (float y) { y = Neg(x) }"), passes=["magic"])
 
 

@@ -1,0 +1,123 @@
+"""Sizes that are not known as numbers: sums of them, the smaller of two, and an identity for those without a name.
+
+A size without a name is called "?" and a digest of the value and the axis it belongs to. Two equal names are one size:
+the value's name is unique in the model, so that they say the same value's axis.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+
+from .types import (
+    Dim,
+    OptionalType,
+    ScalarType,
+    SequenceType,
+    ShapeType,
+    TensorType,
+    Type,
+    is_anonymous,
+)
+
+_TERM = re.compile(r"(?:(\d+)\*)?(\?\w+|[A-Za-z_]\w*|min\(\d+, [\w?]+\))")
+MOST_TERMS = 8
+
+
+def anonymous(name: str, axis: int) -> str:
+    """The size of one axis of a value, which nothing in the model names."""
+    return "?" + hashlib.blake2b(f"{name}\0{axis}".encode(), digest_size=8).hexdigest()
+
+
+def identified(t: Type, name: str) -> Type:
+    """The type with an identity for each size of a tensor, or number, that nothing is known of. A number that may be
+    negative is no size."""
+    match t:
+        case TensorType(dtype, shape) if shape is not None and None in shape:
+            return TensorType(dtype, tuple(anonymous(name, i) if d is None else d for i, d in enumerate(shape)))
+        case ScalarType(dtype, None, True) if dtype.is_integer:
+            return ScalarType(dtype, anonymous(name, -1), True)
+        case _:
+            return t
+
+
+def named(d: Dim) -> Dim:
+    """A size as the model names it, None where it has no name."""
+    return None if is_anonymous(d) else d
+
+
+def without_identities(t: Type) -> Type:
+    """The type without what `identified` gave it."""
+    match t:
+        case TensorType(dtype, shape) if shape is not None and any(map(is_anonymous, shape)):
+            return TensorType(dtype, tuple(map(named, shape)))
+        case ScalarType(dtype, value, natural) if is_anonymous(value):
+            return ScalarType(dtype, None, natural)
+        case ShapeType(dims) if any(map(is_anonymous, dims)):
+            return ShapeType(tuple(map(named, dims)))
+        case SequenceType(element):
+            return SequenceType(without_identities(element))
+        case OptionalType(element):
+            return OptionalType(without_identities(element))
+        case _:
+            return t
+
+
+# -- sums -------------------------------------------------------------------------------------------------------------
+
+
+def terms(d: Dim) -> Counter[str] | None:
+    """A size as a sum, how often each name comes in it, a number under ""; None where it is not known as one."""
+    if isinstance(d, int):
+        return Counter({"": d})
+    if d is None:
+        return None
+    found: Counter[str] = Counter()
+    for part in d.split(" + "):
+        if part.isdigit():
+            found[""] += int(part)
+            continue
+        m = _TERM.fullmatch(part)
+        if m is None:
+            return Counter({d: 1}) if " + " not in d and "*" not in d else None
+        found[m[2]] += int(m[1] or 1)
+    return found
+
+
+def summed(found: Counter[str] | None) -> Dim:
+    """The size that a sum of terms is; None for one that might be negative, and a very long one."""
+    if found is None or any(n < 0 for n in found.values()):
+        return None
+    number = found.get("", 0)
+    names = sorted(name for name, n in found.items() if n and name)
+    if not names:
+        return number
+    if len(names) > MOST_TERMS:
+        return None
+    parts = [name if found[name] == 1 else f"{found[name]}*{name}" for name in names]
+    return " + ".join([*parts, str(number)] if number else parts)
+
+
+def plus(a: Dim, b: Dim) -> Dim:
+    """The sum of two sizes."""
+    x, y = terms(a), terms(b)
+    if x is None or y is None:
+        return None
+    return summed(Counter({k: x[k] + y[k] for k in (*x, *y)}))
+
+
+def minus(a: Dim, b: Dim) -> Dim:
+    """The difference of two sizes, where it surely is not negative."""
+    x, y = terms(a), terms(b)
+    if x is None or y is None:
+        return None
+    return summed(Counter({k: x[k] - y[k] for k in (*x, *y)}))
+
+
+def smaller(a: int, b: Dim) -> Dim:
+    """The smaller of a number and a size."""
+    if isinstance(b, int):
+        return min(a, b)
+    return None if b is None or " " in b else f"min({a}, {b})"
+

@@ -1,0 +1,68 @@
+"""Sizes: an identity for each size that the model has no name for, so that passes see which are equal.
+
+A size of an input or of a node's result is given the same name wherever types are worked out from it. `forgotten` takes
+the names away when the passes are done.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ..ir.argument import Argument
+from ..ir.graph import Graph, Node
+from ..ir.problem import Problem
+from ..ir.sizes import identified, without_identities
+from ..ir.types import Type
+from .rewriting import Rewrite, typed, with_graphs
+
+
+def run(graph: Graph) -> Rewrite:
+    """The graph with its types worked out again, from its inputs on."""
+    values: dict[str, Argument] = {}
+    out = _retyped(graph, values, True)
+    return (graph if out == graph else out), Counter()
+
+
+def _retyped(graph: Graph, values: dict[str, Argument], outermost: bool) -> Graph:
+    for a in graph.inputs if outermost else ():
+        values[a.name] = replace(a, type=identified(a.type, a.name))
+    nodes: list[Node[Any]] = []
+    for old in graph.nodes:
+        inputs = tuple(values.get(a.name, a) if a.value is None else a for a in old.inputs)
+        node = with_graphs(old, lambda g: _retyped(g, values, False))
+        node = replace(node, inputs=inputs)
+        try:
+            node = typed(node)
+        except Problem:
+            pass  # its types stay those it was read with
+        values.update((o.name, o) for o in node.outputs if o.present)
+        nodes.append(node)
+    outputs = tuple(values.get(a.name, a) if a.value is None else a for a in graph.outputs)
+    return replace(graph, nodes=tuple(nodes), outputs=outputs)
+
+
+def forgotten(graph: Graph) -> Graph:
+    """The graph without the names that `run` and later passes gave to sizes."""
+    return _changed(graph, without_identities)
+
+
+def _changed(graph: Graph, change: Callable[[Type], Type]) -> Graph:
+    def argument(a: Argument) -> Argument:
+        t = change(a.type)
+        return a if t is a.type or t == a.type else replace(a, type=t)
+
+    def arguments(held: tuple[Argument, ...]) -> tuple[Argument, ...]:
+        new = tuple(map(argument, held))
+        return held if all(a is b for a, b in zip(new, held, strict=True)) else new
+
+    nodes: list[Node[Any]] = []
+    for old in graph.nodes:
+        node = with_graphs(old, lambda g: _changed(g, change))
+        inputs, outputs = arguments(node.inputs), arguments(node.outputs)
+        if inputs is not node.inputs or outputs is not node.outputs:
+            node = replace(node, inputs=inputs, outputs=outputs)
+        nodes.append(node)
+    return replace(graph, nodes=tuple(nodes), inputs=arguments(graph.inputs), outputs=arguments(graph.outputs))
