@@ -120,4 +120,3 @@ def smaller(a: int, b: Dim) -> Dim:
     if isinstance(b, int):
         return min(a, b)
     return None if b is None or " " in b else f"min({a}, {b})"
-

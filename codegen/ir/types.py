@@ -146,7 +146,11 @@ def describe(t: Type) -> str:
 def describe_shape(shape: Shape | None) -> str:
     if shape is None:
         return "(...)"
-    return "(" + ", ".join("?" if d is None or is_anonymous(d) else str(d) for d in shape) + (",)" if len(shape) == 1 else ")")
+    return (
+        "("
+        + ", ".join("?" if d is None or is_anonymous(d) else str(d) for d in shape)
+        + (",)" if len(shape) == 1 else ")")
+    )
 
 
 def join_dim(a: Dim, b: Dim) -> Dim:

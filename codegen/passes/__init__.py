@@ -25,6 +25,7 @@ from . import (
     moves,
     norms,
     recurrent,
+    rotary,
     shapes,
     sizes,
 )
@@ -47,6 +48,7 @@ PASSES: dict[str, Pass] = {
     "recurrent": recurrent.run,
     "batch-norm": batch_norm.run,
     "linear": linear.run,
+    "rotary": rotary.run,
     "attention": attention.run,
     "dead": dead.run,
 }

@@ -18,11 +18,12 @@ from ..ir.types import Dim, Shape, TensorType
 from ..ops.arithmetic import Add, Div, Mul, Where
 from ..ops.attention import Attention, AttentionConfig
 from ..ops.elementwise import IsNaN, Not
+from ..ops.expansion import Expand
 from ..ops.linear_algebra import MatMul
-from ..ops.movement import Transpose, TransposeConfig
+from ..ops.movement import Reshape, Transpose, TransposeConfig, Unsqueeze
 from ..ops.normalization import Dropout
 from ..ops.softmax import Softmax
-from .rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite
+from .rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite, shape_of
 
 
 def run(graph: Graph) -> Rewrite:
@@ -42,6 +43,8 @@ class Scores:
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:
+    if isinstance(node, Attention):
+        return shared(node, walk)
     if not isinstance(node, MatMul):
         return None
     probabilities = through(node.inputs[0], walk)
@@ -68,6 +71,46 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
     return instead(
         node, "recognized {} attentions written as parts", *nodes, Attention(node.name, inputs, node.outputs, config)
     )
+
+
+def shared(node: Attention, walk: Walk) -> Change | None:
+    """Keys and values that were repeated for the heads which share them, as they were before."""
+    if node.config.heads is not None or node.has(4) or any(o.present for o in node.outputs[1:]):
+        return None
+    found = [unrepeated(node.inputs[i], walk) for i in (1, 2)]
+    if found[0] is None or found[1] is None:
+        return None
+    shapes = [shape_of(a) for a in found if a is not None]
+    if shapes[0] is None or shapes[1] is None or not same(shapes[0][1], shapes[1][1]):
+        return None
+    made = Attention(node.name, (node.inputs[0], found[0], found[1], *node.inputs[3:]), node.outputs, node.config)
+    return instead(node, "removed {} repetitions of keys and values", made)
+
+
+def unrepeated(a: Argument, walk: Walk) -> Argument | None:
+    """x of what has each head of x several times, one after the other."""
+    flat = walk.producer(a)
+    wide = walk.made_by(flat.inputs[0], Expand) if isinstance(flat, Reshape) else walk.made_by(a, Expand)
+    if wide is None or (isinstance(flat, Reshape) and not isinstance(flat.type(0), TensorType)):
+        return None
+    out, many = shape_of(a), shape_of(wide.outputs[0])
+    if out is None or many is None or len(out) != 4 or None in out:
+        return None
+    if len(many) == 4 and isinstance(flat, Expand):
+        x = wide.inputs[0]
+        before = shape_of(x)
+        if before is None or len(before) != 4 or before[1] != 1:
+            return None
+        return x if (before[0], *before[2:]) == (out[0], *out[2:]) else None
+    new = walk.made_by(wide.inputs[0], Unsqueeze)
+    if new is None or len(many) != 5 or new.axes() not in ((2,), (-3,)):
+        return None
+    before = shape_of(new.inputs[0])
+    if before is None or many[:2] + many[3:] != before or (out[0], *out[2:]) != (before[0], *before[2:]):
+        return None
+    if not (isinstance(before[1], int) and isinstance(many[2], int) and out[1] == before[1] * many[2]):
+        return None
+    return new.inputs[0]
 
 
 def through(a: Argument, walk: Walk) -> Argument:

@@ -149,6 +149,9 @@ def quotient(a: Argument, walk: Walk) -> tuple[Argument, float, Argument] | None
             inverse = walk.made_by(node.inputs[i], Reciprocal)
             if inverse is not None:
                 pairs.append((node.inputs[1 - i], inverse.inputs[0]))
+            fraction = walk.made_by(node.inputs[i], Div)
+            if fraction is not None and number(fraction.inputs[0]) == 1.0:
+                pairs.append((node.inputs[1 - i], fraction.inputs[1]))
             power = walk.made_by(node.inputs[i], Pow)
             if power is not None and number(power.inputs[1]) == -0.5:
                 found = summed(power.inputs[0], walk)

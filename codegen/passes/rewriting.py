@@ -17,7 +17,7 @@ from ..ir.argument import DYNAMIC, Argument, Constant
 from ..ir.graph import Graph, Node
 from ..ir.problem import Problem
 from ..ir.sizes import identified, without_identities
-from ..ir.types import OptionalType, ScalarType, SequenceType, ShapeType, TensorType, UnknownType, refine
+from ..ir.types import OptionalType, ScalarType, SequenceType, Shape, ShapeType, TensorType, UnknownType, refine
 from ..ir.value import Fill, Value
 from ..ops.internal import InputSize
 
@@ -236,6 +236,11 @@ def number(a: Argument) -> float | None:
     if value.size != 1:
         return None
     return float(value.item())
+
+
+def shape_of(a: Argument) -> Shape | None:
+    """A tensor's shape; None of what is none, or where not even the rank is known."""
+    return a.type.shape if isinstance(a.type, TensorType) else None
 
 
 def same_shape(a: Argument, b: Argument) -> bool:
