@@ -189,8 +189,8 @@ def join(a: Type, b: Type) -> Type:
 
 
 def refine(inferred: Type, declared: Type) -> Type:
-    """`inferred`, with what only `declared` knows (rank, dimensions, symbols). The inferred side wins a conflict, unless
-    it has no name for a size."""
+    """`inferred`, with what only `declared` knows (rank, dimensions, symbols). The inferred side wins a conflict,
+    unless it has no name for a size."""
     if isinstance(inferred, TensorType) and isinstance(declared, TensorType) and inferred.dtype is declared.dtype:
         if inferred.shape is None:
             return TensorType(inferred.dtype, declared.shape)
@@ -227,7 +227,7 @@ def broadcast(*shapes: Shape | None) -> Shape | None:
 
 
 def _of_names(dims: set[Dim]) -> Dim:
-    """What sizes of different names broadcast to: s for s and "min(7, s)", which broadcast only where they are equal."""
+    """What sizes of different names broadcast to: s for s and "min(7, s)", which broadcast only if they are equal."""
     for d in dims:
         if isinstance(d, str) and d.startswith("min(") and None not in dims:
             number, _, name = d[4:-1].partition(", ")

@@ -93,6 +93,8 @@ class Slice(Node[SliceConfig]):
                 out[axis] = d
             elif start == 0 and step == 1 and isinstance(d, int) and isinstance(end, str) and self.sizes(2):
                 out[axis] = smaller(d, end)
+            elif start == 0 and step == 1 and isinstance(end, int) and end > 0 and isinstance(d, str):
+                out[axis] = smaller(end, d)
             elif step == 1 and isinstance(end, str) and self.within(start, end, d):
                 out[axis] = minus(end, start)
             else:

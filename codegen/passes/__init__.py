@@ -22,6 +22,7 @@ from . import (
     idempotent,
     identity,
     linear,
+    masks,
     moves,
     norms,
     recurrent,
@@ -50,6 +51,7 @@ PASSES: dict[str, Pass] = {
     "linear": linear.run,
     "rotary": rotary.run,
     "attention": attention.run,
+    "masks": masks.run,
     "dead": dead.run,
 }
 ROUNDS = 8  # what one pass leaves may be what another looks for

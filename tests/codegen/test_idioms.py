@@ -1,4 +1,4 @@
-"""Patterns that have a name are called by it, and compute what their parts did: sizes, rotary embedding, shared keys."""
+"""Patterns that have a name are called by it, and compute what their parts did."""
 
 from __future__ import annotations
 
@@ -135,7 +135,8 @@ def test_a_slice_up_to_a_size_is_as_long_as_what_it_is_added_to() -> None:
 
 def test_a_norm_as_a_product_with_one_over_a_root_is_one() -> None:
     model = with_constants(
-        """g (float[N, 6] x) => (float[N, 6] y) <int64[1] last = {-1}, float two = {2}, float e = {0.01}, float i = {1}> {
+        """g (float[N, 6] x) => (float[N, 6] y) <int64[1] last = {-1}, float two = {2}, float e = {0.01},
+                float i = {1}> {
             s = Pow(x, two)  m = ReduceMean(s, last)  a = Add(m, e)  r = Sqrt(a)  d = Div(i, r)  n = Mul(x, d)
             y = Mul(w, n)
         }""",

@@ -7,6 +7,8 @@ from emberlet.model import Model
 
 
 class BertEmbeddings(nn.Module):
+    """(batch, length) to (batch, length, 8)."""
+
     def __init__(self, backend=None):
         self.word_embeddings = nn.Embedding(40, 8, backend=backend)
         self.token_type_embeddings = nn.Embedding(2, 8, backend=backend)
@@ -17,28 +19,27 @@ class BertEmbeddings(nn.Module):
         backend = x.backend
         length = x.shape[1]
         base = F.arange(24, dtype=emberlet.int64, backend=backend).reshape((1, 24))
-        y = base[:, :length]  # (1, ?)
+        y = base[:, :length]  # (1, min(24, length))
         z = F.gather(F.zeros((1, 24), dtype=emberlet.int64, backend=backend), 1, y)
-        z = z.expand((x.shape[0], length))  # (batch, ?)
-        x = self.word_embeddings(x) + self.token_type_embeddings(z)  # (batch, ?, 8)
+        z = z.expand((x.shape[0], length))  # (batch, length)
+        x = self.word_embeddings(x) + self.token_type_embeddings(z)
         return self.LayerNorm(x + self.position_embeddings(y))
 
 
 class BertSelfAttention(nn.Module):
+    """(batch, length, 8) to (batch, length, 8)."""
+
     def __init__(self, backend=None):
         self.query = nn.Linear(8, 8, backend=backend)
         self.key = nn.Linear(8, 8, backend=backend)
         self.value = nn.Linear(8, 8, backend=backend)
 
-    def forward(self, x, mask):
-        batch = x.shape[0]
-        length = mask.shape[2]
+    def forward(self, x):
+        batch, length = x.shape[:2]
         query = self.query(x).reshape((batch, length, -1, 4)).permute(0, 2, 1, 3)
-        key = self.key(x).reshape((batch, length, -1, 4))  # (batch, length, ?, 4)
+        key = self.key(x).reshape((batch, length, -1, 4)).permute(0, 2, 1, 3)
         value = self.value(x).reshape((batch, length, -1, 4)).permute(0, 2, 1, 3)
-        x = query * 0.70710677 @ (key.permute(0, 2, 3, 1) * 0.70710677)
-        weights = F.softmax(x + mask)
-        x = (F.where(F.isnan(weights), 0.0, weights) @ value).permute(0, 2, 1, 3)
+        x = F.attention(query, key, value).permute(0, 2, 1, 3)  # (batch, length, 2, 4)
         return x.reshape((batch, length, -1))
 
 
@@ -52,22 +53,26 @@ class BertSelfOutput(nn.Module):
 
 
 class BertAttention(nn.Module):
+    """(batch, length, 8) to (batch, length, 8)."""
+
     def __init__(self, backend=None):
         self.self = BertSelfAttention(backend=backend)
         self.output = BertSelfOutput(8, backend=backend)
 
-    def forward(self, x, mask):
-        return self.output(self.self(x, mask), x)
+    def forward(self, x):
+        return self.output(self.self(x), x)
 
 
 class BertLayer(nn.Module):
+    """(batch, length, 8) to (batch, length, 8)."""
+
     def __init__(self, backend=None):
         self.attention = BertAttention(backend=backend)
         self.intermediate = nn.Group(dense=nn.Linear(8, 16, backend=backend))
         self.output = BertSelfOutput(16, backend=backend)
 
-    def forward(self, x, mask):
-        residual = self.attention(x, mask)
+    def forward(self, x):
+        residual = self.attention(x)
         x = F.gelu(self.intermediate.dense(residual))
         return self.output(x, residual)
 
@@ -94,14 +99,8 @@ class Bert(Model):
         Returns layer_norm_24: float32 (batch, length, 8)
             and tanh: float32 (batch, 8)
         """
-        backend = in0.backend
-        length = in0.shape[1]
-        x = self.embeddings(in0)  # (batch, ?, 8)
-        positions = F.arange(length, dtype=emberlet.int64, backend=backend)  # (length,)
-        mask = F.expand_dims(positions, (0, 1, 3)) >= 0
-        mask = mask.expand((in0.shape[0], 1, length, length))
-        mask = F.where(mask, 0.0, -3.4028235e38)
+        x = self.embeddings(in0)
         for layer in self.encoder.layer:
-            x = layer(x, mask)
+            x = layer(x)
         y = F.tanh(self.pooler.dense(x[:, 0]))
         return x, y

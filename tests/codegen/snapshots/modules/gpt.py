@@ -51,8 +51,8 @@ class Gpt(Model):
         a = a.reshape((batch, length, 4, 8)).permute(0, 2, 1, 3)
         y = y @ z.permute(0, 2, 3, 1) / 2.828427
         mask = F.logical_not(mask)
-        y = F.softmax(F.where(mask, -3.4028235e38, y)) @ a  # (batch, 4, ?, 8)
-        y = y.permute(0, 2, 1, 3)  # (batch, ?, 4, 8)
+        y = F.softmax(F.where(mask, -3.4028235e38, y)) @ a  # (batch, 4, length, 8)
+        y = y.permute(0, 2, 1, 3)  # (batch, length, 4, 8)
         shape = (batch, min(32, length), 32)
         x = x + self.h[0].c_proj(y.reshape(shape))
         y = F.gelu(self.h[0].c_fc(self.h[0].ln_1(x)), approximate="tanh")
@@ -62,7 +62,7 @@ class Gpt(Model):
         z = z.reshape((batch, length, 4, 8))
         a = a.reshape((batch, length, 4, 8)).permute(0, 2, 1, 3)
         y = y @ z.permute(0, 2, 3, 1) / 2.828427
-        y = F.softmax(F.where(mask, -3.4028235e38, y)) @ a  # (batch, 4, ?, 8)
+        y = F.softmax(F.where(mask, -3.4028235e38, y)) @ a  # (batch, 4, length, 8)
         x = x + self.h[1].c_proj(y.permute(0, 2, 1, 3).reshape(shape))
         y = F.gelu(self.h[1].c_fc(self.h[0].ln_1(x)), approximate="tanh")
         x = self.h[0].ln_1(x + self.h[1].mlp_proj(y))

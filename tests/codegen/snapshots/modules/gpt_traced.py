@@ -6,28 +6,43 @@ from emberlet import nn
 from emberlet.model import Model
 
 
+class Block(nn.Module):
+    """(batch, length, 32) to (batch, length, 32)."""
+
+    def __init__(self, backend=None):
+        self.ln_1 = nn.LayerNorm(32, backend=backend)
+        self.c_attn = nn.Linear(32, 96, backend=backend)
+        self.c_proj = nn.Linear(32, 32, backend=backend)
+        self.ln_2 = nn.LayerNorm(32, backend=backend)
+        self.c_fc = nn.Linear(32, 128, backend=backend)
+        self.mlp_proj = nn.Linear(128, 32, backend=backend)
+
+    def forward(self, x, mask):
+        batch, length = x.shape[:2]
+        y, z, a = F.split(self.c_attn(self.ln_1(x)), 3, axis=-1)
+        y = y.reshape((batch, length, 4, -1)).permute(0, 2, 1, 3)
+        z = z.reshape((batch, length, 4, -1))  # (batch, length, 4, 8)
+        a = a.reshape((batch, length, 4, -1)).permute(0, 2, 1, 3)
+        y = y @ z.permute(0, 2, 3, 1) / 2.828427
+        y = F.softmax(F.where(mask, -3.4028235e38, y)) @ a  # (batch, 4, length, 8)
+        y = self.c_proj(y.permute(0, 2, 1, 3).reshape((batch, length, -1)))
+        x = x + y
+        y = F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh")
+        return x + self.mlp_proj(y)
+
+
 class GptTraced(Model):
     """The model gpt_traced."""
 
     WEIGHTS = "gpt_traced.bpk"
     INPUTS = (("tokens", "int64", ("batch", "length")),)
-    OUTPUTS = (("logits", "float32", ("batch", "MatMullogits_dim_1", 96)),)
+    OUTPUTS = (("logits", "float32", ("batch", "length", 96)),)
 
     def __init__(self, backend=None):
         self.wte = nn.Embedding(96, 32, backend=backend)
         self.wpe = nn.Embedding(32, 32, backend=backend)
         self.causal = nn.Param.zeros((32, 32), dtype=emberlet.bool, backend=backend)
-        self.h = [
-            nn.Group(
-                ln_1=nn.LayerNorm(32, backend=backend),
-                c_attn=nn.Linear(32, 96, backend=backend),
-                c_proj=nn.Linear(32, 32, backend=backend),
-                ln_2=nn.LayerNorm(32, backend=backend),
-                c_fc=nn.Linear(32, 128, backend=backend),
-                mlp_proj=nn.Linear(128, 32, backend=backend),
-            )
-            for _ in range(2)
-        ]
+        self.h = [Block(backend=backend) for _ in range(2)]
         self.ln_f = nn.LayerNorm(32, backend=backend)
         self.lm_head = nn.Linear(32, 96, bias=False, backend=backend)
 
@@ -35,32 +50,13 @@ class GptTraced(Model):
         """Run the model.
 
         tokens: int64 (batch, length)
-        Returns logits: float32 (batch, MatMullogits_dim_1, 96)
+        Returns logits: float32 (batch, length, 96)
         """
         backend = tokens.backend
         length = tokens.shape[1]
         x = self.wte(tokens)  # (batch, length, 32)
         x = x + self.wpe(F.arange(length, dtype=emberlet.int64, backend=backend))
-        mask = self.causal.val()[:length][:, :length]
-        y, z, a = F.split(self.h[0].c_attn(self.h[0].ln_1(x)), 3, axis=-1)
-        y = y.reshape((tokens.shape[0], length, 4, -1)).permute(0, 2, 1, 3)
-        z = z.reshape((tokens.shape[0], length, 4, -1))  # (batch, length, 4, 8)
-        a = a.reshape((tokens.shape[0], length, 4, -1)).permute(0, 2, 1, 3)
-        y = y @ z.permute(0, 2, 3, 1) / 2.828427
-        mask = F.logical_not(mask)
-        y = F.softmax(F.where(mask, -3.4028235e38, y)) @ a  # (batch, 4, ?, 8)
-        y = y.permute(0, 2, 1, 3)  # (batch, ?, 4, 8)
-        x = x + self.h[0].c_proj(y.reshape((*y.shape[:2], -1)))  # (batch, ?, 32)
-        y = F.gelu(self.h[0].c_fc(self.h[0].ln_2(x)), approximate="tanh")
-        x = x + self.h[0].mlp_proj(y)
-        y, z, a = F.split(self.h[1].c_attn(self.h[1].ln_1(x)), 3, axis=-1)
-        y = y.reshape((*y.shape[:2], 4, -1)).permute(0, 2, 1, 3)  # (batch, 4, ?, ?)
-        z = z.reshape((*z.shape[:2], 4, -1))  # (batch, ?, 4, ?)
-        a = a.reshape((*a.shape[:2], 4, -1)).permute(0, 2, 1, 3)  # (batch, 4, ?, ?)
-        y = y @ z.permute(0, 2, 3, 1) / 2.828427
-        y = F.softmax(F.where(mask, -3.4028235e38, y)) @ a
-        y = y.permute(0, 2, 1, 3)  # (batch, ?, 4, ?)
-        x = x + self.h[1].c_proj(y.reshape((*y.shape[:2], -1)))
-        y = F.gelu(self.h[1].c_fc(self.h[1].ln_2(x)), approximate="tanh")
-        x = self.ln_f(x + self.h[1].mlp_proj(y))
-        return self.lm_head(x)
+        mask = F.logical_not(self.causal.val()[:length][:, :length])
+        for block in self.h:
+            x = block(x, mask)
+        return self.lm_head(self.ln_f(x))

@@ -15,21 +15,14 @@ class LlamaAttention(nn.Module):
         self.v_proj = nn.Linear(8, 4, bias=False, backend=backend)
         self.o_proj = nn.Linear(8, 8, bias=False, backend=backend)
 
-    def forward(self, x, cos, sin, mask):
+    def forward(self, x, cos, sin):
         batch, length = x.shape[:2]
         query = self.q_proj(x).reshape((batch, length, -1, 4)).permute(0, 2, 1, 3)
         key = self.k_proj(x).reshape((batch, length, -1, 4)).permute(0, 2, 1, 3)
         value = self.v_proj(x).reshape((batch, length, -1, 4)).permute(0, 2, 1, 3)
-        query2 = query * cos
-        x = F.concat((-query[:, :, :, 2:], query[:, :, :, :2]), axis=-1) * sin
-        query = query2 + x
-        key2 = key * cos
-        x = F.concat((-key[:, :, :, 2:], key[:, :, :, :2]), axis=-1) * sin
-        key = F.expand_dims(key2 + x, 2).expand((batch, 1, 2, length, 4))
-        key = key.reshape((batch, 2, length, 4))
-        value = F.expand_dims(value, 2).expand((batch, 1, 2, length, 4))
-        value = value.reshape((batch, 2, length, 4))
-        x = F.attention(query, key, value, mask).permute(0, 2, 1, 3)
+        query = F.rotary_embedding(query, cos, sin)
+        key = F.rotary_embedding(key, cos, sin)
+        x = F.attention(query, key, value, is_causal=True).permute(0, 2, 1, 3)
         return self.o_proj(x.reshape((batch, length, -1)))
 
 
@@ -55,9 +48,8 @@ class LlamaDecoderLayer(nn.Module):
         self.post_attention_layernorm = nn.RmsNorm(8, epsilon=1e-06, backend=backend)
         self.mlp = LlamaMLP(backend=backend)
 
-    def forward(self, x, cos, sin, mask):
-        y = self.self_attn(self.input_layernorm(x), cos, sin, mask)
-        x = x + y
+    def forward(self, x, cos, sin):
+        x = x + self.self_attn(self.input_layernorm(x), cos, sin)
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
@@ -72,38 +64,15 @@ class LlamaModel(nn.Module):
 
     def forward(self, x):
         backend = x.backend
-        length = x.shape[1]
-        batch = x.shape[0]
-        x = self.embed_tokens(x)  # (batch, length, 8)
-        positions = F.arange(length, dtype=emberlet.int64, backend=backend)  # (length,)
-        y = F.expand_dims(positions, 0).expand((batch, 1))  # (batch, length)
-        joined = F.concat((y[:, :1] - 1, y), axis=-1)
-        mask = F.logical_not(joined[:, 1 : 1 + length] - joined[:, :length] == 1)
-        z = F.cumulative_sum(mask.astype(emberlet.int64), axis=-1)
-        positions2 = F.arange(batch, dtype=emberlet.int64, backend=backend)  # (batch,)
-        a = F.expand_dims(positions2, (1, 2, 3))  # (batch, 1, 1, 1)
-        b = F.expand_dims(positions, (0, 1, 3))  # (1, 1, length, 1)
-        c = F.expand_dims(positions, (0, 1, 2))  # (1, 1, 1, length)
-        d = F.expand_dims(a.expand((batch, 1, length, 1)), -1)
-        b = F.expand_dims(b.expand((batch, 1, length, 1)), -1)
-        joined = F.concat((d, b), axis=-1)  # (batch, 1, length, 1, 2)
-        b = F.gather_nd(z, joined)  # (batch, 1, length, 1)
-        a = F.expand_dims(a.expand((batch, 1, 1, length)), -1)
-        c = F.expand_dims(c.expand((batch, 1, 1, length)), -1)
-        joined2 = F.concat((a, c), axis=-1)  # (batch, 1, 1, length, 2)
-        mask = F.logical_and(True, b == F.gather_nd(z, joined2))
-        mask2 = F.gather_nd(y, joined2) <= F.gather_nd(y, joined)
-        mask = F.logical_and(mask, mask2)
-        y = F.expand_dims(positions, (0, 2)).astype(emberlet.float32)
-        y = y * self.rotary_emb.inv_freq.val()  # (1, length, 2)
-        joined = F.concat((y, y), axis=-1)  # (1, length, 4)
-        cos = F.cos(joined)
-        sin = F.sin(joined)
-        cos = F.expand_dims(cos, 1)  # (1, 1, length, 4)
-        sin = F.expand_dims(sin, 1)  # (1, 1, length, 4)
-        mask = F.where(mask, 0.0, -3.4028235e38)
+        y = self.embed_tokens(x)  # (batch, length, 8)
+        positions = F.arange(x.shape[1], dtype=emberlet.int64, backend=backend)
+        x = F.expand_dims(positions, (0, 2)).astype(emberlet.float32)
+        x = x * self.rotary_emb.inv_freq.val()  # (1, length, 2)
+        cos = F.cos(x)
+        sin = F.sin(x)
+        x = y
         for layer in self.layers:
-            x = layer(x, cos, sin, mask)
+            x = layer(x, cos, sin)
         return self.norm(x)
 
 

@@ -1,0 +1,571 @@
+"""What an element of a tensor is, as a term of its place: numbers as polynomials of indices and sizes, bools as
+comparisons of such, and as elements of tensors that only the run knows.
+
+`Terms.of(a)` gives the term of a value's element at (i0, i1, …). Masks that exporters compute with ranges, gathers and
+running sums come to a line of mathematics this way: "i3 <= i2".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir.argument import Argument
+from ..ir.graph import Node
+from ..ir.sizes import terms
+from ..ir.types import Dim, ScalarType, Shape, ShapeType, TensorType
+from ..ops.arithmetic import Add, And, Equal, Greater, GreaterOrEqual, Less, LessOrEqual, Mul, Or, Sub
+from ..ops.base import axes_of, axis_of
+from ..ops.constant import Cast, Range
+from ..ops.elementwise import Not
+from ..ops.expansion import Expand
+from ..ops.indexing import Gather, GatherND
+from ..ops.joining import Concat
+from ..ops.movement import Flatten, Identity, Reshape, Squeeze, Transpose, Unsqueeze
+from ..ops.reduction import CumSum
+from ..ops.slicing import Slice
+from .rewriting import Walk, shape_of
+
+Factor = int | str
+"""An index, by its axis, or a size, by its name."""
+Monomial = tuple[Factor, ...]
+MOST_TERMS = 12
+MOST_ELEMENTS = 1 << 16
+MOST_DEPTH = 200
+
+
+@dataclass(frozen=True)
+class Number:
+    """A sum of products: how often each comes in it, in a fixed order."""
+
+    parts: tuple[tuple[Monomial, int], ...]
+
+    @staticmethod
+    def made(found: Counter[Monomial]) -> Number:
+        kept = [(m, n) for m, n in found.items() if n]
+        return Number(tuple(sorted(kept, key=lambda p: [(isinstance(f, str), str(f)) for f in p[0]])))
+
+    def __add__(self, other: Number) -> Number:
+        found = Counter(dict(self.parts))
+        for m, n in other.parts:
+            found[m] += n
+        return Number.made(found)
+
+    def __sub__(self, other: Number) -> Number:
+        return self + other.scaled(-1)
+
+    def __mul__(self, other: Number) -> Number:
+        found: Counter[Monomial] = Counter()
+        for a, n in self.parts:
+            for b, k in other.parts:
+                found[tuple(sorted((*a, *b), key=lambda f: (isinstance(f, str), str(f))))] += n * k
+        return Number.made(found)
+
+    def scaled(self, k: int) -> Number:
+        return Number.made(Counter({m: n * k for m, n in self.parts}))
+
+    def at(self, places: Sequence[Number]) -> Number:
+        """With other numbers in the place of the indices."""
+        out = ZERO
+        for m, n in self.parts:
+            product = constant(n)
+            for f in m:
+                product = product * (places[f] if isinstance(f, int) else Number((((f,), 1),)))
+            out = out + product
+        return out
+
+    @property
+    def value(self) -> int | None:
+        """The number, where it is one."""
+        return 0 if not self.parts else self.parts[0][1] if len(self.parts) == 1 and not self.parts[0][0] else None
+
+    @property
+    def axes(self) -> set[int]:
+        return {f for m, _ in self.parts for f in m if isinstance(f, int)}
+
+
+def constant(n: int) -> Number:
+    return Number((((), n),)) if n else Number(())
+
+
+ZERO = constant(0)
+
+
+def index(axis: int) -> Number:
+    return Number((((axis,), 1),))
+
+
+def size(d: Dim) -> Number | None:
+    """A dimension as a number."""
+    found = terms(d)
+    return None if found is None else Number.made(Counter({((k,) if k else ()): n for k, n in found.items()}))
+
+
+@dataclass(frozen=True)
+class Part:
+    """The quotient, or the remainder, of a number by a size: an index of what was flattened."""
+
+    number: Number
+    divisor: Number
+    remainder: bool
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element of a bool tensor that only the run knows."""
+
+    name: str
+    places: tuple[Number | Part, ...]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """number >= 0, or number == 0."""
+
+    number: Number
+    equal: bool
+
+
+@dataclass(frozen=True)
+class All:
+    """Whether all hold."""
+
+    items: frozenset[Truth]
+
+
+@dataclass(frozen=True)
+class Negated:
+    item: Truth
+
+
+Truth = bool | Element | Compared | All | Negated
+Term = Number | Truth
+
+
+def both(a: Truth, b: Truth) -> Truth:
+    if a is False or b is False:
+        return False
+    if a is True or b is True:
+        return b if a is True else a
+    items = [*(a.items if isinstance(a, All) else (a,)), *(b.items if isinstance(b, All) else (b,))]
+    return All(frozenset(items)) if len(set(items)) > 1 else a
+
+
+def negated(a: Truth) -> Truth:
+    if isinstance(a, bool):
+        return not a
+    if isinstance(a, Negated):
+        return a.item
+    if isinstance(a, Compared) and not a.equal:  # not n >= 0 is -n - 1 >= 0
+        return Compared(a.number.scaled(-1) - constant(1), False)
+    return Negated(a)
+
+
+class Bounds:
+    """What is known of numbers at places of a tensor of this shape. Sizes are at least 1: a tensor of size 0 has no
+    elements to be wrong about."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+
+    def never_negative(self, n: Number) -> bool:
+        """Whether a number surely is at least 0."""
+        for axis in sorted(n.axes):
+            rest: Counter[Monomial] = Counter()
+            falling: Counter[Monomial] = Counter()
+            for m, k in n.parts:
+                if axis not in m:
+                    rest[m] += k
+                elif k < 0:
+                    falling[tuple(f for f in m if f != axis)] += k
+                if m.count(axis) > 1:
+                    return False
+            whole = size(self.shape[axis]) if axis < len(self.shape) else None
+            if falling and whole is None:
+                return False
+            n = Number.made(rest)
+            if falling and whole is not None:
+                n = n + Number.made(falling) * (whole - constant(1))
+        least = 0
+        for m, k in n.parts:
+            if m and k < 0:
+                return False
+            least += k
+        return least >= 0
+
+    def settled(self, t: Truth) -> Truth:
+        """A comparison that is always or never true, as that."""
+        if isinstance(t, Compared):
+            n = t.number
+            if t.equal:
+                if n.value is not None:
+                    return n.value == 0
+                apart = self.never_negative(n - constant(1)) or self.never_negative(n.scaled(-1) - constant(1))
+                return False if apart else t
+            if self.never_negative(n):
+                return True
+            return False if self.never_negative(n.scaled(-1) - constant(1)) else t
+        if isinstance(t, All):
+            out: Truth = True
+            for item in sorted(t.items, key=repr):
+                out = both(out, self.settled(item))
+            return out
+        return negated(self.settled(t.item)) if isinstance(t, Negated) else t
+
+    def part(self, p: Part) -> Number | Part:
+        """A quotient or remainder as a number, where it is known to be one."""
+        divisor = p.divisor.parts
+        if len(divisor) != 1 or divisor[0][1] != 1 or not divisor[0][0]:
+            value = p.divisor.value
+            if value is None:
+                return p
+            whole = Number.made(Counter({m: n // value for m, n in p.number.parts if n % value == 0}))
+            rest = Number.made(Counter({m: n for m, n in p.number.parts if n % value}))
+        else:
+            names = divisor[0][0]
+            quotient: Counter[Monomial] = Counter()
+            left: Counter[Monomial] = Counter()
+            for m, n in p.number.parts:
+                short = list(m)
+                if all(f in short for f in names):
+                    for f in names:
+                        short.remove(f)
+                    quotient[tuple(short)] += n
+                else:
+                    left[m] += n
+            whole, rest = Number.made(quotient), Number.made(left)
+        if not self.never_negative(rest) or not self.never_negative(p.divisor - constant(1) - rest):
+            return p
+        return rest if p.remainder else whole
+
+
+def placed(t: Term, places: Sequence[Number], shape: Shape) -> Term:
+    """A term at other places: index i is places[i], whose own indices are those of a tensor of this shape."""
+    bounds = Bounds(shape)
+    if isinstance(t, Number):
+        return t.at(places)
+    match t:
+        case Element(name, own):
+            made: list[Number | Part] = []
+            for p in own:
+                if isinstance(p, Part):
+                    made.append(bounds.part(Part(p.number.at(places), p.divisor, p.remainder)))
+                else:
+                    made.append(p.at(places))
+            return Element(name, tuple(made))
+        case Compared(number, equal):
+            return bounds.settled(Compared(number.at(places), equal))
+        case All(items):
+            out: Truth = True
+            for item in sorted(items, key=repr):
+                moved = placed(item, places, shape)
+                assert not isinstance(moved, Number)
+                out = both(out, moved)
+            return out
+        case Negated(item):
+            moved = placed(item, places, shape)
+            assert not isinstance(moved, Number)
+            return negated(moved)
+        case _:
+            return t
+
+
+class Terms:
+    """The terms of the values of one graph, kept."""
+
+    def __init__(self, walk: Walk) -> None:
+        self.walk = walk
+        self.known: dict[str, Term | None] = {}
+        self.arguments: dict[str, Argument] = {}
+        self.gathered: set[str] = set()
+        self.depth = 0
+
+    def of(self, a: Argument) -> Term | None:
+        """The term of a value's element, None where nothing is known of it."""
+        if a.value is not None:
+            return self.constant(a)
+        if a.name in self.known:
+            return self.known[a.name]
+        if self.depth > MOST_DEPTH:
+            return None
+        self.depth += 1
+        found = self.found(a)
+        self.depth -= 1
+        if found is None:
+            found = self.element(a)
+        if isinstance(found, Number) and len(found.parts) > MOST_TERMS:
+            found = None
+        self.known[a.name] = found
+        return found
+
+    def element(self, a: Argument) -> Term | None:
+        """A bool tensor that nothing is known of, as its own elements."""
+        if not isinstance(a.type, TensorType) or not a.type.dtype.is_bool or a.type.shape is None:
+            return None
+        self.arguments[a.name] = a
+        return Element(a.name, tuple(index(i) for i in range(len(a.type.shape))))
+
+    def constant(self, a: Argument) -> Term | None:
+        value = a.value
+        if value is None or value.size > MOST_ELEMENTS or not value.size:
+            return None
+        if not (value.dtype.is_bool or value.dtype.is_integer):
+            return None
+        items = [int(v) for v in value.list()]
+        if len(set(items)) == 1:
+            return bool(items[0]) if value.dtype.is_bool else constant(items[0])
+        if value.dtype.is_bool:
+            return None
+        out, step = constant(items[0]), 1
+        for axis in range(len(value.shape) - 1, -1, -1):
+            if value.shape[axis] > 1:
+                out = out + index(axis) * constant(items[step] - items[0])
+            step *= value.shape[axis]
+        for flat, item in enumerate(items):
+            places, rest = [], flat
+            for d in reversed(value.shape):
+                places.append(constant(rest % d))
+                rest //= d
+            if out.at(places[::-1]).value != item:
+                return None
+        return out
+
+    def number(self, a: Argument) -> Number | None:
+        """A Python number, or a tensor of one element."""
+        t = a.type
+        if isinstance(t, ScalarType):
+            return size(t.value)
+        if isinstance(t, ShapeType):
+            return size(t.dims[0]) if len(t.dims) == 1 else None
+        found = self.of(a)
+        return found if isinstance(found, Number) and not found.axes else None
+
+    def found(self, a: Argument) -> Term | None:
+        node = self.walk.producer(a)
+        shape = shape_of(a)
+        if isinstance(a.type, ScalarType | ShapeType):
+            return self.number(a)
+        if node is None or shape is None or len(node.outputs) != 1:
+            return None
+        make = _RULES.get(type(node))
+        return None if make is None else make(self, node, shape)
+
+    # -- rules --------------------------------------------------------------------------------------------------------
+
+    def aligned(self, a: Argument, shape: Shape) -> Term | None:
+        """The term of an operand, at the places of what it is broadcast to."""
+        t = self.of(a)
+        own = shape_of(a) if a.value is None else a.value.shape
+        if isinstance(a.type, ScalarType | ShapeType):
+            own = ()
+        if t is None or own is None:
+            return None
+        lead = len(shape) - len(own)
+        places = [index(lead + i) if d != 1 else ZERO for i, d in enumerate(own)]
+        return placed(t, places, shape)
+
+    def arithmetic(self, node: Node[Any], shape: Shape) -> Term | None:
+        x, y = (self.aligned(a, shape) for a in node.inputs)
+        if not isinstance(x, Number) or not isinstance(y, Number):
+            return None
+        return x + y if isinstance(node, Add) else x - y if isinstance(node, Sub) else x * y
+
+    def comparison(self, node: Node[Any], shape: Shape) -> Term | None:
+        x, y = (self.aligned(a, shape) for a in node.inputs)
+        if not isinstance(x, Number) or not isinstance(y, Number):
+            return None
+        match node:
+            case Equal():
+                made = Compared(x - y, True)
+            case Less():
+                made = Compared(y - x - constant(1), False)
+            case LessOrEqual():
+                made = Compared(y - x, False)
+            case Greater():
+                made = Compared(x - y - constant(1), False)
+            case _:
+                made = Compared(x - y, False)
+        return Bounds(shape).settled(made)
+
+    def logic(self, node: Node[Any], shape: Shape) -> Term | None:
+        x, y = (self.aligned(a, shape) for a in node.inputs)
+        if x is None or y is None or isinstance(x, Number) or isinstance(y, Number):
+            return None
+        return both(x, y) if isinstance(node, And) else negated(both(negated(x), negated(y)))
+
+    def opposite(self, node: Node[Any], shape: Shape) -> Term | None:
+        x = self.of(node.inputs[0])
+        return None if x is None or isinstance(x, Number) else Bounds(shape).settled(negated(x))
+
+    def cast(self, node: Node[Any], shape: Shape) -> Term | None:
+        x, to = self.of(node.inputs[0]), node.outputs[0].type
+        if not isinstance(to, TensorType):
+            return None
+        if to.dtype.is_integer and not to.dtype.is_bool:
+            return constant(int(x)) if isinstance(x, bool) else x if isinstance(x, Number) else None
+        return x if to.dtype.is_bool and not isinstance(x, Number) else None
+
+    def range(self, node: Node[Any], shape: Shape) -> Term | None:
+        start, step = self.number(node.inputs[0]), self.number(node.inputs[2])
+        if start is None or step is None or not node.dtype(0).is_integer:
+            return None
+        return start + step * index(0)
+
+    def same(self, node: Node[Any], shape: Shape) -> Term | None:
+        return self.of(node.inputs[0])
+
+    def expanded(self, node: Node[Any], shape: Shape) -> Term | None:
+        return self.aligned(node.inputs[0], shape)
+
+    def reshaped(self, node: Node[Any], shape: Shape) -> Term | None:
+        """Axes of 1 that come or go; two axes that become one."""
+        t, own = self.of(node.inputs[0]), shape_of(node.inputs[0])
+        if t is None or own is None:
+            return None
+        kept, new = ([i for i, d in enumerate(s) if d != 1] for s in (own, shape))
+        if [own[i] for i in kept] == [shape[i] for i in new] and None not in own:
+            places = [ZERO] * len(own)
+            for i, j in zip(kept, new, strict=True):
+                places[i] = index(j)
+            return placed(t, places, shape)
+        if (
+            len(kept) == 2
+            and len(new) == 1
+            and isinstance(t, Element)
+            and t.places == tuple(map(index, range(len(own))))
+        ):
+            width = size(own[kept[1]])
+            if width is None:
+                return None
+            flat = index(new[0])
+            halves = {kept[0]: Part(flat, width, False), kept[1]: Part(flat, width, True)}
+            return Element(t.name, tuple(halves.get(i, ZERO) for i in range(len(own))))
+        before = self.walk.producer(node.inputs[0])
+        if isinstance(before, Reshape) and shape_of(before.inputs[0]) == shape:
+            return self.of(before.inputs[0])
+        if isinstance(before, Reshape) and None not in shape:  # through a shape that does not matter
+            source = shape_of(before.inputs[0])
+            if source is not None and [d for d in source if d != 1] == [d for d in shape if d != 1]:
+                inner = self.of(before.inputs[0])
+                a, b = ([i for i, d in enumerate(s) if d != 1] for s in (source, shape))
+                places = [ZERO] * len(source)
+                for i, j in zip(a, b, strict=True):
+                    places[i] = index(j)
+                return None if inner is None else placed(inner, places, shape)
+        return None
+
+    def permuted(self, node: Transpose, shape: Shape) -> Term | None:
+        t = self.of(node.inputs[0])
+        if t is None:
+            return None
+        places = [ZERO] * len(shape)
+        for i, p in enumerate(node.perm()):
+            places[p] = index(i)
+        return placed(t, places, shape)
+
+    def sliced(self, node: Slice, shape: Shape) -> Term | None:
+        t = self.of(node.inputs[0])
+        if t is None or node.open():
+            return None
+        starts, _, axes, steps = node.bounds()
+        own = shape_of(node.inputs[0])
+        if own is None:
+            return None
+        places = [index(i) for i in range(len(shape))]
+        for start, axis, step in zip(starts, axes_of(axes, len(shape)), steps, strict=True):
+            first = size(start)
+            if first is None or step != 1:
+                return None
+            if first.value is not None and first.value < 0:
+                whole = size(own[axis])
+                first = None if whole is None else whole + first
+            if first is None:
+                return None
+            places[axis] = index(axis) + first
+        return placed(t, places, shape)
+
+    def joined(self, node: Concat, shape: Shape) -> Term | None:
+        """Parts that go on where the one before ends."""
+        axis = axis_of(node.config.axis, len(shape))
+        parts = []
+        before: Number | None = ZERO
+        for a in node.inputs:
+            t, own = self.of(a), shape_of(a) if a.value is None else a.value.shape
+            if not isinstance(t, Number) or own is None or before is None:
+                return None
+            places = [index(i) for i in range(len(shape))]
+            places[axis] = index(axis) - before
+            single = own[axis] == 1 or str(own[axis]).startswith("min(1, ")
+            parts.append((t.at(places), before, single))
+            width = constant(1) if single else size(own[axis])
+            before = None if width is None else before + width
+        whole = next((t for t, _, single in parts if not single), parts[0][0])
+        for t, at, single in parts:
+            places = [index(i) for i in range(len(shape))]
+            places[axis] = at
+            if t != whole and not (single and t.at(places) == whole.at(places)):
+                return None
+        return whole
+
+    def coordinates(self, a: Argument) -> list[Number] | None:
+        """The numbers along the last axis of a value, each a term of its other indices."""
+        node, shape = self.walk.producer(a), shape_of(a)
+        if not isinstance(node, Concat) or shape is None or node.config.axis not in (-1, len(shape) - 1):
+            return None
+        out = []
+        for part in node.inputs:
+            own, t = shape_of(part), self.of(part)
+            if own is None or own[-1] != 1 or not isinstance(t, Number):
+                return None
+            out.append(t.at([*(index(i) for i in range(len(shape) - 1)), ZERO]))
+        return out
+
+    def picked(self, node: GatherND, shape: Shape) -> Term | None:
+        t, places = self.of(node.inputs[0]), self.coordinates(node.inputs[1])
+        own = shape_of(node.inputs[0])
+        if t is None or places is None or own is None or node.config.batch_dims or len(places) > len(own):
+            return None
+        if not all(Bounds(shape).never_negative(p) for p in places):
+            return None
+        self.gathered.add(node.outputs[0].name)
+        lead = len(shape) - (len(own) - len(places))
+        return placed(t, [*places, *(index(lead + i) for i in range(len(own) - len(places)))], shape)
+
+    def taken(self, node: Gather, shape: Shape) -> Term | None:
+        t, at, own = self.of(node.inputs[0]), self.of(node.inputs[1]), shape_of(node.inputs[0])
+        inner = shape_of(node.inputs[1]) if node.inputs[1].value is None else node.inputs[1].value.shape
+        if t is None or not isinstance(at, Number) or own is None or inner is None:
+            return None
+        axis = axis_of(node.config.axis, len(own))
+        places = [index(i) for i in range(axis)]
+        places.append(at.at([index(axis + i) for i in range(len(inner))]))
+        if not Bounds(shape).never_negative(places[axis]):
+            return None
+        self.gathered.add(node.outputs[0].name)
+        places += [index(i - 1 + len(inner)) for i in range(axis + 1, len(own))]
+        return placed(t, places, shape)
+
+    def summed(self, node: CumSum, shape: Shape) -> Term | None:
+        t = self.of(node.inputs[0])
+        return ZERO if t == ZERO else None
+
+
+_RULES: dict[type[Node[Any]], Callable[..., Term | None]] = {
+    **dict.fromkeys((Add, Sub, Mul), Terms.arithmetic),
+    **dict.fromkeys((Equal, Less, LessOrEqual, Greater, GreaterOrEqual), Terms.comparison),
+    **dict.fromkeys((And, Or), Terms.logic),
+    **dict.fromkeys((Reshape, Flatten, Squeeze, Unsqueeze), Terms.reshaped),
+    Not: Terms.opposite,
+    Cast: Terms.cast,
+    Range: Terms.range,
+    Identity: Terms.same,
+    Expand: Terms.expanded,
+    Transpose: Terms.permuted,
+    Slice: Terms.sliced,
+    Concat: Terms.joined,
+    GatherND: Terms.picked,
+    Gather: Terms.taken,
+    CumSum: Terms.summed,
+}
