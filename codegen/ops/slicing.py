@@ -9,7 +9,7 @@ from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr, Name, SliceKey, Tuple, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
-from ..ir.sizes import minus, smaller
+from ..ir.sizes import minus, plus, smaller
 from ..ir.types import Dim, ScalarType, Shape, ShapeType, TensorType, Type
 from .attributes import Attributes
 from .base import axes_of
@@ -110,7 +110,11 @@ class Slice(Node[SliceConfig]):
         """Whether a slice surely lies between the ends of its axis, in sizes."""
         if not (self.sizes(2) and (isinstance(start, int) or self.sizes(1))) or whole is None:
             return False
-        return minus(whole, end) is not None and minus(end, start) is not None
+        length = minus(end, start)
+        if isinstance(whole, str) and isinstance(length, str):
+            # Of no elements there is nothing to cut off.
+            whole = plus(minus(whole, f"min(1, {length})"), 1) or whole
+        return length is not None and minus(whole, end) is not None
 
     @staticmethod
     def whole(*parts: Shape) -> bool:

@@ -363,6 +363,9 @@ class Terms:
         if t is None or own is None:
             return None
         lead = len(shape) - len(own)
+        for i, d in enumerate(own):
+            if d != 1 and d != shape[lead + i] and d != f"min({str(d)[4:].partition(', ')[0]}, {shape[lead + i]})":
+                return None  # it may be 1 where the model runs
         places = [index(lead + i) if d != 1 else ZERO for i, d in enumerate(own)]
         return placed(t, places, shape)
 

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from emberlet.codegen.generation import translate
-from emberlet.codegen.ir.graph import Graph, Node
+from emberlet.codegen.ir.graph import Graph
 from emberlet.codegen.passes import PASSES, index_terms, run_passes
 from emberlet.codegen.passes.index_terms import All, Compared, Element, Negated, Number, Part, Term, Terms
 from emberlet.codegen.passes.rewriting import Walk, rewrite
@@ -203,19 +203,13 @@ def test_terms_say_what_elements_are(case: tuple[onnx.ModelProto, dict[str, np.n
     model, arrays = case
     graph = PASSES["sizes"](read_model(model).graph)[0]
     sizes = named_sizes(graph, arrays)
-    held: list[Terms] = []
-
-    def step(node: Node[object], walk: Walk) -> None:
-        held[:] = held or [Terms(walk)]
-        for o in node.outputs:
-            term = held[0].of(o)
-            if term is None or o.name not in arrays:
-                continue
-            want = arrays[o.name]
-            for place in np.ndindex(want.shape):
-                assert at(term, place, arrays, sizes) == want[place], (o.name, term)
-
-    rewrite(graph, step)
+    walks: list[Walk] = []
+    rewrite(graph, lambda node, walk: walks.append(walk))
+    terms = Terms(walks[0])
+    for o in (o for node in graph.nodes for o in node.outputs if o.name in arrays):
+        term, want = terms.of(o), arrays[o.name]
+        for place in np.ndindex(want.shape) if term is not None else ():
+            assert at(term, place, arrays, sizes) == want[place], (o.name, term)
 
 
 def test_numbers_are_polynomials() -> None:
