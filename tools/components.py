@@ -10,6 +10,7 @@ import ctypes
 import importlib.util
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -193,12 +194,24 @@ def _emulated_boards() -> str | None:
     return str(firmware.FOLDER) if found else None
 
 
+def _package(name: str) -> Callable[[], str | None]:
+    """Finds a Python package."""
+
+    def find() -> str | None:
+        found = importlib.util.find_spec(name)
+        return None if found is None else found.origin
+
+    return find
+
+
 def _mpy_cross() -> str | None:
     missing = [version for version in mpy_cross.RELEASES if not mpy_cross.binary(version).exists()]
     return None if missing else str(mpy_cross.FOLDER)
 
 
 _RUN_SETUP = "run `python3 dev.py test` once, it fetches it"
+_OF_DEV = "it is in the group dev of pyproject.toml for Linux on x86-64; `pip install` it elsewhere"
+_HAS_WHEELS = sys.platform == "linux" and platform.machine() == "x86_64" and sys.version_info < (3, 15)
 _NPM = "run `npm ci` in web/ (dev.py does)"
 _BENCH_NPM = "run `npm ci` in benches/web/ (`python3 dev.py bench` does)"
 
@@ -326,6 +339,8 @@ COMPONENTS = {
             source="npm-bench",
         ),
         Component("jax-js", "jax-js", _npm("@jax-js/jax", root=BENCH_WEB), _BENCH_NPM, source="npm-bench"),
+        Component("ray", "Ray", _package("ray"), _OF_DEV, essential=_HAS_WHEELS),
+        Component("daft", "Daft", _package("daft"), _OF_DEV, essential=_HAS_WHEELS),
         Component(
             "shared",
             "the folder of real models and weight files",

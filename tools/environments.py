@@ -101,6 +101,6 @@ def constraints() -> list[str]:
     extras = pyproject()["project"]["optional-dependencies"]
     found = set()
     for requirement in (line for lines in extras.values() for line in lines):
-        if bound := re.fullmatch(r"([\w.-]+)>=([\w.]+)", requirement):
+        if bound := re.fullmatch(r"([\w.-]+)(?:\[[\w,]+\])?>=([\w.]+)(?:,<\d+)?", requirement):
             found.add(f"{bound[1]}=={bound[2]}")
     return sorted(found)

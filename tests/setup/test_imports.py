@@ -38,9 +38,10 @@ ROOMS = {
     "host.stubs": f"{GROUND} host names module model nn param",
     # The command line alone calls what is built on core.
     "__main__": "host.cli",
-    "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack store model host "
+    "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack store model host batch "
     "codegen micro wgpu_backend",
-    # So does what stands in for onnxruntime.
+    # So does what runs models over data sets, and what stands in for onnxruntime.
+    "batch": f"emberlet {GROUND} backend host host.cli host.numpy_backend codegen",
     "onnxruntime": f"emberlet {GROUND} backend functional host codegen",
     "codegen": f"{GROUND} backend tensor functional burnpack model nn host host.numpy_backend",
     "micro": f"{GROUND} burnpack host codegen",

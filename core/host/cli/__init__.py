@@ -23,6 +23,7 @@ COMMANDS = {
     "convert": ("convert", "write the weights of a file in another format"),
     "diff": ("diff", "compare two weight files"),
     "run": ("run", "run a model on inputs from .npy files"),
+    "score": ("score", "run a model over a data set, on this machine or on a Ray cluster"),
     "verify": ("verify", "compare a model's outputs with onnxruntime's, or ONNX's reference"),
     "compile": ("compile", "write a model's plan for the GPU: kernels, buffers, weights in one file"),
     "devices": ("devices", "list the backends and GPU adapters of this machine"),

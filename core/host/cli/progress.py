@@ -73,3 +73,39 @@ def amount(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
         count /= 1000
     return ""
+
+
+class Rows:
+    """A bar on stderr with the rows that are done and how many a second, while a person watches."""
+
+    def __init__(self, text: str) -> None:
+        self._text = plain(text)
+        self._begin: float | None = None
+        self._first = 0
+        self._watched = sys.stderr.isatty()
+
+    def __enter__(self) -> Rows:
+        if self._watched:
+            sys.stderr.write(f"{self._text}: starting the workers …")
+            sys.stderr.flush()
+        return self
+
+    def at(self, rows: int, total: int | None, skipped: int) -> None:
+        """So many rows are done, of `total` if that is known."""
+        if not self._watched or not rows:
+            return
+        now = time.monotonic()
+        if self._begin is None:  # the workers have started
+            self._begin, self._first = now, rows
+        rate = (rows - self._first) / max(now - self._begin, 1e-9)
+        part = min(1.0, rows / total) if total else 0.0
+        bar = f" [{('#' * round(24 * part)).ljust(24, '.')}]" if total else ""
+        of = f" of {total:,}" if total else ""
+        also = f", {skipped:,} skipped" if skipped else ""
+        sys.stderr.write(f"\r\x1b[K{self._text}{bar} {rows:,}{of} rows, {rate:,.0f} rows/s{also}")
+        sys.stderr.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self._watched:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,127 @@
+"""A Ray cluster to work on: one that runs, or one that is started on this machine and stopped again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+from ..errors import EmberletError
+from ..host import blas_kernels
+
+STORE = 512 << 20  # bytes for blocks on this machine: a few for each worker
+
+
+@contextmanager
+def connected(address: str | None, workers: int | None, cpus: float, gpus: float, quiet: bool = False) -> Iterator[int]:
+    """The number of workers, while there is a cluster for them. quiet: what Ray's libraries write to stderr as they
+    start is dropped; so is what other threads write there in these seconds.
+
+    Raises EmberletError where the cluster cannot be reached, or has not what so many workers need.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its processes' own; errors reach the driver all the same
+    import ray
+    import ray.data
+
+    mine = not ray.is_initialized()
+    options: dict[str, Any] = {
+        "logging_level": logging.ERROR,
+        "log_to_driver": False,
+    }
+    try:
+        if mine and address is None:
+            count = workers or max(1, (os.cpu_count() or 1) // max(1, int(cpus)))
+            # One for reading and one for writing and the checkpoint: they wait for most of the time.
+            start = partial(
+                ray.init,
+                num_cpus=int(count * cpus) + 2,
+                include_dashboard=False,
+                object_store_memory=STORE,
+                **({"num_gpus": int(-(-count * gpus // 1))} if gpus else {}),
+                **options,
+            )
+        else:
+            start = partial(ray.init, address=address, **options)
+        if mine:
+            with _stderr_dropped() if quiet else nullcontext(), _environment(variables(cpus)):
+                start()
+    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+        said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise EmberletError(f"Ray does not start: {said}" if address is None else f"--ray {address}: {said}") from None
+    try:
+        with _quiet():
+            yield _workers(ray.cluster_resources(), workers, cpus, gpus)
+    finally:
+        if mine:
+            ray.shutdown()
+
+
+def variables(cpus: float) -> dict[str, str]:
+    """The environment of workers: as many threads of BLAS as Ray gives them CPUs, and its best kernels."""
+    threads = str(max(1, int(cpus)))
+    found = {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
+    blas_kernels.choose(found)
+    return found
+
+
+@contextmanager
+def _environment(changed: dict[str, str]) -> Iterator[None]:
+    """This process's environment, changed for those that it starts."""
+    before = {name: os.environ.get(name) for name in changed}
+    os.environ.update(changed)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _stderr_dropped() -> Iterator[None]:
+    """The descriptor itself: a library in C++ writes to it."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Ray Data's log goes to its file alone: errors are raised, and the bar tells the rest."""
+    shown = [h for h in logging.getLogger("ray.data").handlers if isinstance(h, logging.StreamHandler)]
+    shown = [h for h in shown if not isinstance(h, logging.FileHandler)]
+    levels = [h.level for h in shown]
+    for handler in shown:
+        handler.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for handler, level in zip(shown, levels, strict=True):
+            handler.setLevel(level)
+
+
+def _workers(has: dict[str, float], workers: int | None, cpus: float, gpus: float) -> int:
+    """How many workers a cluster has room for, when reading and writing get two CPUs. Raises EmberletError."""
+    by_gpu = has.get("GPU", 0) // gpus if gpus else float("inf")
+    most = int(min((has.get("CPU", 0) - 2) // cpus if cpus else has.get("CPU", 0), by_gpu))
+    if most < 1 or (workers or 0) > most:
+        wanted = f"{workers or 1} workers of {cpus:g} CPUs" + (f" and {gpus:g} GPUs" if gpus else "")
+        raise EmberletError(
+            f"the cluster has {has.get('CPU', 0):g} CPUs and {has.get('GPU', 0):g} GPUs, too few for {wanted} and 2 "
+            f"CPUs for reading and writing"
+        )
+    return workers or most

@@ -1,0 +1,162 @@
+"""Reading parts of files as Arrow tables of a few rows, each row with an id that is the same in every run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from ..errors import DTypeError, FormatError
+from ..host import npy
+from . import columns as cols
+from .files import ROW_BITS, File, Part
+
+FILE, ROW, ID = "source_file", "source_row", "row_id"
+PLACE = (FILE, ROW, ID)
+"""The columns that say where a row comes from. The id is the number of the file, times 2**40, plus the row."""
+
+BLOCK = 8 << 20  # bytes of a CSV file that are parsed at once
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read. columns: which ones, None for all; floats: those that are floats in CSV, whatever their first
+    numbers look like; rows: of a table, at most."""
+
+    system: Any
+    columns: tuple[str, ...] | None
+    floats: tuple[str, ...]
+    rows: int
+    most_bytes: int = 32 << 20
+
+
+def tables(part: Part, how: Reading) -> Iterator[pa.Table]:
+    """The rows of a part. Raises FormatError, which names the file, for what cannot be read; OSError."""
+    if part.kind == "pictures":
+        for start in range(0, len(part.files), how.rows):
+            files = part.files[start : start + how.rows]
+            yield _placed(pa.table({"path": [f.path for f in files]}), files, [0] * len(files))
+        return
+    file = part.files[0]
+    read = {"Parquet": _parquet, "CSV": _csv, ".npy": _npy}[part.kind]
+    try:
+        for first, found in _sized(read(part, file, how), how):
+            clash = [name for name in PLACE if name in found.schema.names]
+            if clash:
+                raise FormatError(
+                    f"{file.shown}: the column {clash[0]!r} has the name of one that score writes; rename it"
+                )
+            yield _placed(found, [file] * len(found), range(first, first + len(found)))
+    except (pa.ArrowException, ValueError, KeyError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"{file.shown}: {_line(error)}") from None
+    except OSError as error:  # which Arrow raises for damaged data too
+        if error.errno is not None:
+            raise
+        raise FormatError(f"{file.shown}: {_line(error)}") from None
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _placed(found: pa.Table, files: Sequence[File], rows: Sequence[int]) -> pa.Table:
+    shown = pa.array([f.shown for f in files]).dictionary_encode()
+    ids = np.array([f.index for f in files], np.int64) << ROW_BITS | np.asarray(rows, np.int64)
+    for name, column in zip(PLACE, (shown, pa.array(np.asarray(rows, np.int64)), pa.array(ids)), strict=True):
+        found = found.append_column(name, column.cast(pa.string()) if name == FILE else column)
+    return found
+
+
+def _sized(found: Iterator[tuple[int, pa.Table]], how: Reading) -> Iterator[tuple[int, pa.Table]]:
+    """Tables of `how.rows` rows, or of fewer that take `how.most_bytes`, but for the last."""
+    kept: list[pa.Table] = []
+    first = count = size = 0
+    for start, each in found:
+        if not kept:
+            first = start
+        kept.append(each)
+        count, size = count + len(each), size + each.nbytes
+        while count >= how.rows or (count > 1 and size >= how.most_bytes):
+            whole = pa.concat_tables(kept)
+            rows = min(how.rows, max(1, count * how.most_bytes // max(1, size)), count)
+            yield first, whole.slice(0, rows)
+            kept = [whole.slice(rows)] if rows < count else []
+            size -= size * rows // count
+            first, count = first + rows, count - rows
+    if count:
+        yield first, pa.concat_tables(kept)
+
+
+def _wanted(names: Sequence[str], how: Reading, file: File) -> list[str]:
+    if how.columns is None:
+        return list(names)
+    for name in how.columns:
+        if name not in names:
+            raise FormatError(f"{file.shown} has no column {name!r}; it has {', '.join(names)}")
+    return list(how.columns)
+
+
+def _parquet(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Table]]:
+    with how.system.open_input_file(file.path) as opened:
+        held = parquet.ParquetFile(opened, pre_buffer=False)
+        names = _wanted(held.schema_arrow.names, how, file)
+        groups = range(part.start, held.num_row_groups if part.stop is None else part.stop)
+        first = sum(held.metadata.row_group(i).num_rows for i in range(part.start))
+        for batch in held.iter_batches(how.rows, list(groups), names, use_threads=False):
+            yield first, pa.Table.from_batches([batch])
+            first += len(batch)
+
+
+def _csv(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Table]]:
+    convert = csv.ConvertOptions(
+        column_types=dict.fromkeys(how.floats, pa.float64()), include_columns=list(how.columns or ())
+    )
+    compression = "gzip" if file.path.lower().endswith(".gz") else None
+    with how.system.open_input_stream(file.path, compression=compression) as opened:
+        options = csv.ReadOptions(block_size=BLOCK, use_threads=False)
+        first = 0
+        with csv.open_csv(opened, read_options=options, convert_options=convert) as reader:
+            for batch in reader:
+                yield first, pa.Table.from_batches([batch])
+                first += len(batch)
+
+
+def _npy(part: Part, file: File, how: Reading) -> Iterator[tuple[int, pa.Table]]:
+    with how.system.open_input_file(file.path) as opened:
+        descr, fortran, shape, begin = npy.read_header(opened, file.shown)
+        dtype = npy.dtype_of(descr)
+        if dtype is None:
+            raise DTypeError(f"{file.shown}: arrays of {descr[:40]!r} are not read")
+        if not shape or (fortran and len(shape) > 1):
+            raise FormatError(f"{file.shown}: {'no axis of rows' if not shape else 'its first axis runs fastest'}")
+        width = dtype.itemsize * prod(shape[1:])
+        if opened.size() - begin != width * shape[0]:
+            raise FormatError(
+                f"{file.shown}: {opened.size() - begin} bytes of data where its header says {width * shape[0]}"
+            )
+        stop = shape[0] if part.stop is None else part.stop
+        rows = max(1, min(how.rows, how.most_bytes // max(1, width)))
+        for start in range(part.start, stop, rows):
+            count = min(rows, stop - start)
+            opened.seek(begin + start * width)
+            data = opened.read(count * width)
+            if len(data) != count * width:
+                raise FormatError(f"{file.shown}: was truncated after it was opened")
+            yield start, pa.table({"data": cols.arrow(np.frombuffer(data, descr).reshape(count, *shape[1:]))})
+
+
+def schema(part: Part, how: Reading) -> list[str]:
+    """The names of a part's columns, those of `PLACE` left out. Raises FormatError, OSError."""
+    if part.kind in ("pictures", ".npy"):
+        return ["path" if part.kind == "pictures" else "data"]
+    everything = Reading(how.system, None, (), 1)
+    for found in tables(part, everything):
+        return [name for name in found.schema.names if name not in PLACE]
+    return []

@@ -1,0 +1,378 @@
+"""`emberlet score`: the rows of files through a model, on Ray Data, into Parquet.
+
+Everything that can be wrong with the arguments is found before Ray starts: the model is opened, the files are listed,
+and the first row is scored here. Scheduling, retries and the checkpoint of finished rows are Ray's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs as arrow_fs
+from pyarrow import parquet
+
+from ..errors import EmberletError
+from .files import File, Files, Part, find, parts, system_of
+from .predictor import Predictor
+from .rows import Reading, schema, tables
+from .scorer import Bad, Scorer
+
+RECORD = "_emberlet.json"  # Parquet's readers pass over names that begin with "_"
+CHECKPOINT = ".checkpoint"  # beside the folder: Ray looks for data files at every depth of the folder itself
+
+Report = Callable[[int, int | None, int], None]
+"""Called now and then with the rows that are done, how many there are if that is known, and how many were skipped."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be scored, checked.
+
+    parts: what is read apart; rows: how many there are, if that is known; record: what a run that is resumed must
+    agree with; done: whether an earlier run finished.
+    """
+
+    predictor: Predictor
+    out: str
+    system: Any
+    folder: str
+    files: Files
+    parts: list[Part]
+    reading: Reading
+    options: dict[str, Any]
+    block_bytes: int
+    rows: int | None
+    record: dict[str, Any]
+    done: bool
+
+
+@dataclass(frozen=True)
+class Summary:
+    """rows and files: what the folder holds. skipped: (file, row or -1 for a file or its rest, why), of this run."""
+
+    rows: int
+    files: int
+    seconds: float
+    workers: int
+    skipped: list[Bad] = field(default_factory=list)
+
+
+def prepare(
+    model: Any,
+    inputs: Sequence[str],
+    out: str,
+    *,
+    columns: Mapping[str, Sequence[str]] | None = None,
+    outputs: Mapping[str, str] | None = None,
+    keep: Sequence[str] = (),
+    preprocess: str | None = None,
+    backend: str = "auto",
+    batch_size: int | None = None,
+    rows_per_file: int | None = None,
+    resume: bool = False,
+    skip_bad: bool = False,
+) -> Job:
+    """Check everything, start nothing. Raises EmberletError, OSError."""
+    for name, number in (("batch_size", batch_size), ("rows_per_file", rows_per_file)):
+        if number is not None and number < 1:
+            raise EmberletError(f"{name} is {number}, expected 1 or more")
+    found = find(inputs)
+    given = {name: list(names) for name, names in (columns or {}).items()}
+    predictor = Predictor(
+        model, backend, outputs=outputs or None, inputs=given, preprocess=preprocess, batch_size=batch_size
+    )
+    model_inputs = predictor.opened.inputs
+    if found.kind == "pictures" and not given and not preprocess and len(model_inputs) == 1:
+        given = {model_inputs[0].name: ["path"]}
+        predictor = Predictor(model, backend, outputs=outputs or None, inputs=given, batch_size=batch_size)
+    rows = rows_per_file or (256 if found.kind == "pictures" else 8192)
+    cut = parts(found, rows)
+    reading = Reading(found.system, None, (), rows)
+    options = {"keep": tuple(keep), "system": found.system, "skip": skip_bad, "batch_size": batch_size,
+               "pictures": found.kind == "pictures"}  # fmt: skip
+    row = 0
+    try:
+        names = schema(cut[0], reading)
+        reading = _columns(predictor, names, keep, preprocess is not None, reading)
+        row = _first_row(predictor, cut[0], reading, options)
+    except (EmberletError, OSError) as error:
+        if not skip_bad or _of_arguments(error, found.files):
+            raise
+    system, folder = system_of(out)
+    record = _record(model, found, predictor, {"columns": given, "outputs": dict(outputs or {}), "keep": list(keep),
+                                               "preprocess": preprocess})  # fmt: skip
+    done = _check_folder(system, folder, out, record, resume)
+    # Ray joins and cuts tables to blocks of so many bytes; a block becomes a file.
+    block = 128 << 20 if found.kind == "pictures" else min(max(rows * (row or 1024), 1 << 20), reading.most_bytes)
+    return Job(predictor, out, system, folder, found, cut, reading, options, block, _count(found), record, done)
+
+
+class _Mistake(EmberletError):
+    """Something wrong with the arguments, and not with a file."""
+
+
+def _of_arguments(error: Exception, files: Sequence[File]) -> bool:
+    return isinstance(error, _Mistake) or not any(f.shown in str(error) for f in files[:1])
+
+
+def _columns(predictor: Predictor, names: list[str], keep: Sequence[str], free: bool, reading: Reading) -> Reading:
+    """What is read: the columns that the model takes and those that are kept; all where a function may use any."""
+    used: list[str] = []
+    floats = []
+    for i in predictor.opened.inputs:
+        try:
+            mapped = predictor.columns_of(i, names)
+        except EmberletError as error:
+            raise _Mistake(str(error)) from None
+        used += mapped
+        if i.dtype is not None and i.dtype.is_float and len(i.shape or (1, 1, 1)) < 3:
+            floats += mapped
+    for name in keep:
+        if name not in names:
+            raise _Mistake(f"there is no column {name!r} to keep; the columns are {', '.join(names)}")
+    wanted = None if free else tuple(dict.fromkeys([*used, *keep]))
+    return Reading(reading.system, wanted, tuple(floats) if not free else (), reading.rows)
+
+
+def _first_row(predictor: Predictor, part: Part, reading: Reading, options: Mapping[str, Any]) -> int:
+    """Score one row here, so that what does not fit the model is found at once; the bytes that it takes."""
+    one = Reading(reading.system, reading.columns, reading.floats, 1)
+    for table in tables(part, one):
+        Scorer(predictor, report=lambda rows, bad: None, **{**options, "skip": False})(table.slice(0, 1))
+        return int(table.slice(0, 1).nbytes)
+    return 0
+
+
+def _count(found: Files) -> int | None:
+    """How many rows there are, where that is known without reading much."""
+    if found.kind == "pictures":
+        return len(found.files)
+    if found.kind != "Parquet" or len(found.files) > 100:
+        return None
+    with suppress(Exception):  # a broken file: who reads it says so
+        return sum(parquet.read_metadata(f.path, filesystem=found.system).num_rows for f in found.files)
+    return None
+
+
+def _record(model: Any, found: Files, predictor: Predictor, options: dict[str, Any]) -> dict[str, Any]:
+    listing = hashlib.sha256()
+    for f in found.files:
+        listing.update(f"{f.path}\0{f.size}\0{f.changed}\n".encode())
+    weights = hashlib.sha256()
+    path = Path(model)
+    for each in sorted(p for p in path.parent.iterdir() if p.is_file() and p.name.startswith(path.stem + ".")):
+        if each.suffix in (".onnx", ".py", ".bpk", ".data"):
+            weights.update(each.name.encode() + hashlib.sha256(each.read_bytes()).digest())
+    return {
+        "emberlet score": 1,
+        "model": path.name,
+        "weights": weights.hexdigest(),
+        "inputs": len(found.files),
+        "listing": listing.hexdigest(),
+        **options,
+    }
+
+
+def _check_folder(system: Any, folder: str, out: str, record: dict[str, Any], resume: bool) -> bool:
+    """Whether an earlier run finished. Raises EmberletError where the folder holds something else."""
+    info = system.get_file_info(folder)
+    if info.type == arrow_fs.FileType.NotFound:
+        return False
+    if info.type != arrow_fs.FileType.Directory:
+        raise EmberletError(f"{out} is a file; --out names a folder")
+    if not system.get_file_info(arrow_fs.FileSelector(folder)):
+        return False
+    before = _read_record(system, folder)
+    if before is None:
+        raise EmberletError(f"{out} is not empty, and no output of score; choose another folder")
+    if not resume:
+        raise EmberletError(
+            f"{out} holds the output of an earlier run; --resume continues it, or choose another folder"
+        )
+    for key, value in record.items():
+        if before.get(key) != value:
+            what = {"weights": "the model", "listing": "the input files", "inputs": "the input files"}.get(key, key)
+            raise EmberletError(f"{out} was begun with other arguments: {what} changed; choose another folder")
+    return bool(before.get("done"))
+
+
+def _read_record(system: Any, folder: str) -> dict[str, Any] | None:
+    try:
+        with system.open_input_stream(f"{folder}/{RECORD}") as file:
+            found = json.loads(file.read())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and "emberlet score" in found else None
+
+
+def _write_record(job: Job, done: bool) -> None:
+    job.system.create_dir(job.folder, recursive=True)
+    data = json.dumps({**job.record, "done": done}, indent=1).encode()
+    path = f"{job.folder}/{RECORD}"
+    if isinstance(job.system, arrow_fs.LocalFileSystem):
+        from ..host.files import atomic_write
+
+        with atomic_write(path) as file:
+            file.write(data)
+        return
+    with job.system.open_output_stream(path) as stream:
+        stream.write(data)
+
+
+def run(
+    job: Job,
+    *,
+    address: str | None = None,
+    workers: int | None = None,
+    cpus: float = 1,
+    gpus: float = 0,
+    report: Report | None = None,
+    quiet: bool = False,
+) -> Summary:
+    """Score what is left of a job.
+
+    address: of a Ray cluster; None starts one on this machine, and stops it at the end. workers: how many processes
+    hold the model. cpus, gpus: what each gets, as Ray counts them; BLAS has as many threads.
+    quiet: see ray_cluster.connected.
+
+    Raises EmberletError, which names the file that could not be read or scored, OSError.
+    """
+    from . import ray_cluster
+
+    begun = time.monotonic()
+    if job.done:
+        return Summary(*_held(job), 0.0, 0)
+    stored = f"{job.folder}{CHECKPOINT}"
+    if _read_record(job.system, job.folder) is None:  # what lies there belongs to a folder that is gone
+        with suppress(FileNotFoundError):
+            job.system.delete_dir(stored)
+    with ray_cluster.connected(address, workers, cpus, gpus, quiet) as count:
+        _write_record(job, False)
+        skipped = _scored(job, stored, count, cpus, gpus, address is not None, report)
+        rows, files = _held(job)
+        if not rows and skipped:
+            raise EmberletError(f"no row could be scored; the first: {skipped[0][0]}: {skipped[0][2]}")
+        _write_record(job, True)
+        with suppress(FileNotFoundError):
+            job.system.delete_dir(stored)
+    return Summary(rows, files, time.monotonic() - begun, count, skipped)
+
+
+def _scored(
+    job: Job, stored: str, workers: int, cpus: float, gpus: float, elsewhere: bool, report: Report | None
+) -> list[Bad]:
+    """Run the pipeline; what was skipped."""
+    import ray
+    from ray.data import ActorPoolStrategy, DataContext
+    from ray.data.checkpoint import CheckpointConfig
+
+    from . import ray_cluster
+    from .ray_parts import Rows, Tally, Worker
+
+    tally = Tally.remote()  # type: ignore[attr-defined]
+    context = DataContext.get_current().copy()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    local = isinstance(job.system, arrow_fs.LocalFileSystem)
+    config = CheckpointConfig(
+        "row_id",
+        stored if local else job.out.rstrip("/") + CHECKPOINT,
+        delete_checkpoint_on_success=False,  # not before the record says that all is done
+        override_filesystem=job.system,
+    )
+    config.checkpoint_actor_memory_bytes = 64 << 20  # of the cluster's account; Ray asks for more where ids take it
+    context.checkpoint_config = config
+    context.target_max_block_size = job.block_bytes
+    with DataContext.current(context), _by_value(job.predictor), _watched(tally, job.rows, report):
+        source = Rows(job.parts, job.reading, job.options["skip"], tally)
+        data = ray.data.read_datasource(source, num_cpus=0.5, concurrency=workers, override_num_blocks=len(job.parts))
+        data = data.map_batches(
+            Worker,
+            fn_constructor_args=(job.predictor, job.options, tally),
+            batch_size=None,
+            batch_format="pyarrow",
+            compute=ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=2),
+            num_cpus=cpus,
+            **({"num_gpus": gpus} if gpus else {}),
+            **({"runtime_env": {"env_vars": ray_cluster.variables(cpus)}} if elsewhere else {}),
+        )
+        try:
+            data.write_parquet(
+                job.folder if local else job.out,
+                filesystem=job.system,
+                ray_remote_args={"num_cpus": 0.25},
+            )
+        except Exception as error:
+            with suppress(ray.exceptions.RayError):
+                if why := ray.get(tally.failure.remote(), timeout=10):
+                    raise EmberletError(why) from error
+            raise EmberletError(f"Ray gave up: {_last_line(error)}") from error
+    found: list[Bad] = ray.get(tally.skipped.remote())
+    return found
+
+
+@contextmanager
+def _by_value(predictor: Predictor) -> Iterator[None]:
+    """While the block runs, the module of a `preprocess` function is pickled with it: workers need not have it."""
+    from ray import cloudpickle
+
+    module = sys.modules.get(predictor.resolve() or "")
+    if module is None or module.__name__.startswith("emberlet."):
+        yield
+        return
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+class _watched:
+    """While the block runs, `report` is told of the tally twice a second, from a thread."""
+
+    def __init__(self, tally: Any, rows: int | None, report: Report | None) -> None:
+        self._tally, self._rows, self._report = tally, rows, report
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        if self._report:
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._report:
+            self._thread.join(10)
+
+    def _watch(self) -> None:
+        import ray
+
+        while not self._ended.wait(0.5):
+            with suppress(Exception):  # the cluster is going down, which the main thread tells
+                rows, skipped = ray.get(self._tally.state.remote(), timeout=5)
+                if self._report:
+                    self._report(rows, self._rows, skipped)
+
+
+def _held(job: Job) -> tuple[int, int]:
+    """(rows, files) of the output."""
+    rows = files = 0
+    for info in job.system.get_file_info(arrow_fs.FileSelector(job.folder)):
+        if info.path.endswith(".parquet"):
+            rows += parquet.read_metadata(info.path, filesystem=job.system).num_rows
+            files += 1
+    return rows, files

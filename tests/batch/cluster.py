@@ -1,0 +1,17 @@
+"""A Ray cluster of two worker nodes on this machine, which lasts until stdin is closed: `cluster.py TEMPORARY_FOLDER`.
+
+It prints its address. A process of its own, so that nothing of Ray is ever imported into pytest's.
+"""
+
+import sys
+
+from ray.cluster_utils import Cluster
+
+if __name__ == "__main__":
+    common = {"include_dashboard": False, "object_store_memory": 100 << 20, "memory": 4 << 30}
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "temp_dir": sys.argv[1], **common})
+    for _ in range(2):
+        cluster.add_node(num_cpus=2, **common)
+    print(cluster.address, flush=True)
+    sys.stdin.read()
+    cluster.shutdown()

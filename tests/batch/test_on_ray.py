@@ -1,0 +1,251 @@
+"""emberlet score on a cluster of two worker nodes: no row is lost and none is doubled, whatever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from emberlet.batch import Predictor
+from numpy.typing import NDArray
+from PIL import Image
+from pyarrow import csv, parquet
+
+from tools.components import require
+
+ROWS, FILES = 4096, 4
+PATIENCE = 240  # seconds: two cores may have much else to do
+# Slow enough to be killed half-way; writes down who works on what.
+PREPARE = """
+import os, time
+from pathlib import Path
+
+def slowly(batch):
+    time.sleep(0.15)
+    with open(Path({notes!r}) / str(os.getpid()), "a") as file:
+        file.write(f"{{len(batch['image'])}}\\n")
+    return {{"image": batch["image"]}}
+"""
+
+
+def environment(home: Path) -> dict[str, str]:
+    """For processes that use Ray: nothing is sent anywhere, nothing is written outside `home`."""
+    variables = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "HOME": str(home)}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("RAY_") and k != "PYTHONWARNDEFAULTENCODING"}
+    return {**kept, **variables, "PATH": path}
+
+
+def running(folder: Path) -> list[str]:
+    """The command lines of processes that name a folder: Ray's name that of their cluster."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
+            try:
+                line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if str(folder) in line:
+                found.append(f"{process.name} {line}")
+    return found
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"waited {seconds} s for {what}"
+        time.sleep(0.1)
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A short path: Ray puts sockets below it, whose paths may have 107 bytes."""
+    path = Path(tempfile.mkdtemp(prefix="ray"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def cluster(folder: Path) -> Iterator[str]:
+    """The address of a cluster of two worker nodes."""
+    require("ray")
+    with open(folder / "errors.txt", "wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("cluster.py"), str(folder / "t")],
+            env=environment(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+            encoding="utf-8",
+        )  # fmt: skip
+    assert process.stdin is not None and process.stdout is not None
+    address = process.stdout.readline().strip()
+    assert address, (folder / "errors.txt").read_text(encoding="utf-8")
+    yield address
+    process.stdin.close()
+    try:
+        process.wait(PATIENCE)
+    finally:
+        process.kill()
+        wait_until(lambda: not running(folder), "the end of Ray's processes")
+
+
+@pytest.fixture(scope="module")
+def images() -> NDArray[np.uint8]:
+    return np.random.default_rng(0).integers(0, 256, (ROWS, 784), np.uint8)
+
+
+@pytest.fixture(scope="module")
+def wanted(network: Path, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """What a plain loop gives."""
+    predictor = Predictor(network)
+    found = [predictor({"image": images[i : i + 256]})["scores"] for i in range(0, ROWS, 256)]
+    return np.concatenate(found)
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, images: NDArray[np.uint8]) -> Path:
+    """A folder of Parquet files."""
+    path = tmp_path / "inputs"
+    path.mkdir()
+    for i, part in enumerate(np.split(images, FILES)):
+        column = pa.FixedSizeListArray.from_arrays(pa.array(part.reshape(-1)), 784)
+        ids = np.arange(i * len(part), (i + 1) * len(part))
+        parquet.write_table(pa.table({"id": ids, "image": column}), path / f"{i}.parquet")
+    return path
+
+
+class Work:
+    """`emberlet score` in a folder, with notes on who worked on what."""
+
+    def __init__(self, tmp_path: Path, home: Path, arguments: list[Any]) -> None:
+        self.folder, self.notes, self.out = tmp_path, tmp_path / "notes", tmp_path / "out"
+        self.notes.mkdir(exist_ok=True)
+        (tmp_path / "prepare.py").write_text(PREPARE.format(notes=str(self.notes)), encoding="utf-8")
+        self._environment = environment(home)
+        self._arguments = [*map(str, arguments), "--out", str(self.out)]
+
+    def start(self, *more: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "emberlet", "score", *self._arguments, *more]
+        return subprocess.Popen(command, cwd=self.folder, env=self._environment, text=True, encoding="utf-8",
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+
+    def finish(self, process: subprocess.Popen[str]) -> str:
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, err
+        return out
+
+    def committed(self) -> list[Path]:
+        found = Path(f"{self.out}.checkpoint").glob("*.parquet")
+        return [path for path in found if ".pending" not in path.name]
+
+    def worked(self) -> dict[int, int]:
+        """process -> rows that it prepared."""
+        return {int(p.name): sum(map(int, p.read_text(encoding="utf-8").split())) for p in self.notes.iterdir()}
+
+
+@pytest.fixture
+def work(tmp_path: Path, folder: Path, network: Path, inputs: Path, cluster: str) -> Work:
+    return Work(tmp_path, folder, [network, inputs, "--keep", "id", "--preprocess", "prepare:slowly", "--ray", cluster,
+                                   "--batch-size", 128, "--rows-per-file", 256])  # fmt: skip
+
+
+def assert_complete(out: Path, wanted: NDArray[np.float32]) -> None:
+    """Every row is there, once, with the plain loop's result."""
+    found = parquet.read_table(out).sort_by("id")
+    assert found["id"].to_pylist() == list(range(len(wanted)))
+    assert len(set(found["row_id"].to_pylist())) == len(wanted)
+    scores = np.array(found["scores"].to_pylist(), np.float32)
+    np.testing.assert_allclose(scores, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+    assert not Path(f"{out}.checkpoint").exists()
+
+
+@pytest.mark.timeout(900)
+def test_a_killed_worker_loses_and_doubles_nothing(work: Work, wanted: NDArray[np.float32]) -> None:
+    process = work.start("--workers", "2")
+    wait_until(lambda: len(work.committed()) >= 2 or process.poll() is not None, "the first results")
+    assert process.poll() is None, process.communicate()
+    victim = max(work.worked(), key=lambda pid: work.worked()[pid])
+    os.kill(victim, signal.SIGKILL)
+    said = work.finish(process)
+    assert said.startswith(f"wrote {ROWS} rows in ")
+    assert said.rstrip().endswith("2 workers")
+    assert len(work.worked()) >= 3, "another process took the victim's place"
+    assert_complete(work.out, wanted)
+
+
+@pytest.mark.timeout(900)
+def test_a_killed_driver_is_resumed_where_it_was(work: Work, wanted: NDArray[np.float32]) -> None:
+    process = work.start("--workers", "2", "--resume")
+    wait_until(lambda: len(work.committed()) >= 3 or process.poll() is not None, "the first results")
+    assert process.poll() is None, process.communicate()
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+    done = sum(len(parquet.read_table(path)) for path in work.committed())
+    assert 0 < done < ROWS
+    before = sum(work.worked().values())
+    again = work.start("--workers", "2", "--resume")
+    said = work.finish(again)
+    assert said.startswith(f"wrote {ROWS} rows in ")
+    # What had been committed was not scored again; some of what was underway was.
+    assert sum(work.worked().values()) - before <= ROWS - done + 2 * 128
+    assert_complete(work.out, wanted)
+    assert "nothing is left to do" in work.finish(work.start("--resume"))
+
+
+@pytest.mark.timeout(900)
+def test_corrupt_pictures_stop_the_run_or_are_skipped_and_counted(
+    tmp_path: Path, folder: Path, network: Path, cluster: str
+) -> None:
+    random = np.random.default_rng(0)
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for i in range(200):
+        Image.fromarray(random.integers(0, 256, (28, 28), np.uint8)).save(pictures / f"{i:03}.png")
+    data = (pictures / "117.png").read_bytes()
+    (pictures / "117.png").write_bytes(data[: len(data) // 2])
+    (pictures / "150.png").write_bytes(b"no picture")
+    run = Work(tmp_path, folder, [network, pictures, "--rows-per-file", 40, "--ray", cluster, "--workers", 2])
+    stopped = run.start()
+    out, err = stopped.communicate(timeout=PATIENCE)
+    assert (stopped.returncode, out) == (2, "")
+    assert err.count("\n") == 1
+    assert any(err.startswith(f"emberlet: {pictures}/{name}.png: ") for name in ("117", "150"))
+    said = json.loads(run.finish(run.start("--skip-bad", "--resume", "--json")))
+    assert said["rows"] == 198
+    assert [Path(each["file"]).name for each in said["skipped"]] == ["117.png", "150.png"]
+    found = parquet.read_table(run.out)
+    names = sorted(Path(name).name for name in found["source_file"].to_pylist())
+    assert names == [f"{i:03}.png" for i in range(200) if i not in (117, 150)]
+
+
+@pytest.mark.timeout(900)
+def test_without_a_cluster_one_is_started_and_stopped(tmp_path: Path, network: Path) -> None:
+    """CSV goes in; the damaged file is skipped; no process of Ray's is left."""
+    require("ray")
+    home = Path(tempfile.mkdtemp(prefix="ray"))
+    try:
+        x = np.random.default_rng(0).random((300, 784)).round(3)
+        names = [f"p{i}" for i in range(784)]
+        csv.write_csv(pa.table(list(x.T), names=names), tmp_path / "a.csv")
+        (tmp_path / "b.csv").write_text(",".join(names) + "\n1,2,3\n", encoding="utf-8")
+        run = Work(tmp_path, home, [network, "a.csv", "b.csv", "--input", "image=" + ",".join(names), "--workers", 1])
+        run._environment["RAY_TMPDIR"] = str(home)
+        said = run.finish(run.start("--skip-bad", "--output", "scores=s"))
+        assert said.startswith("skipped b.csv: ")
+        assert "wrote 300 rows in 1 files to" in said
+        wanted = Predictor(network)({"image": x})["scores"]
+        found = np.array(parquet.read_table(run.out).sort_by("row_id")["s"].to_pylist())
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+        wait_until(lambda: not running(home), "the end of Ray's processes")
+    finally:
+        shutil.rmtree(home, ignore_errors=True)

@@ -1,0 +1,154 @@
+"""What `emberlet score` reads: every kind of file, cut in any way, gives the same rows with the same ids."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from emberlet.batch import columns, files
+from emberlet.batch.rows import FILE, ID, ROW, Reading, schema, tables
+from emberlet.errors import EmberletError, FormatError
+from PIL import Image
+from pyarrow import csv, parquet
+
+
+def read(inputs: Sequence[Path], rows: int = 100, **options: Any) -> pa.Table:
+    found = files.find([str(path) for path in inputs])
+    how = Reading(
+        found.system, options.get("columns"), options.get("floats", ()), rows, options.get("most_bytes", 32 << 20)
+    )
+    return pa.concat_tables([t for part in files.parts(found, rows) for t in tables(part, how)])
+
+
+def table(random: np.random.Generator, rows: int) -> pa.Table:
+    return pa.table(
+        {"id": random.integers(0, 1 << 40, rows), "x": random.random(rows), "t": [f"t{i}" for i in range(rows)]}
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_and_ids_do_not_depend_on_how_files_are_cut(seed: int, tmp_path: Path, monkeypatch: Any) -> None:
+    random = np.random.default_rng(seed)
+    monkeypatch.setattr(files, "LARGE", int(random.integers(500, 5000)))
+    whole = [table(random, int(n)) for n in random.integers(0, 900, 3)]
+    arrays = [random.integers(0, 256, (int(n), 3, 2), np.uint8) for n in random.integers(1, 900, 3)]
+    for name in ("parquet", "csv", "npy"):
+        (tmp_path / name / "deep").mkdir(parents=True)
+    for i, (found, array) in enumerate(zip(whole, arrays, strict=True)):
+        folder = "deep/" if i == 1 else ""
+        size = int(random.integers(1, 400))
+        parquet.write_table(found, tmp_path / "parquet" / f"{folder}{i}.parquet", row_group_size=size)
+        csv.write_csv(found, tmp_path / "csv" / f"{folder}{i}.csv")
+        np.save(tmp_path / "npy" / f"{folder}{i}.npy", array)
+    order = [0, 2, 1]  # 0, 2, deep/1
+    wanted = pa.concat_tables([whole[i] for i in order])
+    rows = np.concatenate([np.arange(len(whole[i])) for i in order])
+    index = np.concatenate([np.full(len(whole[i]), k) for k, i in enumerate(order)])
+    for kind in ("parquet", "csv"):
+        for most in (7, 100, 5000):
+            found = read([tmp_path / kind], most, most_bytes=int(random.integers(200, 1 << 20)))
+            assert found.select(["id", "x", "t"]).equals(wanted), kind
+            assert found[ROW].to_pylist() == rows.tolist()
+            assert found[ID].to_pylist() == (index.astype(np.int64) << 40 | rows).tolist()
+            assert found[FILE].to_pylist()[:1] == (
+                [f"{tmp_path}/{kind}/0.{kind}"] if len(whole[0]) else found[FILE].to_pylist()[:1]
+            )
+    found = read([tmp_path / "npy"], 50)
+    np.testing.assert_array_equal(columns.of_batch(found)["data"], np.concatenate([arrays[i] for i in order]))
+    assert len(set(found[ID].to_pylist())) == len(found)
+
+
+def test_large_files_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LARGE", 4000)
+    parquet.write_table(
+        pa.table({"x": np.random.default_rng(0).random(5000)}), tmp_path / "x.parquet", row_group_size=500
+    )
+    np.save(tmp_path / "x.npy", np.zeros((999, 5)))
+    assert len(files.parts(files.find([str(tmp_path / "x.parquet")]), 1)) == 10
+    assert len(files.parts(files.find([str(tmp_path / "x.npy")]), 1)) == 11
+
+
+def test_only_columns_that_are_used_are_read(tmp_path: Path) -> None:
+    found = table(np.random.default_rng(0), 10)
+    csv.write_csv(found, tmp_path / "a.csv")
+    parquet.write_table(found, tmp_path / "a.parquet")
+    for path in (tmp_path / "a.csv", tmp_path / "a.parquet"):
+        assert read([path], columns=("x",)).column_names == ["x", FILE, ROW, ID]
+        with pytest.raises(FormatError, match=f"{path} has no column 'y'|y"):
+            read([path], columns=("y",))
+    part = files.parts(files.find([str(tmp_path / "a.csv")]), 1)[0]
+    assert schema(part, Reading(files.find([str(tmp_path / "a.csv")]).system, None, (), 1)) == ["id", "x", "t"]
+
+
+def test_a_column_of_floats_may_begin_with_integers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emberlet.batch.rows.BLOCK", 64)
+    (tmp_path / "a.csv").write_text("x\n" + "1\n" * 100 + "2.5\n", encoding="utf-8")
+    assert read([tmp_path / "a.csv"], floats=("x",))["x"].to_pylist()[-2:] == [1.0, 2.5]
+    with pytest.raises(FormatError, match=r"a\.csv: .*2\.5"):
+        read([tmp_path / "a.csv"])
+
+
+def test_compressed_csv_and_a_uri_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x,y\n1,2\n3,4\n"))
+    assert read([tmp_path / "a.csv.gz"])["y"].to_pylist() == [2, 4]
+    found = files.find([(tmp_path / "a.csv.gz").as_uri()])
+    assert found.files[0].shown.startswith("file://")
+
+
+def test_pictures_are_listed_and_not_read(tmp_path: Path) -> None:
+    for i in range(7):
+        Image.new("RGB", (2, 2)).save(tmp_path / f"{i}.PNG")
+    (tmp_path / "notes.txt").write_text("no picture", encoding="utf-8")
+    (tmp_path / ".hidden.png").write_bytes(b"")
+    found = read([tmp_path], 3)
+    assert found["path"].to_pylist() == [f"{tmp_path}/{i}.PNG" for i in range(7)]
+    assert found[ID].to_pylist() == [i << 40 for i in range(7)]
+
+
+def truncated(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+
+
+@pytest.mark.parametrize(
+    "name", ["a.parquet", "a.npy", "a.csv", "empty.parquet", "empty.csv", "words.npy", "clash.csv"]
+)
+def test_damaged_files_are_named(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    if name == "a.parquet":
+        parquet.write_table(pa.table({"x": np.random.default_rng(0).random(1000)}), path)
+        truncated(path)
+    elif name == "a.npy":
+        np.save(path, np.zeros((100, 3)))
+        truncated(path)
+    elif name == "a.csv":
+        path.write_text("x,y\n1,2\n3\n", encoding="utf-8")
+    elif name == "words.npy":
+        np.save(path, np.array([{}], object), allow_pickle=True)
+    elif name == "clash.csv":
+        path.write_text(f"{ID}\n1\n", encoding="utf-8")
+    else:
+        path.write_bytes(b"")
+    with pytest.raises(EmberletError) as raised:
+        read([path])
+    assert str(raised.value).startswith(f"{path}: ")
+    assert "\n" not in str(raised.value)
+
+
+def test_inputs_that_are_missing_or_mixed_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        files.find([str(tmp_path / "nothing.csv")])
+    with pytest.raises(EmberletError, match="holds no file that is read"):
+        files.find([str(tmp_path)])
+    (tmp_path / "a.txt").write_text("", encoding="utf-8")
+    with pytest.raises(EmberletError, match="the end of its name"):
+        files.find([str(tmp_path / "a.txt")])
+    (tmp_path / "a.csv").write_text("x\n1\n", encoding="utf-8")
+    np.save(tmp_path / "a.npy", np.zeros(3))
+    with pytest.raises(EmberletError, match=r"several kinds, \.npy and CSV"):
+        files.find([str(tmp_path)])
