@@ -58,7 +58,12 @@ const commands = {
   wait: async ({ page, code, timeout = 30000 }) => {
     // Playwright's waitForFunction calls eval in the page, which a content security policy may forbid.
     const until = Date.now() + timeout;
-    while (!(await pages.get(page).page.evaluate(`Promise.resolve((${code})()).then(Boolean)`))) {
+    const holds = () =>
+      pages.get(page).page.evaluate(`Promise.resolve((${code})()).then(Boolean)`).catch((error) => {
+        if (/Execution context was destroyed/.test(error)) return false; // the page navigates
+        throw error;
+      });
+    while (!(await holds())) {
       if (Date.now() > until) throw new Error(`Timeout ${timeout}ms exceeded: ${code}`);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }

@@ -5,17 +5,15 @@ python3 dev.py web --pack       writes emberlet-web-VERSION.tgz
 
 from __future__ import annotations
 
-import ast
 import gzip
 import io
 import json
 import re
 import tarfile
-import tokenize
 from pathlib import Path
 
 from build_page import WEB, build_runtime, refresh
-from packages import ROOT, plan_runtime_files
+from packages import ROOT, plan_runtime_files, without_comments
 
 PACKAGE = WEB / "package"
 MODULES = ("emberlet", "arriving", "download", "kept", "sources")
@@ -85,29 +83,6 @@ def python_module() -> str:
     files["emberlet_web.py"] = (PACKAGE / "emberlet_web.py").read_text(encoding="utf-8")
     plain = {name: without_comments(source) for name, source in files.items()}
     return f"export default {json.dumps(plain, ensure_ascii=False)};\n"
-
-
-def without_comments(source: str) -> str:
-    """Python without comments and docstrings, every line where it was: tracebacks name the lines of the sources."""
-    lines = source.split("\n")
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        if ast.get_docstring(node, clean=False) is None:
-            continue
-        text = node.body[0]
-        assert text.end_lineno
-        lines[text.lineno - 1 : text.end_lineno] = [""] * (text.end_lineno - text.lineno + 1)
-        if len(node.body) == 1 and not isinstance(node, ast.Module):
-            lines[text.lineno - 1] = " " * text.col_offset + "pass"
-    comments = [
-        token.start
-        for token in tokenize.generate_tokens(io.StringIO("\n".join(lines)).readline)
-        if token.type == tokenize.COMMENT
-    ]
-    for line, column in comments:
-        lines[line - 1] = lines[line - 1][:column].rstrip()
-    return "\n".join(lines)
 
 
 def write_changed(path: Path, text: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import importlib.util
 import json
 import shutil
@@ -30,6 +31,7 @@ RUNTIMES = {
 
 DIGITS = ROOT / "examples" / "digits"
 EXAMPLES = 6  # of each digit
+SERVICE_WORKER = "service_worker.mjs"
 
 
 class BuildError(Exception):
@@ -43,17 +45,37 @@ def build(target: Path) -> Path:
         BuildError: A runtime, a package or the model is missing.
     """
     target.mkdir(parents=True, exist_ok=True)
-    build_runtimes(target)
+    from build_package import build_modules  # which builds on this file
+
+    build_runtime("pyodide", target / "pyodide")
+    build_modules(target / "emberlet")
     build_packages(target / "packages")
     facts = build_model(target / "model")
     for source in (WEB / "package" / "download.mjs", *sorted((WEB / "page").iterdir())):
+        if source.name == SERVICE_WORKER:
+            continue  # written below
         folder = target / "model" if source.suffix == ".py" else target
         refresh(source, folder / source.name)
     sizes = {
-        path.relative_to(target).as_posix(): path.stat().st_size for path in sorted(target.rglob("*")) if path.is_file()
+        path.relative_to(target).as_posix(): path.stat().st_size
+        for path in sorted(target.rglob("*"))
+        if path.is_file() and path.name not in (SERVICE_WORKER, "manifest.json")
     }
     (target / "manifest.json").write_text(json.dumps({**facts, "files": sizes}), encoding="utf-8")
+    write_service_worker(target)
     return target
+
+
+def write_service_worker(target: Path) -> None:
+    """Give the service worker the list of the site's files with the hashes of their contents."""
+    template = (WEB / "page" / SERVICE_WORKER).read_text(encoding="utf-8")
+    hashes = {
+        path.relative_to(target).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        for path in sorted(target.rglob("*"))
+        if path.is_file() and path.name != SERVICE_WORKER
+    }
+    text = template.replace("const FILES = {};", f"const FILES = {json.dumps(hashes)};")
+    (target / SERVICE_WORKER).write_text(text, encoding="utf-8", newline="\n")
 
 
 def build_runtimes(target: Path) -> None:
@@ -94,7 +116,7 @@ def build_packages(target: Path) -> None:
         raise BuildError(str(error)) from error
     write_zip(target / "emberlet.zip", emberlet_files())
     write_zip(target / "compiler.zip", emberlet_files(compiler=True))
-    write_bundle(target / "emberlet.json", emberlet_files(device=True))
+    write_bundle(target / "emberlet.json", emberlet_files(device=True), plain=True)
 
 
 def build_model(target: Path) -> dict[str, Any]:
@@ -107,6 +129,7 @@ def build_model(target: Path) -> dict[str, Any]:
         import emberlet
         import numpy as np
         from emberlet.codegen import generate
+        from emberlet.wgpu_backend import plan_file
 
         generated = generate(DIGITS / "digits.onnx", target)
     except ImportError as error:
@@ -118,6 +141,8 @@ def build_model(target: Path) -> dict[str, Any]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     model = module.Digits.from_file(generated.weights, backend="numpy")
+    image = emberlet.zeros((1, 1, 8, 8), backend="numpy")
+    plan_file.save(str(target / "digits.plan"), model, image, inputs=["image"], outputs=["logits"])
     with np.load(DIGITS / "heldout.npz") as data:
         images, labels = data["images"], data["labels"]
     said = np.array(model(emberlet.asarray(images[:, None].astype(np.float32) / 16, backend="numpy")).tolist()).argmax(

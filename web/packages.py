@@ -6,10 +6,13 @@ that is wanted, and `emberlet.wgpu_backend.browser` puts `navigator.gpu` beneath
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
+import io
 import json
 import subprocess
 import sys
+import tokenize
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -125,10 +128,39 @@ def _wgpu_wheel() -> Path:
     return found[-1]
 
 
-def write_bundle(path: Path, files: Files) -> None:
-    """Write sources as one JSON object of name: text, which MicroPython's pages fetch in one go."""
+def write_bundle(path: Path, files: Files, *, plain: bool = False) -> None:
+    """Write sources as one JSON object of name: text, which MicroPython's pages fetch in one go.
+
+    plain: without comments and docstrings.
+    """
+    texts = {name: data.decode() for name, data in files.items()}
+    if plain:
+        texts = {name: without_comments(text) if name.endswith(".py") else text for name, text in texts.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({name: data.decode() for name, data in files.items()}), encoding="utf-8")
+    path.write_text(json.dumps(texts, ensure_ascii=False), encoding="utf-8")
+
+
+def without_comments(source: str) -> str:
+    """Python without comments and docstrings, every line where it was: tracebacks name the lines of the sources."""
+    lines = source.split("\n")
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if ast.get_docstring(node, clean=False) is None:
+            continue
+        text = node.body[0]
+        assert text.end_lineno
+        lines[text.lineno - 1 : text.end_lineno] = [""] * (text.end_lineno - text.lineno + 1)
+        if len(node.body) == 1 and not isinstance(node, ast.Module):
+            lines[text.lineno - 1] = " " * text.col_offset + "pass"
+    comments = [
+        token.start
+        for token in tokenize.generate_tokens(io.StringIO("\n".join(lines)).readline)
+        if token.type == tokenize.COMMENT
+    ]
+    for line, column in comments:
+        lines[line - 1] = lines[line - 1][:column].rstrip()
+    return "\n".join(lines)
 
 
 def write_zip(path: Path, files: Files) -> None:

@@ -16,7 +16,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import BoundedSemaphore, Thread
+from threading import BoundedSemaphore, Lock, Thread
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -84,6 +84,10 @@ class Handler(SimpleHTTPRequestHandler):
                 return _inside(folder.resolve(), str(folder / clean[len(prefix) :]))
         return _inside(self.root, super().translate_path(path))
 
+    def setup(self) -> None:
+        super().setup()
+        self.wfile = _Counted(self.wfile, self.server)  # type: ignore[assignment, arg-type]
+
     def parse_request(self) -> bool:
         if not super().parse_request():
             return False
@@ -98,8 +102,16 @@ class Handler(SimpleHTTPRequestHandler):
         path = Path(self.translate_path(self.path))
         if "gzip" not in self.headers.get("Accept-Encoding", "") or path.suffix not in COMPRESSED or not path.is_file():
             return super().send_head()
-        data = _gzipped(path, path.stat().st_mtime_ns)
+        modified = path.stat().st_mtime_ns
+        etag = f'"{modified:x}"'
+        if self.headers.get("If-None-Match") == etag:
+            self.send_response(HTTPStatus.NOT_MODIFIED)
+            self.send_header("ETag", etag)
+            self.end_headers()
+            return None
+        data = _gzipped(path, modified)
         self.send_response(HTTPStatus.OK)
+        self.send_header("ETag", etag)
         self.send_header("Content-Type", self.guess_type(str(path)))
         self.send_header("Content-Encoding", "gzip")
         self.send_header("Vary", "Accept-Encoding")
@@ -127,6 +139,22 @@ class Handler(SimpleHTTPRequestHandler):
             super().log_message(format, *args)
 
 
+class _Counted:
+    """The stream of an answer; its bytes count as the server's `sent`."""
+
+    def __init__(self, stream: Any, server: Server) -> None:
+        self._stream = stream
+        self._server = server
+
+    def write(self, data: Any) -> int:
+        with self._server.counting:
+            self._server.sent += len(data)
+        return int(self._stream.write(data))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 @lru_cache(maxsize=64)
 def _gzipped(path: Path, modified: int) -> bytes:
     """A file compressed; kept until it changes."""
@@ -148,12 +176,15 @@ def _names_this_machine(host: str) -> bool:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves at most MOST_CONNECTIONS at a time; those beyond are closed at once with 503."""
+    """Serves at most MOST_CONNECTIONS at a time; those beyond are closed at once with 503. sent: bytes of all answers,
+    with their headers, since the start."""
 
     daemon_threads = True
+    sent = 0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.free = BoundedSemaphore(MOST_CONNECTIONS)
+        self.counting = Lock()
         super().__init__(*args, **kwargs)
 
     def process_request(self, request: Any, client_address: Any) -> None:

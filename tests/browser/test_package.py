@@ -16,6 +16,7 @@ import emberlet
 import numpy as np
 import onnx
 import onnxruntime
+import packages
 import pytest
 from emberlet.host.cli import main as command
 from serve import Server, start_server
@@ -128,7 +129,7 @@ def test_python_without_comments_keeps_its_lines() -> None:
     source = (
         '"""Doc."""\n\n\ndef f(x):\n    """Doc\n\n    of f."""\n\n\nclass A:\n    """B."""\n\n\ny = "# no"  # yes\n'
     )
-    plain = build_package.without_comments(source)
+    plain = packages.without_comments(source)
     assert plain == '\n\n\ndef f(x):\n    pass\n\n\n\n\nclass A:\n    pass\n\n\ny = "# no"\n'
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import os
 import socket
 import sys
 import urllib.request
@@ -122,3 +123,23 @@ def test_text_and_wasm_are_sent_compressed(tmp_path: Path) -> None:
             assert (gzip.decompress(data) if encoding else data) == (tmp_path / name).read_bytes()
     finally:
         server.shutdown()
+
+
+def test_what_the_browser_has_already_is_not_sent_again(server: serve.Server, tmp_path: Path) -> None:
+    page = tmp_path / "root" / "page.html"
+    page.write_text("one" * 1000, encoding="utf-8")
+
+    def ask(**headers: str) -> http.client.HTTPResponse:
+        connection = http.client.HTTPConnection("localhost", server.server_port, timeout=10)
+        connection.request("GET", "/page.html", headers={"Accept-Encoding": "gzip", **headers})
+        return connection.getresponse()
+
+    first = ask()
+    etag = first.getheader("ETag")
+    assert first.status == 200 and etag and gzip.decompress(first.read()) == b"one" * 1000
+    again = ask(**{"If-None-Match": etag})
+    assert (again.status, again.read()) == (304, b"")
+    before = server.sent
+    assert 0 < len(ask().read()) < server.sent - before, "headers are counted"
+    os.utime(page, ns=(1, 1))
+    assert ask(**{"If-None-Match": etag}).status == 200

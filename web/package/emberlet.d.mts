@@ -65,6 +65,8 @@ export interface Model {
   /** The GPU's name. */
   readonly adapter: string;
   readonly device: "webgpu";
+  /** Of Python: "MicroPython 1.27.0". */
+  readonly runtime: string;
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
   /** Of a run. */

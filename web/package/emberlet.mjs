@@ -137,11 +137,12 @@ class Model {
   #key;
   #released = false;
 
-  constructor(mp, key, { adapter, inputs, outputs, dispatches, kernels }) {
+  constructor(mp, key, { adapter, runtime, inputs, outputs, dispatches, kernels }) {
     this.#python = mp;
     this.#key = key;
     this.adapter = adapter;
     this.device = "webgpu";
+    this.runtime = runtime;
     this.inputs = inputs.map(port);
     this.outputs = outputs.map(port);
     this.dispatches = dispatches;

@@ -5,6 +5,7 @@ from here.
 """
 
 import json
+import sys
 
 import emberlet_page
 from emberlet.burnpack import MAX_FILE, Burnpack
@@ -43,6 +44,7 @@ async def open_plan(key, path, name):
     return json.dumps(
         {
             "adapter": device.raw.adapter.summary,
+            "runtime": "MicroPython " + ".".join([str(part) for part in sys.implementation.version[:3]]),
             "inputs": _told(plan.inputs),
             "outputs": _told(plan.outputs),
             "uploads": uploads,

@@ -1,6 +1,7 @@
 // The page: what is drawn goes to the model in its worker, what the model says goes to the ten bars.
 import { download } from "./download.mjs";
 import { toPixels, SIZE } from "./ink.mjs";
+import { keepForOffline } from "./offline.mjs";
 import { Pad } from "./pad.mjs";
 
 const $ = (id) => document.getElementById(id);
@@ -88,6 +89,7 @@ async function classify() {
     if (asked !== session) return;
     if (document.querySelector(".pad").classList.contains("inked")) show(logits);
     times.push(ms);
+    if (times.length === 1) performance.mark("first prediction");
     $("first").textContent = milliseconds(times[0]);
     $("steady").textContent = times.length > 1 ? milliseconds(median(times.slice(1))) : "–";
   } catch (error) {
@@ -162,6 +164,7 @@ async function start() {
     $("startup").textContent = milliseconds(performance.now() - began);
     $("status").textContent = `Ready: ${version}`;
     main.dataset.state = "ready";
+    setTimeout(keepForOffline, 1000); // the first answer goes before
     if (!wanted) read(pad.pixels ?? toPixels(pad.strokes));
     else classify();
   } catch (error) {
@@ -239,4 +242,6 @@ const milliseconds = (ms) => (ms >= 999.5 ? `${(ms / 1000).toFixed(1)} s` : `${m
 
 show(null);
 chooseFromAddress();
+const asked = new URLSearchParams(location.hash.slice(1)).get("example");
+if (/^[0-9]$/.test(asked ?? "")) example(Number(asked));
 start();

@@ -12,13 +12,6 @@ def version():
     return name + " " + ".".join([str(part) for part in sys.implementation.version[:3]])
 
 
-async def open_gpu():
-    """Open the GPU for the backend "wgpu" where that has to be awaited: under MicroPython."""
-    from emberlet.wgpu_backend.device import open_device_async
-
-    await open_device_async()
-
-
 def load(backend, weights):
     """A Classifier on a backend ("python", "wgpu"), its weights from the file `weights`."""
     return Classifier(emberlet.get_backend(backend), weights)
@@ -41,12 +34,6 @@ class Classifier:
     def logits(self, pixels):
         """Ten floats."""
         return (self.compiled or self.model)(self._image(pixels)).tolist()[0]
-
-    async def logits_async(self, pixels):
-        """The same where a GPU's answer can only be awaited."""
-        if self.compiled:
-            return (await self.compiled.call_async(self._image(pixels))).tolist()[0]
-        return self.logits(pixels)
 
     def _image(self, pixels):
         rows = [[pixels[8 * y + x] / 16 for x in range(8)] for y in range(8)]

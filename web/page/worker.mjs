@@ -1,7 +1,7 @@
 // Runs the model beside the page: loads a Python runtime, emberlet and the model, then answers "classify".
 
 import { download } from "./download.mjs";
-import { readable } from "./micropython/interpreter.mjs";
+import { readable } from "./emberlet/interpreter.mjs";
 
 const runtimes = {
   pyodide: () => import("./run_in_pyodide.mjs"),
@@ -69,6 +69,6 @@ globalThis.onmessage = async ({ data: { id, name, argument } }) => {
   try {
     postMessage({ id, value: await commands[name](argument) });
   } catch (error) {
-    postMessage({ id, error: readable(error) });
+    postMessage({ id, error: { ...readable(error.cause ?? error), message: readable(error).message } });
   }
 };
