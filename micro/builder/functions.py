@@ -44,6 +44,11 @@ def _softplus(v: Array) -> Array:
 _EXP = "exp(v if v < 88 else 88)"
 _EXP_MINUS = "exp(-v if v > -88 else 88)"
 
+# MicroPython reports an argument outside a function's domain as an error, too.
+_UNIT = "-1 if v < -1 else 1 if v > 1 else v"
+_SMALL = "-88 if v < -88 else 88 if v > 88 else v"
+_BELOW_ONE = 0.9999999
+
 FUNCTIONS: dict[str, Function] = {
     "affine": Function(lambda v, a, b: v * a + b, ("v = v * {0} + {1}",)),
     "clip": Function(lambda v, a, b: np.clip(v, a, b), ("v = {0} if v < {0} else {1} if v > {1} else v",)),
@@ -89,10 +94,30 @@ FUNCTIONS: dict[str, Function] = {
     "floor": Function(np.floor, ("v = float(floor(v))",)),
     "ceil": Function(np.ceil, ("v = float(ceil(v))",)),
     "pow": Function(lambda v, a: np.power(v, a), ("v = pow(v, {0})",)),
+    "round": Function(np.rint, ("v = float(round(v))",)),
+    "tan": Function(np.tan, ("v = tan(v)",)),
+    "asin": Function(lambda v: np.arcsin(np.clip(v, -1, 1)), (f"v = asin({_UNIT})",)),
+    "acos": Function(lambda v: np.arccos(np.clip(v, -1, 1)), (f"v = acos({_UNIT})",)),
+    "atan": Function(np.arctan, ("v = atan(v)",)),
+    "sinh": Function(lambda v: np.sinh(np.clip(v, -88, 88)), (f"v = sinh({_SMALL})",)),
+    "cosh": Function(lambda v: np.cosh(np.clip(v, -88, 88)), (f"v = cosh({_SMALL})",)),
+    "asinh": Function(np.arcsinh, ("v = asinh(v)",)),
+    "acosh": Function(lambda v: np.arccosh(np.maximum(v, 1)), ("v = acosh(v if v > 1 else 1)",)),
+    "atanh": Function(
+        lambda v: np.arctanh(np.clip(v, -_BELOW_ONE, _BELOW_ONE)),
+        (f"v = atanh(-{_BELOW_ONE} if v < -{_BELOW_ONE} else {_BELOW_ONE} if v > {_BELOW_ONE} else v)",),
+    ),
+    "shrink": Function(
+        lambda v, bias, threshold: np.where(v < -threshold, v + bias, np.where(v > threshold, v - bias, 0)),
+        ("v = v + {0} if v < -{1} else v - {0} if v > {1} else 0.0",),
+    ),
     "sign": Function(np.sign, ("v = 1.0 if v > 0 else -1.0 if v < 0 else 0.0",)),
 }
 
-FROM_MATH = ("exp", "log", "sqrt", "tanh", "erf", "sin", "cos", "floor", "ceil", "pow")
+FROM_MATH = (
+    "exp", "log", "sqrt", "erf", "floor", "ceil", "pow", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+    "tanh", "asinh", "acosh", "atanh",
+)  # fmt: skip
 """What generated modules import from `math`, where they use it."""
 
 

@@ -14,13 +14,21 @@ from emberlet.micro.builder.functions import FROM_MATH, FUNCTIONS, apply, lines
 # Those whose name or parameters differ from those of F; the others are F's function of the same name.
 NAMED_OTHERWISE: dict[str, Callable[..., emberlet.Tensor]] = {
     "affine": lambda x, a, b: x * a + b,
+    "shrink": lambda x, bias, threshold: F.shrink(x, lambd=threshold, bias=bias),
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
 }
 PARAMETERS = dict.fromkeys(FUNCTIONS, 0) | {
     "affine": 2, "clip": 2, "leaky_relu": 1, "celu": 1, "thresholded_relu": 1, "elu": 1, "selu": 2, "hard_sigmoid": 2,
-    "pow": 1,
+    "pow": 1, "shrink": 2,
 }  # fmt: skip
 POSITIVE = ("log", "sqrt", "pow")
+DOMAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "reciprocal": lambda x: x,
+    "asin": lambda x: np.append(np.clip(x, -1, 1), 0.0),
+    "acos": lambda x: np.append(np.clip(x, -1, 1), 0.0),
+    "atanh": lambda x: np.append(np.tanh(x / 4), 0.0),
+    "acosh": lambda x: np.append(np.abs(x), 0.0) + 1,
+} | dict.fromkeys(POSITIVE, lambda x: np.abs(x) + 1e-3)
 
 
 def _of_functional(name: str, x: np.ndarray, parameters: tuple[float, ...]) -> np.ndarray:
@@ -43,7 +51,7 @@ def _as_micropython(chain: tuple[tuple[str, tuple[float, ...]], ...], x: np.ndar
 def test_a_function_is_that_of_the_functional_layer(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = np.concatenate([rng.normal(0, 1, 40), rng.normal(0, 8, 40), [3.0, -3.0, 1.0, -1.0, 0.5, -0.5, 2.5]])
-    x = np.abs(x) + 1e-3 if name in POSITIVE else x if name == "reciprocal" else np.append(x, 0.0)
+    x = DOMAINS[name](x) if name in DOMAINS else np.append(x, 0.0)
     parameters = tuple(np.sort(rng.uniform(0.1, 2, PARAMETERS[name])).tolist())
     wanted = _of_functional(name, x, parameters)
     chain = ((name, parameters),)

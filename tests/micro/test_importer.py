@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from emberlet.codegen.ops.elementwise import Elementwise
 from emberlet.errors import ModelError
 from emberlet.micro.builder.build import Options, calibrated, compare
 from emberlet.micro.builder.calibrate import check_samples
@@ -68,6 +69,51 @@ def test_fusion_leaves_few_layers() -> None:
     assert kinds("silu_and_squeeze_excitation").count("mapfloat") == 2
     assert "binaryfloat" not in kinds("flattened_image_to_dense")
     assert "move" not in kinds("flattened_image_to_dense")
+
+
+ELEMENTWISE = {
+    "PRelu": {"slope": np.array([[[0.5]], [[-0.25]], [[2.0]]], np.float32)},
+    "Shrink": {"bias": 0.25, "lambd": 0.5},
+    "Celu": {"alpha": 0.5},
+    "Gelu": {"approximate": "tanh"},
+}
+NOT_NUMBERS = {"BitwiseNot", "IsInf", "IsNaN", "Not", "SwiGLU"}
+
+
+def leaves(kind: type) -> set[str]:
+    """The names of a class's descendants that have none."""
+    below = kind.__subclasses__()
+    return {kind.__name__} if not below else set().union(*map(leaves, below))
+
+
+@pytest.mark.parametrize("op", sorted(leaves(Elementwise) - NOT_NUMBERS))
+def test_every_function_of_one_number_is_taken(op: str) -> None:
+    m = Maker()
+    attributes = dict(ELEMENTWISE.get(op, {}))
+    slope = attributes.pop("slope", None)
+    if slope is not None:
+        m.constant("slope", slope)
+    if op in ("Asin", "Acos", "Atanh"):
+        m("Sigmoid", "x", "inside")
+    elif op in ("Acosh", "Log", "Sqrt"):
+        m("Exp", "x", "positive")
+        m("Add", "positive one", "inside")
+        m.constant("one", np.float32(1))
+    else:
+        m("Identity", "x", "inside")
+    m(op, "inside" + (" slope" if slope is not None else ""), "y", **attributes)
+    model = m.model([1, 3, 4, 5], opset=24 if op == "Swish" else 20, ir=10)
+    graph = read_graph(model.SerializeToString(), op)
+    samples = input_of(model, 12)
+    laid = check_samples({"x": samples}, graph)["x"]
+    try:
+        wanted = [run_onnx(model, x)[0] for x in samples]
+    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
+        wanted = [x / (1 + np.exp(-x)) for x in samples]  # Swish
+    for y, mine in zip(wanted, laid, strict=True):
+        found = fuse(graph).run({"x": mine})[graph.outputs[0]]
+        np.testing.assert_allclose(found.reshape(-1), y.reshape(-1), rtol=2e-4, atol=2e-5)
+    assert calibrated(fuse(graph), {"x": samples}, Options("m"))[1].rms < 0.1
 
 
 def test_states_that_are_inputs_are_remembered() -> None:

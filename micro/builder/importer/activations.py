@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf
 from typing import Any
 
 import numpy as np
+from emberlet.codegen.ir.argument import Argument
 from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ops import arithmetic as a
@@ -42,6 +44,16 @@ PLAIN: dict[type[Node[Any]], Chain] = {
     e.Erf: (("erf", ()),),
     e.Sin: (("sin", ()),),
     e.Cos: (("cos", ()),),
+    e.Tan: (("tan", ()),),
+    e.Asin: (("asin", ()),),
+    e.Acos: (("acos", ()),),
+    e.Atan: (("atan", ()),),
+    e.Sinh: (("sinh", ()),),
+    e.Cosh: (("cosh", ()),),
+    e.Asinh: (("asinh", ()),),
+    e.Acosh: (("acosh", ()),),
+    e.Atanh: (("atanh", ()),),
+    e.Round: (("round", ()),),
     e.Floor: (("floor", ()),),
     e.Ceil: (("ceil", ()),),
     e.Sign: (("sign", ()),),
@@ -55,6 +67,8 @@ CONFIGURED: dict[type[Node[Any]], Callable[[Any], Chain]] = {
     e.ThresholdedRelu: lambda c: (("thresholded_relu", (c.alpha,)),),
     e.Selu: lambda c: (("selu", (c.alpha, c.gamma)),),
     e.HardSigmoid: lambda c: (("hard_sigmoid", (c.alpha, c.beta)),),
+    e.Shrink: lambda c: (("shrink", (c.bias, c.lambd)),),
+    e.Swish: lambda c: (("start", ()), ("affine", (c.alpha, 0.0)), ("sigmoid", ()), ("times_start", ())),
     e.Gelu: lambda c: (("gelu" if c.approximate == "none" else "gelu_tanh", ()),),
 }
 
@@ -79,19 +93,21 @@ def configured(t: Importer, node: Node[Any]) -> None:
     apply_chain(t, node, CONFIGURED[type(node)](node.config))
 
 
-@translates(e.Swish)
-def swish(t: Importer, node: e.Swish) -> None:
-    if node.config.alpha != 1:
-        raise Problem(f"swish with alpha {node.config.alpha}; 1 is supported")
-    apply_chain(t, node, (("silu", ()),))
-
-
 @translates(e.PRelu)
 def prelu(t: Importer, node: e.PRelu) -> None:
+    """With a slope for each channel: the positive part, and the slopes times the negative part."""
     slope = t.array(node, 1, "the slope")
-    if np.any(slope != slope.reshape(-1)[0]):
-        raise Problem("a slope for each channel; one for all is supported")
-    apply_chain(t, node, (("leaky_relu", (float(slope.reshape(-1)[0]),)),))
+    if np.all(slope == slope.reshape(-1)[0]):
+        apply_chain(t, node, (("leaky_relu", (float(slope.reshape(-1)[0]),)),))
+        return
+    held = t.of(node.inputs[0])
+    positive, negative = (t.part_of(held, name) for name in ("positive", "negative"))
+    t.add(MapFloat(f"{node.name} {positive}", (held.name,), positive, t.shapes[positive], (("clip", (0.0, inf)),)))
+    t.add(MapFloat(f"{node.name} {negative}", (held.name,), negative, t.shapes[negative], (("clip", (-inf, 0.0)),)))
+    scaled = Argument(f"{node.outputs[0].name}:scaled", node.outputs[0].type)
+    source = StoredTensor(negative, held.dims, held.order)
+    _with_constant(t, replace(node, outputs=(scaled,)), "mul", source, slope, False)
+    _with_tensor(t, node, "add", StoredTensor(positive, held.dims, held.order), t.held[scaled.name])
 
 
 @translates(a.Pow)

@@ -134,6 +134,12 @@ class Importer:
         self.held[argument.name] = held
         return held
 
+    def part_of(self, held: StoredTensor, what: str) -> str:
+        """The name of a new tensor of the graph, of the shape of another."""
+        name = self.fresh(f"{held.name}:{what}")
+        self.shapes[name] = self.shapes[held.name]
+        return name
+
     def alias(self, argument: Argument, source: StoredTensor, order: Order | None = None) -> None:
         """An output with the elements of `source`, where they lie, in the shape the model gives it."""
         dims = dims_of(argument)
