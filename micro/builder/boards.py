@@ -1,6 +1,7 @@
 """Facts about boards: what a model must fit into, and how fast it may run there.
 
-Memory and clock are those of the chip and of MicroPython's stock firmware for the named board, rounded down. Cycles are
+Memory and clock are those of the chip and of MicroPython's stock firmware for the named board, rounded down. `room`
+counts that firmware as larger than it is, and of an ESP8266 the first megabyte only, where code must lie. Cycles are
 estimates from counting the instructions of the kernels; no board has confirmed them.
 """
 
@@ -16,7 +17,9 @@ KB = 1024
 @dataclass(frozen=True)
 class Board:
     """arch: mpy-cross's name of the instruction set; ram: of the chip; heap: what MicroPython leaves of it to a
-    program; flash: of the file system; cycles: for one multiply-accumulate of a dense layer, estimated.
+    program; flash: of the file system; room: of the chip's flash beside the stock firmware, which is what a firmware of
+    your own has for frozen modules, a ROMFS or a partition; cycles: for one multiply-accumulate of a dense layer,
+    estimated.
 
     chip: whose flash partitions are readable ("rp2", "esp32" or ""); mapped: whether such a partition is read in place.
     """
@@ -28,6 +31,7 @@ class Board:
     ram: int
     heap: int
     flash: int
+    room: int
     cycles: float
     chip: str = ""
     mapped: bool = False
@@ -36,20 +40,32 @@ class Board:
 BOARDS = {
     board.name: board
     for board in (
-        Board("rp2", "Raspberry Pi Pico, RP2040", "armv6m", 125, 264 * KB, 190 * KB, 1408 * KB, 14, "rp2", True),
         Board(
-            "rp2350", "Raspberry Pi Pico 2, RP2350", "armv7emsp", 150, 520 * KB, 440 * KB, 2560 * KB, 12, "rp2", True
+            "rp2", "Raspberry Pi Pico, RP2040", "armv6m", 125, 264 * KB, 190 * KB, 1408 * KB, 1664 * KB, 14, "rp2", True
         ),
-        Board("esp32", "ESP32, no PSRAM", "xtensawin", 160, 520 * KB, 100 * KB, 2048 * KB, 13, "esp32"),
-        Board("esp32s3", "ESP32-S3, no PSRAM", "xtensawin", 160, 512 * KB, 180 * KB, 2048 * KB, 13, "esp32"),
-        Board("esp32c3", "ESP32-C3", "rv32imc", 160, 400 * KB, 120 * KB, 2048 * KB, 14, "esp32"),
-        Board("esp8266", "ESP8266", "xtensa", 80, 80 * KB, 36 * KB, 2048 * KB, 15),
-        Board("stm32f4", "pyboard v1.1, STM32F405", "armv7emsp", 168, 192 * KB, 100 * KB, 112 * KB, 12),
-        Board("stm32h7", "NUCLEO-H743ZI", "armv7emdp", 400, 1024 * KB, 400 * KB, 128 * KB, 8),
-        Board("nrf52840", "nRF52840", "armv7emsp", 64, 256 * KB, 128 * KB, 64 * KB, 12),
-        Board("samd51", "SAMD51", "armv7emsp", 120, 192 * KB, 120 * KB, 64 * KB, 12),
-        Board("unix", "MicroPython's Unix port, x86-64", "x64", 3000, 1 << 30, 2048 * KB, 1 << 30, 1.2),
-        Board("teensy41", "Teensy 4.1, i.MX RT1062", "armv7emdp", 600, 1024 * KB, 500 * KB, 7168 * KB, 8),
+        Board(
+            "rp2350",
+            "Raspberry Pi Pico 2, RP2350",
+            "armv7emsp",
+            150,
+            520 * KB,
+            440 * KB,
+            2560 * KB,
+            3648 * KB,
+            12,
+            "rp2",
+            True,
+        ),
+        Board("esp32", "ESP32, no PSRAM", "xtensawin", 160, 520 * KB, 100 * KB, 2048 * KB, 2176 * KB, 13, "esp32"),
+        Board("esp32s3", "ESP32-S3, no PSRAM", "xtensawin", 160, 512 * KB, 180 * KB, 2048 * KB, 2176 * KB, 13, "esp32"),
+        Board("esp32c3", "ESP32-C3", "rv32imc", 160, 400 * KB, 120 * KB, 2048 * KB, 2112 * KB, 14, "esp32"),
+        Board("esp8266", "ESP8266", "xtensa", 80, 80 * KB, 36 * KB, 2048 * KB, 320 * KB, 15),
+        Board("stm32f4", "pyboard v1.1, STM32F405", "armv7emsp", 168, 192 * KB, 100 * KB, 112 * KB, 576 * KB, 12),
+        Board("stm32h7", "NUCLEO-H743ZI", "armv7emdp", 400, 1024 * KB, 400 * KB, 128 * KB, 1536 * KB, 8),
+        Board("nrf52840", "nRF52840", "armv7emsp", 64, 256 * KB, 128 * KB, 64 * KB, 512 * KB, 12),
+        Board("samd51", "SAMD51", "armv7emsp", 120, 192 * KB, 120 * KB, 64 * KB, 160 * KB, 12),
+        Board("unix", "MicroPython's Unix port, x86-64", "x64", 3000, 1 << 30, 2048 * KB, 1 << 30, 1 << 30, 1.2),
+        Board("teensy41", "Teensy 4.1, i.MX RT1062", "armv7emdp", 600, 1024 * KB, 500 * KB, 7168 * KB, 7424 * KB, 8),
     )
 }
 

@@ -71,9 +71,14 @@ class Options:
     floats: bool = False
 
     @property
+    def in_assembly(self) -> bool:
+        """Whether boards get kernels in assembly; frozen modules are sources, and those are viper."""
+        return self.kernels == "assembly" and self.weights != "frozen"
+
+    @property
     def families(self) -> tuple[str, ...]:
         """Of the instruction sets that get kernels in assembly."""
-        archs = {b.arch for b in self.boards} if self.kernels == "assembly" else set()
+        archs = {b.arch for b in self.boards} if self.in_assembly else set()
         return tuple(sorted({FAMILIES[arch] for arch in archs if arch in FAMILIES}))
 
 
@@ -217,7 +222,7 @@ def _compile(built: BuildResult, options: Options) -> None:
     archs = sorted({b.arch for b in options.boards}) if native else []
     for arch in archs or [""]:
         files = dict(portable)
-        own = arch if options.kernels == "assembly" else ""
+        own = arch if options.in_assembly else ""
         if arch:
             files.pop(f"{name}_bytecode.mpy", None)
             source = kernels_source(built.program, "viper", own)

@@ -7,12 +7,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.boards import BOARDS, KB, board
 from emberlet.micro.builder.build import Options
 from emberlet.micro.builder.compile import compile_mpy
-from emberlet.micro.builder.cost import report, shortfalls
+from emberlet.micro.builder.cost import OBJECTS, frames, report, shortfalls, size_text
 from emberlet.micro.builder.emit_kernels import kernels_source, machine_code
 
 from tools.microcontrollers.models import build_digits, deployed, desktop_boards
@@ -60,26 +61,26 @@ def test_stack_holds_the_largest_frame() -> None:
     """The frame that machine code takes off the stack pointer on entry, and the registers it saves."""
     built = build_digits(boards=[board("stm32f4")], kernels="viper")
     text = kernels_source(built.program, "viper")
-    frames = []
+    sizes = []
     for kernel in re.findall(r"@micropython.viper\ndef .*?(?=\n\n|\Z)", text, re.DOTALL):
         code = compile_mpy("import micropython\n" + kernel + "\n", "k", "armv7emsp")
         at = code.find(bytes.fromhex("feb5"))  # push {r1-r7, lr}
         assert at >= 0
         immediate = code[at + 2] | code[at + 3] << 8
         assert immediate >> 7 == 0b101100001  # sub sp, #
-        frames.append(4 * (immediate & 0x7F) + 32)
-    assert max(frames) <= built.costs["armv7emsp"].stack <= 2 * max(frames) + 256
+        sizes.append(4 * (immediate & 0x7F) + 32)
+    assert max(sizes) <= frames(built.program)[0] <= 2 * max(sizes)
 
 
 def test_stack_holds_the_largest_frame_in_assembly() -> None:
     built = build_digits(boards=[board("stm32f4")])
-    frames = []
+    sizes = []
     for code in machine_code(built.program, "armv7emsp").values():
         assert code[:4] == bytes.fromhex("2de9f04f")  # push {r4-r11, lr}
         immediate = code[4] | code[5] << 8
         assert immediate >> 7 == 0b101100001  # sub sp, #
-        frames.append(4 * (immediate & 0x7F) + 36)
-    assert max(frames) <= built.costs["armv7emsp"].stack <= 2 * max(frames) + 256
+        sizes.append(4 * (immediate & 0x7F) + 36)
+    assert max(sizes) <= frames(built.program, "armv7emsp")[0] <= 2 * max(sizes)
 
 
 def test_the_report_says_it_is_an_estimate() -> None:
@@ -96,13 +97,41 @@ def test_what_does_not_fit_says_how_much_is_missing_and_what_to_do() -> None:
     small = replace(board("rp2"), heap=cost.ram - 1000, flash=cost.flash - 2000)
     memory, flash = shortfalls(cost, small, "file")
     assert memory.startswith("1,000 B of memory are missing; leave the weights in flash (--weights romfs or frozen)")
-    assert flash.startswith("2,000 B of flash are missing")
-    tight = replace(board("rp2"), heap=cost.arena // 2)
-    assert "--weights" in shortfalls(cost, tight, "file")[0]
+    assert flash.startswith("2,000 B of flash are missing; put it beside your own firmware")
+    tight = replace(board("rp2"), heap=cost.arena + OBJECTS + KB)
+    assert "freeze weights and code into your own firmware (--weights frozen)" in shortfalls(cost, tight, "file")[0]
+    full = replace(small, room=cost.flash)
+    assert "prune or narrow" in shortfalls(cost, full, "file")[1]
     in_flash = replace(cost, weights_in_ram=0, code=0, arena=300 * KB, peak="conv2")
     assert "layer 'conv2' narrower" in shortfalls(in_flash, board("rp2"), "frozen")[0]
     floats = build_digits(floats=True)
     assert "int8 (--calibration" in shortfalls(floats.costs[""], replace(small, heap=1000), "file")[0]
+
+
+@pytest.mark.parametrize("weights", ["file", "module", "romfs"])
+def test_the_ways_out_of_a_shortfall_lead_out(weights: str) -> None:
+    boards = [board("rp2")]
+    costs = {w: build_digits(w, boards=boards).costs["armv6m"] for w in ("file", "module", "romfs", "frozen")}
+    rng = np.random.default_rng()
+    named = 0
+    for _ in range(400):
+        heap, flash, room = (int(v * KB) for v in rng.uniform([2, 5, 5], [30, 40, 60]))
+        drawn = replace(boards[0], heap=heap, flash=flash, room=room)
+        for problem in shortfalls(costs[weights], drawn, weights):
+            for way in re.findall(r"--weights ([a-z ]+)\)", problem):
+                for choice in way.split(" or "):
+                    named += 1
+                    assert shortfalls(costs[choice], drawn, choice) == [], (problem, drawn)
+    assert named > 20
+
+
+def test_frozen_and_romfs_are_measured_by_the_flash_of_the_chip() -> None:
+    drawn = replace(board("rp2"), flash=KB)
+    for weights in ("file", "romfs", "frozen"):
+        cost = build_digits(weights, boards=[drawn]).costs["armv6m"]
+        assert bool(shortfalls(cost, drawn, weights)) == (weights == "file")
+        where = size_text(drawn.flash if weights == "file" else drawn.room)
+        assert f"flash {size_text(cost.flash)} of {where}" in "\n".join(report("digits", cost, [drawn], weights))
 
 
 def test_boards_are_known_by_name() -> None:

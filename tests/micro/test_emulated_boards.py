@@ -11,9 +11,10 @@ from emberlet.micro.builder.build import Options, build
 
 from tools import firmware
 from tools.boards_in_qemu import EmulatedBoard
+from tools.microcontrollers.models import build_digits
 from tools.microcontrollers.networks import ds_cnn, samples
 from tools.microcontrollers.random_layers import assembly_cases, program_of
-from tools.microcontrollers.running import counted, wrong_on_board
+from tools.microcontrollers.running import counted, stack_taken, wrong_on_board
 
 MACS = 2_656_768
 """Multiply-accumulates of the network below."""
@@ -45,6 +46,18 @@ def test_a_network_is_exact_and_takes_no_heap(name: str, kernels: str) -> None:
     # A count, not a time: viper takes 12 instructions a multiply-accumulate here.
     most = 13 if kernels == "viper" else 2 if "7em" in board.arch else 5
     assert found.instructions / MACS < most
+
+
+@pytest.mark.parametrize("name", ["m7", "m4", "m0"])
+@pytest.mark.parametrize("how", ["assembly", "viper", "float"])
+def test_the_stack_is_as_predicted(name: str, how: str) -> None:
+    board = EmulatedBoard(name)
+    stand_in = replace(BOARDS["rp2"], name=name, arch=board.arch)
+    kernels = "viper" if how == "viper" else "assembly"
+    built = build_digits("romfs", how == "float", boards=[stand_in], kernels=kernels)
+    predicted = next(iter(built.costs.values())).stack
+    measured = stack_taken(board, built)
+    assert measured <= predicted <= 1.25 * measured
 
 
 def test_a_failing_program_says_why() -> None:

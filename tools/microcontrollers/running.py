@@ -176,3 +176,34 @@ def counted(board: EmulatedBoard, built: BuildResult, sample: Array) -> Counted:
     out = board.run(_COUNTED, {**built.deployed[board.arch], "input": x.tobytes()})
     instructions, heap, *found = map(int, out.split())
     return Counted(instructions, heap, found == expected.tolist())
+
+
+_STACK = """
+import machine, micropython, uctypes
+import {name} as model
+
+
+def taken(function, *arguments):
+    start = machine.mem32[0] - micropython.stack_use() - 400
+    below = uctypes.bytearray_at(start - 8000, 8000)
+    for i in range(8000):
+        below[i] = 0xA5
+    before = micropython.stack_use()
+    function(*arguments)
+    i = 0
+    while below[i] == 0xA5:
+        i += 1
+    return machine.mem32[0] - (start - 8000 + i) - before
+
+
+sizes = [len(x) if hasattr(model, "input") else x[1] for x in model.inputs]
+numbers = [[0.5] * n for n in sizes]
+model.predict(*numbers)
+print(taken(model.predict, *numbers))
+"""
+
+
+def stack_taken(board: EmulatedBoard, built: BuildResult) -> int:
+    """Bytes of the stack that `predict` takes on an emulated Cortex-M, whose first word is where its stack begins."""
+    arch = board.arch if board.arch in built.deployed else ""
+    return int(board.run(_STACK.format(name=built.program.name), built.deployed[arch]))
