@@ -16,7 +16,7 @@ from .graph import Graph
 from .importer.layout import Order, channels_last, input_order
 from .importer.shapes import sized
 from .importer.state import Importer, dims_of
-from .importer.translation import translate
+from .importer.translation import only_output, translate
 
 
 def read_graph(
@@ -70,7 +70,7 @@ def _import(model: Model, name: str, inputs: Sequence[Argument], orders: Mapping
     importer = Importer(name)
     outputs = {a.name for a in model.graph.outputs}
     uses = {a.name for node in model.graph.nodes for a in node.uses() if a.present}
-    importer.read, importer.only_output = uses | outputs, outputs - uses
+    importer.read, importer.only_output = uses | outputs, only_output(model, outputs)
     known_arguments: dict[str, Argument] = {}
     for argument in inputs:
         known_arguments[argument.name] = argument

@@ -130,6 +130,73 @@ def test_states_that_are_inputs_are_remembered() -> None:
     assert [layer.remembers for layer in read.layers if layer.state] == [True]
 
 
+def stateful(seed: int) -> tuple[onnx.ModelProto, list[str]]:
+    """LSTM or GRU layers, as torch's exporter takes their states out of inputs and joins them; the states' names."""
+    m, rng = Maker(seed), np.random.default_rng(seed)
+    op, gates, names = [("LSTM", 4, ["h0", "c0"]), ("GRU", 3, ["h0"])][seed % 2]
+    layers, steps, hidden = int(rng.integers(1, 4)), int(rng.integers(1, 4)), 6
+    at, width, after = "x", 5, []
+    m.constant("ax", [0])
+    m.constant("one", [1])
+    for k in range(layers):
+        m.constant(f"s{k}", [k])
+        m.constant(f"e{k}", [k + 1 if k + 1 < layers else np.iinfo(np.int64).max])
+        for name in names:
+            m("Slice", f"{name} s{k} e{k} ax", f"{name}_{k}")
+        m.weight(f"W{k}", 1, gates * hidden, width)
+        m.weight(f"R{k}", 1, gates * hidden, hidden)
+        m.weight(f"B{k}", 1, 2 * gates * hidden, scale=0.2)
+        out = [f"y{k}", *(f"{name}_{k}n" for name in names)]
+        states = " ".join(f"{name}_{k}" for name in names)
+        more = {"linear_before_reset": 1} if op == "GRU" else {}
+        m(op, f"{at} W{k} R{k} B{k} _ {states}", " ".join(out), hidden_size=hidden, **more)
+        m("Squeeze", f"y{k} one", f"z{k}")
+        at, width = f"z{k}", hidden
+    last = bool(rng.integers(0, 2))
+    if last:
+        m("Squeeze", f"h0_{layers - 1}n one", "v")
+        at = "v"
+    m.weight("w", hidden, 3)
+    m("MatMul", f"{at} w", "y")
+    for name in names:
+        m("Concat", " ".join(f"{name}_{k}n" for k in range(layers)), f"{name}_new", axis=0)
+        after.append(f"{name}_new")
+    graph = m.model([steps, 1, 5], " ".join(["y", *after])).graph
+    state = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [layers, 1, hidden]) for n in names]
+    made = helper.make_graph(m.nodes, "g", [graph.input[0], *state], graph.output, m.constants)
+    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), names
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_states_that_come_in_slices_are_remembered(seed: int) -> None:
+    model, names = stateful(seed)
+    graph = read_graph(model.SerializeToString(), "m")
+    assert graph.inputs == ("x",)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    states = {i.name: np.zeros(i.shape, np.float32) for i in session.get_inputs() if i.name != "x"}
+    kept: dict[str, Any] = {}
+    for x in input_of(model, 4):
+        y, *new = session.run(None, {"x": x, **states})
+        states = dict(zip(names, new, strict=True))
+        found = graph.run({"x": x}, kept)[graph.outputs[0]]
+        np.testing.assert_allclose(found.reshape(-1), y.reshape(-1), rtol=1e-4, atol=1e-5)
+    assert calibrated(fuse(graph), {"x": input_of(model, 40)}, Options("m"))[1].rms < 0.05
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_a_sequence_and_its_last_state(direction: str) -> None:
+    m, n = Maker(4), 2 if direction == "bidirectional" else 1
+    m.weight("W", n, 24, 3)
+    m.weight("R", n, 24, 6)
+    m("LSTM", "x W R", "y h", hidden_size=6, direction=direction)
+    model = m.model([7, 1, 3], "y h")
+    graph = read_graph(model.SerializeToString(), "m")
+    (x,) = input_of(model, 1)
+    values = graph.run({"x": x})
+    for y, output in zip(run_onnx(model, x), graph.outputs, strict=True):
+        np.testing.assert_allclose(values[output].reshape(-1), y.reshape(-1), rtol=1e-4, atol=1e-5)
+
+
 def test_a_factor_scales_the_weights_that_came_quantized() -> None:
     m = Maker()
     m.constant("q", m.rng.integers(-127, 128, (5, 7)), "int8")

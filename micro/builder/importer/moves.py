@@ -114,6 +114,9 @@ def cut(t: Importer, node: Slice) -> None:
             raise Problem("bounds that are only known when the model runs")
         k = axis % len(held.dims)
         ranges[k] = range(*slice(start, end, step).indices(held.dims[k]))
+    if all(r == range(held.dims[k]) for k, r in ranges.items()):
+        t.held[node.outputs[0].name] = held
+        return
     _cut(t, node.name, held, node.outputs[0], ranges)
 
 

@@ -39,14 +39,27 @@ def recurrent(t: Importer, node: Recurrent) -> None:
             if wanted[k] and node.outputs[k].name in t.only_output and any(wanted[:k]):
                 t.dropped.add(node.outputs[k].name)
                 wanted[k] = False
-        if wanted[0] and wanted[1]:
-            raise Problem("both the sequence and the last state of a layer that remembers")
     if wanted[2]:
         raise Problem("the last cell state as an output; the layer can remember it if it comes in as an input")
     if wanted[0]:
         _outputs(t, node, held, (w, r, b), steps, True, keep)
-    if wanted[1]:
+    if wanted[0] and wanted[1]:
+        _last_of(t, node, steps)
+    elif wanted[1]:
         _outputs(t, node, held, (w, r, b), steps, False, keep)
+
+
+def _last_of(t: Importer, node: Recurrent, steps: int) -> None:
+    """The last state of each direction, from the sequence: (steps, directions, hidden) as it lies."""
+    n, sequence = node.directions(), t.held[node.outputs[0].name]
+    out = t.define(node.outputs[1], (0, 1, 2))
+    hidden = out.dims[2]
+    parts, sources = [], []
+    for d in range(n):
+        last = 0 if node.config.direction == "reverse" or d == 1 else steps - 1
+        parts.append(Part((last * n + d) * hidden, d * hidden, (Axis(hidden, (1, 1)),)))
+        sources.append(sequence.name)
+    t.add(Move(f"{node.name} last", tuple(sources), out.name, out.shape, tuple(parts)))
 
 
 def _check(node: Recurrent) -> None:
@@ -74,10 +87,8 @@ def _keeps(t: Importer, node: Recurrent) -> bool:
             if np.any(np.frombuffer(bytes(value.raw()), np.uint8)):
                 raise Problem("an initial state other than zeros")
             continue
-        held = t.of(node.inputs[k])
-        if held.name not in t.inputs:
+        if not t.take_state(t.of(node.inputs[k])):
             raise Problem("an initial state that the model computes")
-        t.inputs.remove(held.name)
         keep = True
     return keep
 

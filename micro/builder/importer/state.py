@@ -16,6 +16,7 @@ from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ir.value import Value
+from emberlet.errors import ModelError
 
 from ..graph import Graph, Grid, Reshape
 from ..kernels.layer import Array, Layer
@@ -55,9 +56,10 @@ class Importer:
     layouts: of the inputs, their shape in the model and the order of their axes; moved: elements that transpositions
     move; flattened: of tensors that the model flattened while their elements lie in another order, where each element
     is in the model's order; unflattened: what they were before; read: tensors of the model that a node or the model's
-    caller reads; only_output: those that only the caller reads; dropped: outputs that stay inside; problems: a line for
-    each that keeps the model from running; channels: what the nodes say of the inputs' axes; states, kept: as Graph's,
-    and the layers that write them; constant_grids: of constants that came quantized.
+    caller reads; only_output: those that only the caller reads; dropped: outputs that stay inside, with what is made of
+    them; remembered: inputs that are states of layers; problems: a line for each that keeps the model from running;
+    channels: what the nodes say of the inputs' axes; states, kept: as Graph's, and the layers that write them;
+    constant_grids: of constants that came quantized.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Importer:
     read: set[str] = field(default_factory=set)
     only_output: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
+    remembered: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
     channels: Channels = field(default_factory=Channels)
     _moved: dict[tuple[str, Order], StoredTensor] = field(default_factory=dict)
@@ -232,16 +235,43 @@ class Importer:
     def add(self, layer: Layer) -> None:
         self.layers.append(layer)
 
+    def take_state(self, held: StoredTensor) -> bool:
+        """Whether a tensor is an input of the model or a part of one. Then a layer remembers it, and the input goes."""
+        writers = {layer.output: layer for layer in self.layers}
+        name = held.name
+        while isinstance(writers.get(name), Move | Reshape) and len(writers[name].inputs) == 1:
+            name = writers[name].inputs[0]
+        if name not in self.inputs and name not in self.remembered:
+            return False
+        self.remembered.add(name)
+        return True
+
+    def _without_remembered(self) -> tuple[list[Layer], list[str]]:
+        """Layers and inputs without the states, and without what only takes them apart. Raises ModelError."""
+        gone, layers = set(self.remembered), []
+        for layer in self.layers:
+            if gone.isdisjoint(layer.inputs):
+                layers.append(layer)
+            elif isinstance(layer, Move | Reshape):
+                gone.add(layer.output)
+            else:
+                raise ModelError(f"layer {layer.name!r} reads the state that another layer remembers")
+        if not gone.isdisjoint(self.outputs):
+            raise ModelError("an output is the state that comes in, which a layer remembers")
+        return layers, [name for name in self.inputs if name not in gone]
+
     def graph(self) -> Graph:
+        """The graph of what was translated. Raises ModelError."""
+        layers, inputs = self._without_remembered()
         return Graph(
             self.name,
-            (*self.layers, *self.kept),
+            (*layers, *self.kept),
             self.shapes,
-            tuple(self.inputs),
+            tuple(inputs),
             tuple(self.outputs),
             grids=self.grids,
             weight_scales=self.weight_scales,
-            layouts={name: self.layouts[name] for name in self.inputs},
+            layouts={name: self.layouts[name] for name in inputs},
             states=self.states,
         ).check()
 

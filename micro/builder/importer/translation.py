@@ -8,22 +8,42 @@ from typing import Any
 
 from emberlet.codegen.evaluation import evaluate, foldable, known
 from emberlet.codegen.ir.argument import Argument, Constant, Dynamic
-from emberlet.codegen.ir.graph import Node
+from emberlet.codegen.ir.graph import Model, Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType
+from emberlet.codegen.ops import movement as m
+from emberlet.codegen.ops.joining import Concat
 from emberlet.codegen.ops.quantization import DequantizeLinear
 
 from . import TRANSLATORS
 from .state import Importer
 
 
+REARRANGING = (m.Identity, m.Reshape, m.Flatten, m.Squeeze, m.Unsqueeze, m.Transpose, Concat)
+
+
+def only_output(model: Model, outputs: set[str]) -> set[str]:
+    """The tensors that go out of the model and nowhere else, by themselves or rearranged."""
+    readers: dict[str, list[Node[Any]]] = {}
+    for node in model.graph.nodes:
+        for argument in node.uses():
+            readers.setdefault(argument.name, []).append(node)
+    found = {name for name in outputs if name not in readers}
+    for node in reversed(model.graph.nodes):
+        for output in node.outputs:
+            after = readers.get(output.name, [])
+            if after and all(isinstance(r, REARRANGING) and all(o.name in found for o in r.outputs) for r in after):
+                found.add(output.name)
+    return found
+
+
 def translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument]) -> None:
     """Translate one node, its types worked out again from the sizes of the inputs. Raises Problem."""
     inputs = tuple(arguments.get(a.name, a) if a.present else a for a in node.inputs)
-    if any(a.name in importer.broken for a in node.uses()):
-        for o in node.outputs:
-            importer.broken.add(o.name)
-        return
+    for lost in (importer.broken, importer.dropped):
+        if any(a.name in lost for a in node.uses()):
+            lost.update(o.name for o in node.outputs)
+            return
     outputs = tuple(replace(o, source=Dynamic()) for o in node.outputs)
     node = known(replace(node, inputs=inputs, outputs=outputs).typed())
     if isinstance(node, DequantizeLinear) and node.value(0) is not None:
