@@ -106,7 +106,7 @@ def prelu(t: Importer, node: e.PRelu) -> None:
     t.add(MapFloat(f"{node.name} {negative}", (held.name,), negative, t.shapes[negative], (("clip", (-inf, 0.0)),)))
     scaled = Argument(f"{node.outputs[0].name}:scaled", node.outputs[0].type)
     source = StoredTensor(negative, held.dims, held.order)
-    _with_constant(t, replace(node, outputs=(scaled,)), "mul", source, slope, False)
+    _with_constant(t, replace(node, outputs=(scaled,)), "mul", source, slope, False, None)
     _with_tensor(t, node, "add", StoredTensor(positive, held.dims, held.order), t.held[scaled.name])
 
 

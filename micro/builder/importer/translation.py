@@ -18,7 +18,6 @@ from emberlet.codegen.ops.quantization import DequantizeLinear
 from . import TRANSLATORS
 from .state import Importer
 
-
 REARRANGING = (m.Identity, m.Reshape, m.Flatten, m.Squeeze, m.Unsqueeze, m.Transpose, Concat)
 
 
