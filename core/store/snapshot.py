@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from .. import dtypes
 from ..backend import Backend, get_backend
 from ..dtypes import DType
+from ..errors import FormatError
 from ..tensor import Tensor
 
 Make = Callable[[Backend], Tensor]
@@ -56,6 +57,8 @@ class Snapshot:
         original: str | None = None, param_id: int | None = None, stored: str = "", nbytes: int | None = None,
         same: object = None,
     ) -> None:  # fmt: skip
+        if prod(n or 1 for n in shape) >= 1 << 59:  # NumPy counts the strides of empty arrays too
+            raise FormatError(f"tensor {name[:80]!r} has shape {shape}, which is beyond what can be addressed")
         self.name = name
         self.original = name if original is None else original
         self.dtype = dtype
