@@ -22,3 +22,8 @@ def reduced(shape, axes, keepdims):
     if keepdims:
         return tuple([1 if i in axes else shape[i] for i in range(len(shape))])
     return tuple([shape[i] for i in range(len(shape)) if i not in axes])
+
+
+def whole(n):
+    """n as an integer; a size that a plan leaves open stays what it is."""
+    return n if isinstance(n, int) else int(n)

@@ -1,6 +1,6 @@
 """Arithmetic on shapes and axes that every backend and every functional family needs.
 
-`axes_of` and `reduced` come from reduced_shapes.py when first asked for.
+`axes_of`, `reduced` and `whole` come from reduced_shapes.py when first asked for.
 """
 
 from .errors import refuse
@@ -57,6 +57,6 @@ def window(length, kernel, stride, padding, dilation):
 
 
 def __getattr__(name):
-    if name not in ("axes_of", "reduced"):
+    if name[0] == "_":
         raise AttributeError(name)
     return getattr(__import__("emberlet.reduced_shapes", None, None, ("*",)), name)

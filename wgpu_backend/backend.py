@@ -7,6 +7,7 @@ from .kernels.loop import MAX_ITERATIONS
 from .lower.reductions import identity
 from .record.index_ranges import check_range
 from .record.recording import Recording
+from .record.sizes import is_open, same, within_words
 from .run import storage
 
 LONG = 1 << 18  # elements from which on a reduction is done in two steps
@@ -31,7 +32,12 @@ class WgpuBackend(Recording):
     # -- creation -------------------------------------------------------------------------------------------------
 
     def full(self, shape, value, dtype):
-        if dtype.is_float and dtype.bits == 16:
+        if is_open(value):
+            if not within_words(value):
+                value = value.__index__()
+            if dtype.is_float and dtype.bits < 32:
+                return self.cast(self.full(shape, value, dtypes.float32), dtype)
+        elif dtype.is_float and dtype.bits == 16:
             value = self.host.to_list(self.host.full((), value, dtype))[0]  # the one that the dtype has
         return self._record("full", (), (shape, value, dtype), "full", value, dtype, tuple(shape))
 
@@ -44,6 +50,8 @@ class WgpuBackend(Recording):
 
     def arange(self, start, step, count, dtype):
         args = (start, step, count, dtype)
+        if not within_words(start) or not within_words(start + step * (count - 1)):
+            return self.on_host("arange", args)
         return self._record("arange", (), args, "arange", (start, step), dtype, (count,))
 
     def random_bits(self, shape, key, counter):
@@ -52,7 +60,7 @@ class WgpuBackend(Recording):
     # -- elementwise ----------------------------------------------------------------------------------------------
 
     def unary(self, op, x):
-        if x.data.op == "full":
+        if x.data.op == "full" and not is_open(x.data.arg):
             return self._folded(x.shape, lambda host, a: host.unary(op, a), x)
         dtype = dtypes.bool if op in BOOLEAN_RESULT else x.dtype
         return self._record("unary", (x,), (op, x), "unary", op, dtype, x.shape)
@@ -60,7 +68,7 @@ class WgpuBackend(Recording):
     def binary(self, op, a, b):
         dtype = dtypes.bool if op in BOOLEAN_RESULT else a.dtype
         shape = shapes.broadcast(a.shape, b.shape)
-        if a.data.op == "full" and b.data.op == "full":
+        if a.data.op == "full" and b.data.op == "full" and not is_open(a.data.arg) and not is_open(b.data.arg):
             return self._folded(shape, lambda host, a, b: host.binary(op, a, b), a, b)
         return self._record("binary", (a, b), (op, a, b), "binary", op, dtype, shape)
 
@@ -71,7 +79,7 @@ class WgpuBackend(Recording):
     def cast(self, x, dtype, saturate=True):
         if x.dtype is dtype:
             return x
-        if x.data.op == "full":
+        if x.data.op == "full" and not is_open(x.data.arg):
             return self._folded(x.shape, lambda host, a: host.cast(a, dtype, saturate), x)
         return self._record("cast", (x,), (x, dtype, saturate), "cast", saturate, dtype, x.shape)
 
@@ -269,7 +277,7 @@ class WgpuBackend(Recording):
 
     def reshape(self, x, shape):
         shape = tuple(shape)
-        if shape == x.shape:
+        if same(shape, x.shape):
             return x
         if x.data.op == "full":
             return self.full(shape, x.data.arg, x.dtype)

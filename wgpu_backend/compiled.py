@@ -2,38 +2,51 @@
 
 import sys
 
-from emberlet.errors import BackendError
+from emberlet.errors import BackendError, EmberletError
 from emberlet.tensor import Tensor
 
 from .device import lock, must_await
+from .plan.counts import count, counts_of
 from .plan.make import make_plan
 from .plan.weight_order import reorder_weights
+from .record.axes import closed, named, of_model
 from .record.host_evaluation import evaluate
 from .record.index_ranges import check_range, index_ranges
 from .record.node import Node, ValueNeeded, topological
+from .record.sizes import SizeNeeded, same
 from .record.tracing import assemble, constants, trace
 from .run import storage
 
 MAX_SHAPES = 8  # plans of one model, one per set of input shapes; the one unused for longest goes first
+MAX_OPEN = 4  # plans of one model that leave sizes open, each for other ranges of them
+ATTEMPTS = (0, 1, 2)  # at such a plan, by the typical values of sizes (record/axes.py)
 
 
-def compile(model, *examples, backend=None, tune=False):
+def compile(model, *examples, backend=None, tune=False, dims=None):
     """A `Compiled` of a module or function, planned for the dtypes and shapes of `examples`.
 
     backend: a WgpuBackend or its name ("wgpu"). A module is copied there and stays where it is. tune: measure
     which tiles serve the matrix products and convolutions best: seconds, once for every device and shape.
 
-    Other shapes get plans of their own when they are first met. Where the model decides by a tensor's values which
-    operations to run, the plan is cut: the pieces run one after the other, with Python between them, and `Compiled.cut`
-    says where.
+    dims: the axes that one plan leaves open. {"length": 512} opens an axis that a generated model's INPUTS name, up to
+    512 ((16, 512) from 16 on; None: no limit known). {"past": {2: "cache"}} opens axis 2 of the argument `past` under
+    the name "cache" ({2: ("cache", 2048)} up to 2048); axes of the same name are equally long, and "cache + new" is
+    understood. Memory is made for the largest size at once, and without a limit as sizes grow.
+    Where nothing is said, a generated model's named axes are opened when a second size is met. Other shapes get plans
+    of their own when they are first met, also those that a plan with open sizes does not serve: `Compiled.fixed` tells
+    why a size could not be left open.
+
+    Where the model decides by a tensor's values which operations to run, the plan is cut: the pieces run one after the
+    other, with Python between them, and `Compiled.cut` says where.
     """
-    return Compiled(model, examples, backend, tune)
+    return Compiled(model, examples, backend, tune, dims)
 
 
 class Compiled:
-    """A compiled model: call it like the model. cut: None, or the ValueNeeded that keeps it from being one plan."""
+    """A compiled model: call it like the model. cut: None, or the ValueNeeded that keeps it from being one plan; fixed:
+    {name of an axis: why plans cannot leave its length open}."""
 
-    def __init__(self, model, examples, backend=None, tune=False):
+    def __init__(self, model, examples, backend=None, tune=False, dims=None):
         from emberlet.backend import get_backend
 
         self.backend = get_backend("wgpu" if backend is None else backend)
@@ -45,6 +58,12 @@ class Compiled:
             model = model.fork(self.backend)
         self.model = model
         self.cut = None
+        self.fixed = {}
+        self._dims = dims
+        self._axes = None
+        self._opened = named(dims)
+        self._first = None
+        self._open = []
         self._programs = {}
         self._laid_out = {}
         self._tune = tune
@@ -60,6 +79,9 @@ class Compiled:
         if self.cut is not None:
             return "Compiled({}, cut into pieces: {})".format(name, self.cut)
         plans = []
+        for planned in self._open:
+            sizes = ["{} {} to {}".format(*s) for s in planned.plan.counts.symbols]
+            plans.append("{} dispatches for {}".format(len(planned.plan.steps), " and ".join(sizes)))
         for key, planned in list(self._programs.items()):
             shapes = ", ".join(["{} {}".format(*k) if isinstance(k, tuple) else k for k in key])
             plans.append("{} dispatches for ({})".format(len(planned.plan.steps), shapes))
@@ -87,13 +109,17 @@ class Compiled:
         return asarray(x, device=self.backend)
 
     def _find(self, arguments):
-        """The Planned for these arguments' shapes, made if need be; None where the model is cut."""
+        """(Planned, numbers of its open sizes or None) for these arguments' shapes, made if need be; None where the
+        model is cut."""
         key = []
         for x in arguments:
             key.append((x.dtype.name, x.shape) if isinstance(x, Tensor) else repr(x))
         key = tuple(key)
         with self._lock:
             found = self._programs.get(key)
+            sizes = None
+            if found is None and self.cut is None:
+                found, sizes = self._find_open(arguments)
             if found is None and self.cut is None:
                 try:
                     found = Planned(self.model, arguments, self.backend, self._laid_out, self._tune, self._owner)
@@ -101,13 +127,67 @@ class Compiled:
                     self.cut = error
                     return None
                 self._programs[key] = found
-            if found is not None:
-                self._uses += 1
-                found.used = self._uses
-                self._last = found
-                if len(self._programs) > MAX_SHAPES:
-                    self._forget_one()
-            return found
+            if found is None:
+                return None
+            self._uses += 1
+            found.used = self._uses
+            self._last = found
+            if len(self._programs) > MAX_SHAPES:
+                self._forget_one()
+            return found, sizes
+
+    def _find_open(self, arguments):
+        """(Planned, numbers of its open sizes) of a plan with open sizes that serves the arguments, made if need be;
+        (None, None) where there is to be none."""
+        if self.backend.name != "wgpu":
+            return None, None
+        shapes = [x.shape if isinstance(x, Tensor) else None for x in arguments]
+        kinds = [x.dtype.name if isinstance(x, Tensor) else repr(x) for x in arguments]
+        for planned in self._open:
+            sizes = planned.sizes(shapes, kinds)
+            if sizes is not None:
+                return planned, sizes
+        if self._axes is None:
+            if not self._dims and not getattr(self.model, "INPUTS", None):
+                return None, None
+            self._axes = of_model(self.model, argument_names(self.model, len(arguments)), shapes, self._dims)
+        numbers = self._axes.numbers(shapes)
+        if numbers is None or len(self._open) >= MAX_OPEN:
+            return None, None
+        if self._first is None:
+            self._first = numbers
+        if not self._dims:
+            self._opened.extend([n for n in numbers if numbers[n] != self._first[n] and n not in self._opened])
+        for attempt in ATTEMPTS[:2] if 0 in numbers.values() else ATTEMPTS:
+            planned = self._make_open(arguments, shapes, kinds, numbers, attempt)
+            if planned is None:
+                continue
+            sizes = planned.sizes(shapes, kinds)
+            if sizes is not None or attempt == 0:
+                self._open.append(planned)  # it is for later calls where it is not for this one, of an empty axis
+            if sizes is not None:
+                return planned, sizes
+        return None, None
+
+    def _make_open(self, arguments, shapes, kinds, numbers, attempt):
+        while True:
+            opened = [name for name in self._opened if name not in self.fixed]
+            if not opened:
+                return None
+            opening = Opening(self._axes, opened, numbers, attempt, shapes, kinds)
+            try:
+                model = self.model
+                return Planned(model, arguments, self.backend, self._laid_out, self._tune, self._owner, opening)
+            except SizeNeeded as error:
+                for name in error.symbols:
+                    self.fixed[name] = error
+            except ValueNeeded as error:
+                for name in opened:
+                    self.fixed[name] = error
+            except EmberletError:
+                # With sizes that are not those of now the model may not run. With those of now the plan for them alone
+                # says what is wrong.
+                return None
 
     def _forget_one(self):
         oldest = None
@@ -120,24 +200,26 @@ class Compiled:
         # Elsewhere its memory comes back when the last call that runs it, perhaps in another thread, lets go of it.
 
     def __del__(self):
-        for planned in list(getattr(self, "_programs", {}).values()):
+        for planned in list(getattr(self, "_programs", {}).values()) + getattr(self, "_open", []):
             planned.program.disown(self._owner)
 
     def __call__(self, *arguments, **keywords):
         """The model's results, their values on the host already."""
         arguments = self._arguments(arguments, keywords)
-        planned = self._find(arguments)
-        if planned is None:
+        found = self._find(arguments)
+        if found is None:
             return self.model(*[self._moved(x) for x in arguments])
-        return planned.finish(planned.program.run(planned.words(arguments)))
+        planned, sizes = found
+        return planned.finish(planned.program.run(planned.words(arguments, sizes), sizes), sizes)
 
     async def call_async(self, *arguments, **keywords):
         """`__call__`, awaited: the only way where the GPU can only be awaited. Calls may overlap."""
         arguments = self._arguments(arguments, keywords)
-        planned = self._find(arguments)
-        if planned is None:
+        found = self._find(arguments)
+        if found is None:
             return self.model(*[self._moved(x) for x in arguments])
-        return planned.finish(await planned.program.run_async(planned.words(arguments)))
+        planned, sizes = found
+        return planned.finish(await planned.program.run_async(planned.words(arguments, sizes), sizes), sizes)
 
     def _moved(self, x):
         if not isinstance(x, Tensor) or x.backend is self.backend:
@@ -169,13 +251,39 @@ def _compute(nodes, backend):
         backend.realize(*[Tensor(n, n.dtype, n.shape, backend) for n in on_gpu])
 
 
-class Planned:
-    """A plan with its program, and how to get Tensors in and out. plan: the Plan; program: the Program."""
+def argument_names(model, count):
+    """The names of the `count` arguments of a Module or function, as far as they can be seen."""
+    function = getattr(model, "forward", model)
+    code = getattr(function, "__code__", None)
+    names = list(code.co_varnames[: code.co_argcount]) if code else []
+    if names and names[0] == "self":
+        names = names[1:]
+    return [names[i] if i < len(names) else "input{}".format(i) for i in range(count)]
 
-    def __init__(self, model, arguments, backend, memo, tune=False, owner=None):
+
+class Opening:
+    """What a plan is to leave open: the symbols `opened` of Axes, which are `numbers` in the arguments at hand."""
+
+    def __init__(self, axes, opened, numbers, attempt, shapes, kinds):
+        self.axes = axes
+        self.kinds = kinds
+        self.names = [name for name in axes.symbols if name in opened]
+        self.closed = {name: numbers[name] for name in numbers if name not in opened}
+        self.scope, self.symbols = axes.scope(opened, numbers, attempt)
+        self.shapes = axes.shapes(self.symbols, shapes)
+        self.capacity = [axes.capacity(name, numbers[name]) for name in self.names]
+
+
+class Planned:
+    """A plan with its program, and how to get Tensors in and out. plan: the Plan; program: the Program; opening: an
+    Opening, where the plan leaves sizes open."""
+
+    def __init__(self, model, arguments, backend, memo, tune=False, owner=None, opening=None):
         self.backend = backend
         self.used = 0
-        traced = trace(model, arguments, backend)
+        self.opening = opening
+        scope = opening.scope if opening else None
+        traced = trace(model, arguments, backend, opening.shapes if opening else None)
         _compute(constants(traced.roots), backend)
         if backend.name == "wasm":
             from .wasm.prepare import materialize, prepare
@@ -188,9 +296,9 @@ class Planned:
             from .run.measure_tiles import tune as measure
 
             measure(traced.roots, backend)
-        computed = [r for r in traced.roots if r.count]
+        computed = [r for r in traced.roots if not same(r.count, 0)]
         self._index_ranges = index_ranges(computed)
-        self.plan, externals = make_plan(computed, backend.options)
+        self.plan, externals = make_plan(computed, backend.options, sizes=scope)
         self.structure = traced.structure
         self.roots = traced.roots
         given = {}
@@ -202,13 +310,33 @@ class Planned:
                 kept[self.plan.externals[i]] = backend.constant(externals[i])
         # (position of the argument, its number of elements), for inputs that the results depend on
         self.arguments = [n for n in traced.inputs if n.arg in given]
-        inputs = [(given[n.arg], n.nbytes) for n in self.arguments]
-        results = [(self.plan.outputs[i], computed[i].nbytes) for i in range(len(computed))]
-        self.program = backend.program(self.plan, kept, inputs, results, owner)
+        inputs = [(given[n.arg], count(n.nbytes)) for n in self.arguments]
+        results = [(self.plan.outputs[i], count(computed[i].nbytes)) for i in range(len(computed))]
+        if opening is None:
+            self.program = backend.program(self.plan, kept, inputs, results, owner)
+            return
+        from .run.open_program import OpenProgram
 
-    def words(self, arguments):
+        counts_of(self.plan, scope)
+        device = backend.device
+        self.program = OpenProgram(device, self.plan, kept, inputs, results, opening.capacity, owner=owner)
+
+    def sizes(self, shapes, kinds):
+        """The numbers of the open sizes for arguments that the plan serves, else None."""
+        opening = self.opening
+        if kinds != opening.kinds:
+            return None
+        numbers = opening.axes.numbers(shapes)
+        if numbers is None or [n for n in opening.closed if numbers[n] != opening.closed[n]]:
+            return None
+        sizes = tuple([numbers[name] for name in opening.names])
+        counts = self.plan.counts
+        return None if counts.refusal(sizes, counts.values(sizes)) else sizes
+
+    def words(self, arguments, sizes=None):
         """The inputs' elements as bytes of words."""
         out = []
+        values = None if sizes is None else self.plan.counts.values(sizes)
         for node in self.arguments:
             x = arguments[node.arg]
             words = storage.widen(x.backend.to_bytes(x), x.dtype, x.size, node.word)
@@ -218,18 +346,22 @@ class Planned:
                 )
             if node.arg in self._index_ranges and x.size:
                 ends = storage.extremes(words, node.word, x.size)
-                check_range(ends, self._index_ranges[node.arg], "what input {} picks from".format(node.arg))
+                check_range(
+                    ends, closed(self._index_ranges[node.arg], values), "what input {} picks from".format(node.arg)
+                )
             out.append(words)
         return out
 
-    def finish(self, data):
+    def finish(self, data, sizes=None):
         """The model's results from the bytes of the roots that have any."""
+        values = None if sizes is None else self.plan.counts.values(sizes)
         tensors = []
         at = 0
         for r in self.roots:
             words = b""
-            if r.count:
+            if not same(r.count, 0):
                 words = data[at]
                 at += 1
-            tensors.append(Tensor(Node("data", (), words, r.dtype, r.shape, r.word), r.dtype, r.shape, self.backend))
-        return assemble(self.structure, tensors)
+            shape = closed(r.shape, values)
+            tensors.append(Tensor(Node("data", (), words, r.dtype, shape, r.word), r.dtype, shape, self.backend))
+        return closed(assemble(self.structure, tensors), values) if values else assemble(self.structure, tensors)

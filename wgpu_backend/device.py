@@ -24,6 +24,7 @@ try:
 except (ImportError, AttributeError):  # MicroPython
     native = None
 
+UNIFORM = 0x0040
 STORAGE = 0x0080
 COPY_SRC = 0x0004
 COPY_DST = 0x0008

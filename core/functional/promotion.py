@@ -51,7 +51,7 @@ def check_range(value, dtype):
 def scalar(value, dtype, backend):
     """A tensor without axes that holds the Python scalar `value`."""
     if dtype.is_integer:
-        value = int(value)
+        value = value * 1 if isinstance(value, int) else int(value)
         check_range(value, dtype)
     return backend.full((), value, dtype)
 

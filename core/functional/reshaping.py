@@ -10,7 +10,7 @@ def reshape(x, shape, *more, copy=None):
     """x in row-major order under another shape, a tuple or its sizes one by one; one may be -1. Raises ShapeError where
     the sizes differ."""
     x = tensor(x)
-    shape = (shape,) + more if isinstance(shape, int) else tuple([int(d) for d in shape])
+    shape = (shape,) + more if isinstance(shape, int) else tuple([d if isinstance(d, int) else int(d) for d in shape])
     if -1 in shape:
         known = 1
         for d in shape:

@@ -33,6 +33,7 @@ _TYPES = {
     "activation": "Callable[[Tensor], Tensor]", "axis": "int", "bits": "int", "block_size": "int",
     "backend": "Backend | str", "cell": "Tensor",
     "clip": "float", "content": "Content", "context": "Tensor", "data": "Any", "dilation": _SIZES,
+    "dims": "Any",
     "dtype": "DType | str", "examples": "Any", "fan_in": "int", "fan_out": "int", "fans": "tuple[int, int]",
     "flag": "bool",
     "function": "Callable[[Tensor], Tensor]", "groups": "int", "hidden": "Tensor", "id": "ParamId",

@@ -60,12 +60,13 @@ class Module:
         """A copy with Params of its own, of the same identities; lazy ones stay lazy."""
     def fork(self, backend: Backend | str) -> Self:
         """A copy on another backend; this module stays where it is."""
-    def compile(self, *examples: Any, backend: Backend | str = ..., tune: bool = ...) -> Any:
+    def compile(self, *examples: Any, backend: Backend | str = ..., tune: bool = ..., dims: Any | None = ...) -> Any:
         """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
         backend: "wgpu", a GPU (docs/wgpu.md), or "numpy", where the plan is a list of NumPy calls (docs/numpy.md). The plan
         has the parameters on `backend`; this module stays where it is. Other shapes get plans of their own when first met.
-        tune: measure first which kernels suit the GPU best."""
+        tune: measure first which kernels suit the GPU best. dims: axes that the plan leaves open, so that it serves every
+        length of theirs (docs/wgpu.md); a NumPy plan is made for each length."""
     def to_record(self) -> Record:
         """The parameters' values, by name, as a Record."""
     def save_file(self, path: str | PathLike[str], precision: str | None = ..., metadata: Mapping[str, str] | None = ..., names: str | None = ...) -> int:

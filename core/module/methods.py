@@ -83,12 +83,13 @@ def fork(self, backend):
     return self.clone().to(backend)
 
 
-def compile(self, *examples, backend="wgpu", tune=False):
+def compile(self, *examples, backend="wgpu", tune=False, dims=None):
     """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
     backend: "wgpu", a GPU (docs/wgpu.md), or "numpy", where the plan is a list of NumPy calls (docs/numpy.md). The plan
     has the parameters on `backend`; this module stays where it is. Other shapes get plans of their own when first met.
-    tune: measure first which kernels suit the GPU best.
+    tune: measure first which kernels suit the GPU best. dims: axes that the plan leaves open, so that it serves every
+    length of theirs (docs/wgpu.md); a NumPy plan is made for each length.
     """
     if getattr(backend, "name", backend) == "numpy":
         from ..host.numpy_backend.compile import compile as compile_on_numpy
@@ -96,7 +97,7 @@ def compile(self, *examples, backend="wgpu", tune=False):
         return compile_on_numpy(self, *examples, backend=backend)
     from ..wgpu_backend.compiled import compile
 
-    return compile(self, *examples, backend=backend, tune=tune)
+    return compile(self, *examples, backend=backend, tune=tune, dims=dims)
 
 
 def to_record(self):

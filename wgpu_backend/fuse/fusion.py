@@ -11,6 +11,7 @@ A second pass, from the roots to the sources, stores inline nodes that several k
 """
 
 from ..record.node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, is_wide, topological
+from ..record.sizes import same, typical
 from ..run import storage
 from .rows import find_regions
 
@@ -136,7 +137,7 @@ class Fusion:
         if id(node) in self.rows:
             region = self.rows[id(node)]
             return self._visit_rows(node, region) if node is region.exit else _State("row", {}, {})
-        if node.count == 0 and is_inline(node):
+        if same(node.count, 0) and is_inline(node):
             return _State("inline", {}, {})
         if not is_inline(node):
             return self._visit_anchor(node)
@@ -202,7 +203,7 @@ class Fusion:
         best = None
         for s in node.srcs:
             state = self.states[id(s)]
-            if state.kind != "open" or (node.op in ELEMENTWISE and s.shape != node.shape):
+            if state.kind != "open" or (node.op in ELEMENTWISE and not same(s.shape, node.shape)):
                 continue
             if best is None or (state.anchor.op in _HEAVY and self.states[id(best)].anchor.op not in _HEAVY):
                 best = s
@@ -233,7 +234,7 @@ class Fusion:
             # The earliest first, so that whoever is last alone has everything before it.
             at = min(waiting, key=lambda n: self.place[id(n)])
             waiting.remove(at)
-            if at.op not in ELEMENTWISE or at.shape != node.shape or id(at) in self.rows:
+            if at.op not in ELEMENTWISE or not same(at.shape, node.shape) or id(at) in self.rows:
                 return False
             for s in at.srcs:
                 if s is not node and id(s) not in members:
@@ -256,7 +257,7 @@ class Fusion:
     def _inline(self, node):
         for s in node.srcs:
             state = self.states[id(s)]
-            repeated = s.count < node.count and node.op != "concat"
+            repeated = typical(s.count) < typical(node.count) and node.op != "concat"
             if state.kind == "open" or (state.kind == "inline" and repeated and self._members_cost(state) > CHEAP):
                 self._store(s)
         while True:
@@ -291,7 +292,7 @@ class Fusion:
 
     def _visit_concat(self, node):
         """Whether the parts are written straight into the whole's buffer by the kernels that compute them."""
-        parts = [s for s in node.srcs if s.count]
+        parts = [s for s in node.srcs if not same(s.count, 0)]
         opened = 0
         repeated = False
         for i in range(len(parts)):
@@ -309,7 +310,7 @@ class Fusion:
             starts = [0] * len(node.shape)
             starts[axis] = at
             at += s.shape[axis]
-            if s.count == 0:
+            if same(s.count, 0):
                 continue
             state = self.states[id(s)]
             if state.kind == "open" and not repeated:
@@ -391,7 +392,7 @@ class Fusion:
                     item.copy = item.copy or id(item.node) in self.stored
                     items.append(item)
                 continue
-            if key not in self.stored or node.count == 0:
+            if key not in self.stored or same(node.count, 0):
                 continue
             state = self.states[key]
             source = self._aliased(node)

@@ -8,6 +8,7 @@ is read from outside.
 from emberlet.shapes import size
 
 from ..record.node import ELEMENTWISE
+from ..record.sizes import most, same
 
 MAX_LENGTH = 1 << 20  # of a row: longer ones are reduced in two steps by many workgroups
 
@@ -39,7 +40,7 @@ def find_regions(order, consumers, roots):
     found = {}
     for at in range(len(order)):
         node = order[at]
-        if node.op == "reduce" and id(node) not in found and _keeps(node) and node.srcs[0].count:
+        if node.op == "reduce" and id(node) not in found and _keeps(node) and not same(node.srcs[0].count, 0):
             region = _grow(order, at, consumers, roots, found)
             if region is not None:
                 for key in region.members:
@@ -48,16 +49,16 @@ def find_regions(order, consumers, roots):
 
 
 def _keeps(node):
-    return node.arg[2] and node.arg[0] in ("sum", "prod", "max", "min") and node.count
+    return node.arg[2] and node.arg[0] in ("sum", "prod", "max", "min") and not same(node.count, 0)
 
 
 def _grow(order, at, consumers, roots, found):
     first = order[at]
     full = first.srcs[0].shape
     row = first.shape
-    if full == row or size(full) // max(1, size(row)) > MAX_LENGTH:
-        return None
     axes = first.arg[1]
+    if same(full, row) or most(size([full[a] for a in axes])) > MAX_LENGTH:
+        return None
     members = {id(first): first}
     best = None
     for node in order[at + 1 :]:
@@ -67,9 +68,9 @@ def _grow(order, at, consumers, roots, found):
         if id(node) in found:
             continue
         if node.op in ELEMENTWISE:
-            joins = node.shape == full or (node.shape == row and all(s.shape == row for s in inside))
+            joins = same(node.shape, full) or (same(node.shape, row) and all(same(s.shape, row) for s in inside))
         else:
-            joins = node.op == "reduce" and _keeps(node) and node.arg[1] == axes and node.srcs[0].shape == full
+            joins = node.op == "reduce" and _keeps(node) and node.arg[1] == axes and same(node.srcs[0].shape, full)
         if not joins:
             continue
         members[id(node)] = node
@@ -80,10 +81,10 @@ def _grow(order, at, consumers, roots, found):
         return None
     exit, chosen = best
     ordered = [n for n in order[at:] if id(n) in chosen]
-    if not [n for n in ordered if n.shape == full]:
+    if not [n for n in ordered if same(n.shape, full)]:
         return None
     reductions = [n for n in ordered if n.op == "reduce"]
-    scalars = [n for n in ordered if n.op != "reduce" and n.shape == row and n is not exit]
+    scalars = [n for n in ordered if n.op != "reduce" and same(n.shape, row) and n is not exit]
     return Region(reductions, scalars, full, axes, exit, {id(n): n for n in ordered})
 
 

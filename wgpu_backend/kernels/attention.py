@@ -7,6 +7,7 @@ passes over the keys once; whenever a larger score appears, what was summed so f
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
+from ..record.sizes import divides, same, typical
 from ..render import wgsl
 from ..run import storage
 from .loop import MAX_ITERATIONS, finish, flat, spread
@@ -17,9 +18,9 @@ MAX_SIZE = 128  # of a head: its queries and results are kept in registers
 def serves(q, keys, values, software):
     """Whether the kernel is a good choice: heads fit into registers, and there are enough queries to work on."""
     rows = q.shape[0] * q.shape[1] * q.shape[2]
-    enough = rows >= (16 if software else 512) or keys.shape[2] <= 64
-    enough = enough and keys.shape[2] <= MAX_ITERATIONS
-    return enough and rows and keys.shape[2] and 0 < q.shape[3] <= MAX_SIZE and 0 < values.shape[3] <= MAX_SIZE
+    enough = typical(rows) >= (16 if software else 512) or typical(keys.shape[2]) <= 64
+    enough = enough and keys.shape[2] <= MAX_ITERATIONS and not same(rows * keys.shape[2], 0)
+    return enough and 0 < q.shape[3] <= MAX_SIZE and 0 < values.shape[3] <= MAX_SIZE
 
 
 def attention(item, stored, name, options):
@@ -40,13 +41,14 @@ class _Attention:
         self.keys = keys.shape[2]
         self.rows = 1
         most = 4 if options.software else 2
-        while self.rows < most and length >= self.rows * 2 and batch * heads * length >= self.rows * 64:
+        queries = typical(batch * heads * length)
+        while self.rows < most and typical(length) >= self.rows * 2 and queries >= self.rows * 64:
             self.rows *= 2
         self.width = 16 if options.software else 64
         tiles = (length + self.rows - 1) // self.rows
         self.threads = batch * heads * tiles
         self.batch, self.head, tile = ix.unflatten(ix.counter("t", self.threads), (batch, heads, tiles))
-        self.ragged = length % self.rows
+        self.ragged = not divides(self.rows, length)
         self.lines = [ix.add(ix.mul(tile, self.rows), ix.const(r)) for r in range(self.rows)]
         self.length = length
 

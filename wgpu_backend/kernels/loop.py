@@ -1,8 +1,9 @@
 """WGSL for a Loop: one invocation an element, or one workgroup an element where a long reduction has few results."""
 
 from ..lower.reductions import identity
+from ..record.sizes import is_open, most, positive, smaller, typical
 from ..render import wgsl
-from ..render.arrays import Arrays
+from ..render.arrays import Arrays, with_sizes
 from ..render.template import read, render
 
 WORKGROUP = 64
@@ -35,8 +36,11 @@ class Kernel:
 
 def spread(groups):
     """`groups` workgroups as (x, y, z) within the limit of one dimension; the shader recovers the flat number."""
-    if groups <= MAX_GROUPS:
-        return (max(1, groups), 1, 1)
+    if most(groups) <= MAX_GROUPS:
+        return (positive(groups), 1, 1)
+    if is_open(groups):
+        # As many in the first dimension as there may be; a kernel does nothing in those beyond what it counts.
+        return (smaller(groups, MAX_GROUPS), (groups + MAX_GROUPS - 1) // MAX_GROUPS, 1)
     x = MAX_GROUPS
     y = (groups + x - 1) // x
     if y <= MAX_GROUPS:
@@ -47,8 +51,10 @@ def spread(groups):
 def flat(groups, lane, width):
     """WGSL text of the flat invocation (or, with width 0, workgroup) number for `spread(groups)`."""
     x, y, z = spread(groups)
+    if is_open(y):
+        x = MAX_GROUPS  # where there is a second row
     number = "group.x"
-    if y > 1:
+    if is_open(y) or y > 1:
         number = "({} + group.y * {}u)".format(number, x)
     if z > 1:
         number = "({} + group.z * {}u)".format(number, x * y)
@@ -60,7 +66,7 @@ def wants_group(count, extent, software):
     if extent > MAX_ITERATIONS:
         return True
     for length, results in GROUP_IN_SOFTWARE if software else GROUP_ON_GPU:
-        if extent >= length and count <= results:
+        if typical(extent) >= length and typical(count) <= results:
             return True
     return False
 
@@ -108,7 +114,7 @@ def render_loop(loop):
     else:
         for result, store in loop.cells:
             renderer.store(store, result)
-    width = WORKGROUP if loop.count < LARGE else LARGE_WORKGROUP
+    width = WORKGROUP if typical(loop.count) < LARGE else LARGE_WORKGROUP
     groups = (loop.count + width - 1) // width
     values["workgroup"] = width
     values["flat"] = flat(groups, "lane", width)
@@ -123,6 +129,8 @@ def finish(frame, template, values, groups):
     arrays = Arrays(frame.slots, frame.vector_out)
     values["bindings"] = arrays.declarations()
     source = wgsl.finish(render(read(template), values), arrays.accessors(), arrays.half())
+    if frame.slots.limits.sizes is not None:
+        source = with_sizes(source, frame.slots.limits.sizes)
     return Kernel(frame.name, source, [frame.slots.nodes[slot] for slot in frame.slots.bound()], groups)
 
 
@@ -132,7 +140,7 @@ def _serial(renderer, red):
         renderer.line("var best = 0u;")
     if red.empty:
         return
-    if red.op == "sum" and red.type == "f32" and red.extent() > 2 * BLOCK:
+    if red.op == "sum" and red.type == "f32" and most(red.extent()) > 2 * BLOCK:
         _serial_sum(renderer, red)
         return
     for name, extent in red.counters:
@@ -146,7 +154,7 @@ def _serial_sum(renderer, red):
     """A long sum in blocks of the innermost loops."""
     inner = 1
     cut = len(red.counters) - 1
-    while inner * red.counters[cut][1] <= BLOCK:
+    while cut and most(inner * red.counters[cut][1]) <= BLOCK:
         inner *= red.counters[cut][1]
         cut -= 1
     for name, extent in red.counters[:cut]:
@@ -179,7 +187,7 @@ def open_blocks(renderer, name, first, step, extent, size=BLOCK):
 def _group_fold(renderer, red, width):
     """What one lane of a workgroup of `width` folds."""
     extent = red.extent()
-    if red.op == "sum" and red.type == "f32" and extent > 2 * BLOCK * width:
+    if red.op == "sum" and red.type == "f32" and most(extent) > 2 * BLOCK * width:
         open_blocks(renderer, "r", "lane", width, extent)
         renderer.line("part = part + {};".format(renderer.name(red.body)))
         renderer.close()
@@ -204,7 +212,7 @@ def _fold(renderer, red):
 def _group_kernel(loop, red, values):
     extent = red.extent()
     width = 64
-    while width < 256 and width * 4 <= extent:
+    while width < 256 and width * 4 <= typical(extent):
         width *= 2
     renderer = wgsl.Renderer(loop.slots)
     _group_fold(renderer, red, width)

@@ -7,6 +7,7 @@ from ..lower import index as ix
 from ..lower.contraction import problem
 from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
+from ..record.sizes import divides, typical
 from ..render import wgsl
 from .loop import finish, flat, spread
 
@@ -26,9 +27,9 @@ def serves(what, options):
     return (
         not options.software
         and len(what.inner) == 1
-        and what.rows >= LEAST_SIDE
-        and what.columns >= LEAST_SIDE
-        and what.depth() >= LEAST_SIDE
+        and typical(what.rows) >= LEAST_SIDE
+        and typical(what.columns) >= LEAST_SIDE
+        and typical(what.depth()) >= LEAST_SIDE
         and options.workgroup_bytes >= LEAST_MEMORY
     )
 
@@ -40,8 +41,8 @@ def matmul(item, stored, name, options, fine=0):
     if fine:
         return _Blocked(item, stored, what, fine).kernel(name)
     # Large blocks reuse each element more; they need enough of them to keep the device busy.
-    blocks = -(-what.rows // LARGE_BLOCK) * -(-what.columns // LARGE_BLOCK)
-    grid = what.cells() // (what.rows * what.columns)
+    blocks = -(-typical(what.rows) // LARGE_BLOCK) * -(-typical(what.columns) // LARGE_BLOCK)
+    grid = typical(what.cells() // (what.rows * what.columns))
     fine = 2 if blocks * grid >= ENOUGH_BLOCKS and options.workgroup_bytes >= LARGE_MEMORY else 1
     return _Blocked(item, stored, what, fine).kernel(name)
 
@@ -72,7 +73,7 @@ class _Blocked:
     def kernel(self, name):
         what, low = self.what, self.low
         inner = what.inner[0]
-        ragged = inner % self.depth
+        ragged = not divides(self.depth, inner)
         left, right = [], []
         count = self.block * self.depth // 4 // LANES  # vectors each lane brings in of either operand
         quads = self.depth // 4
@@ -168,7 +169,7 @@ class _Blocked:
                 value = low.build.make("variable", "f32", (), "acc{}_{}.{}".format(i, j // 4, "xyzw"[j % 4]))
                 value = low.round(value, self.item.anchor.dtype)
                 cells.append(low.place(what.out(self.grid, row, column), value))
-        self.vector_out = what.columns % 4 == 0 and self.item.node.word[0] == "f"
+        self.vector_out = divides(4, what.columns) and self.item.node.word[0] == "f"
         for at in range(0, len(cells), 4):
             if self.vector_out and not ix.consecutive([store for _, store in cells[at : at + 4]]):
                 self.vector_out = False
@@ -179,18 +180,18 @@ class _Blocked:
         wide = 4 * self.vectors
         for i in range(wide):
             row = ix.add(ix.mul(self.row_block, self.block), self._line(i, "y"))
-            if what.rows % self.block:
+            if not divides(self.block, what.rows):
                 out.open("if ({} < {}u) {{".format(out.index(row), what.rows))
             for j in range(0, wide, 4 if self.vector_out else 1):
                 column = ix.add(ix.mul(self.column_block, self.block), self._line(j, "x"))
-                if what.columns % self.block:
+                if not divides(self.block, what.columns):
                     out.open("if ({} < {}u) {{".format(out.index(column), what.columns))
                 at = i * wide + j
                 if self.vector_out:
                     out.store_four(cells[at : at + 4])
                 else:
                     out.store(cells[at][1], cells[at][0])
-                if what.columns % self.block:
+                if not divides(self.block, what.columns):
                     out.close()
-            if what.rows % self.block:
+            if not divides(self.block, what.rows):
                 out.close()

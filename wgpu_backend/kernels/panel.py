@@ -10,6 +10,7 @@ from ..lower import index as ix
 from ..lower.contraction import problem
 from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
+from ..record.sizes import divides, typical
 from ..render import wgsl
 from .loop import finish, flat, spread
 
@@ -31,10 +32,10 @@ def serves(what, item, options):
     return (
         item.node.word == "f32"
         and item.anchor.word == "f32"
-        and what.depth() % depth == 0
-        and what.columns % (LANES * columns) == 0
-        and what.rows % 32 == 0
-        and what.cells() * what.depth() >= LEAST_WORK
+        and divides(depth, what.depth())
+        and divides(LANES * columns, what.columns)
+        and divides(32, what.rows)
+        and typical(what.cells() * what.depth()) >= LEAST_WORK
     )
 
 
@@ -55,7 +56,7 @@ class _Panels:
         self.rows = 32
         for rows in (64, 128):
             # Longer ranges of rows load each panel for more; some tens of workgroups are to remain.
-            if what.rows % rows == 0 and what.cells() // (rows * wide) >= 32:
+            if divides(rows, what.rows) and typical(what.cells() // (rows * wide)) >= 32:
                 self.rows = rows
         shape = tuple(what.before) + (what.rows // self.rows, what.columns // wide)
         self.groups = 1

@@ -4,6 +4,7 @@ from ..lower import index as ix
 from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
 from ..lower.reductions import identity
+from ..record.sizes import most, same, typical
 from ..render import wgsl
 from ..run import storage
 from .loop import BLOCK, MAX_ITERATIONS, WORKGROUP, combine, finish, flat, open_blocks, spread
@@ -18,12 +19,12 @@ def rows(item, stored, name, options):
     count = 1
     for d in region.reductions[0].shape:
         count *= d
-    alone = length <= 32 or (options.software and count >= 32) or count >= 1 << 16
+    alone = typical(length) <= 32 or (options.software and typical(count) >= 32) or typical(count) >= 1 << 16
     alone = alone and length * (len(region.reductions) + 1) <= MAX_ITERATIONS
     width = 1
     if not alone:
         width = 64
-        while width < 256 and width * 4 <= length:
+        while width < 256 and width * 4 <= typical(length):
             width *= 2
     return _Rows(item, stored, region, length, count, width).kernel(name)
 
@@ -51,7 +52,7 @@ class _Rows:
             bodies.append(low.value(region.reductions[k].srcs[0], self.full))
             self._fix(region.reductions[k], names[k])
         scalars = [low.value(s, self.row) for s in region.scalars]
-        per_row = region.exit.shape != region.full
+        per_row = not same(region.exit.shape, region.full)
         result, store = low.place(self.row if per_row else self.full)
         out = wgsl.Renderer(low.slots)
         for k in range(len(names)):
@@ -102,7 +103,7 @@ class _Rows:
         op = reduction.arg[0]
         type = storage.register(reduction.dtype)
         out.line("var {}: {} = {};".format(name, type, wgsl.literal(identity(op, type), type)))
-        if op == "sum" and type == "f32" and self.length > 2 * BLOCK * self.width:
+        if op == "sum" and type == "f32" and most(self.length) > 2 * BLOCK * self.width:
             open_blocks(out, "r", "lane" if self.width > 1 else "0u", self.width, self.length)
             out.line("part = part + {};".format(out.name(body)))
             out.close()

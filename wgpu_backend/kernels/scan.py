@@ -4,6 +4,7 @@ from ..lower import index as ix
 from ..lower.kernel_ir import Frame, coordinates
 from ..lower.lowering import Lowering
 from ..lower.reductions import identity
+from ..record.sizes import most, typical
 from ..render import wgsl
 from ..run import storage
 from .loop import BLOCK, MAX_ITERATIONS, WORKGROUP, combine, finish, flat, spread
@@ -37,7 +38,8 @@ def _steps(combined):
 
 def wants_group(lines, length, software):
     """Whether a scan is better done by a workgroup a line than by an invocation a line."""
-    return (not software and lines < _FEW_LINES and length >= _LONG_LINE) or length > MAX_ITERATIONS
+    few = not software and typical(lines) < _FEW_LINES and typical(length) >= _LONG_LINE
+    return few or length > MAX_ITERATIONS
 
 
 def cumulative(item, stored, name, options):
@@ -79,7 +81,7 @@ def cumulative(item, stored, name, options):
         return finish(frame, "scan_group.wgsl", values, spread(lines))
     groups = (lines + WORKGROUP - 1) // WORKGROUP
     values["flat"] = flat(groups, "lane", WORKGROUP)
-    if op == "sum" and type == "f32" and length > 2 * BLOCK:
+    if op == "sum" and type == "f32" and most(length) > 2 * BLOCK:
         values["block"] = BLOCK  # for the precision (loop.open_blocks)
         return finish(frame, "scan_blocks.wgsl", values, spread(groups))
     return finish(frame, "scan.wgsl", values, spread(groups))

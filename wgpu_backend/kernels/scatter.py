@@ -7,6 +7,7 @@ through the indices of its line.
 from ..lower import index as ix
 from ..lower.kernel_ir import RESULT, Frame, coordinates
 from ..lower.lowering import Lowering, lookup
+from ..record.sizes import positive, same, surely_less, typical
 from ..render import wgsl
 from ..render.arrays import assignment, element
 from ..run import storage
@@ -20,10 +21,11 @@ def scatter(item, stored, name):
     axis, _op = node.arg
     extent = x.shape[axis]
     steps = picks.shape[axis]
-    lines = picks.count // max(1, steps)
+    lines = picks.count // positive(steps)
     # Lines outside the extent of the indices are copied only, which the per-element form does as it is.
-    same = picks.shape[:axis] + picks.shape[axis + 1 :] == x.shape[:axis] + x.shape[axis + 1 :]
-    if same and steps and extent + steps <= MAX_ITERATIONS and (lines >= 256 or steps * node.count > (1 << 24)):
+    whole = same(picks.shape[:axis] + picks.shape[axis + 1 :], x.shape[:axis] + x.shape[axis + 1 :])
+    many = typical(lines) >= 256 or typical(steps * node.count) > (1 << 24)
+    if whole and not same(steps, 0) and many and extent + steps <= MAX_ITERATIONS:
         return _by_line(item, stored, name, extent, steps, lines)
     return _by_element(item, stored, name, steps)
 
@@ -80,18 +82,18 @@ def _by_element(item, stored, name, steps):
     build = lowering.build
     at = coordinates("g", node.shape)
     step = list(at)
-    step[axis] = ix.counter("r", max(1, steps))
+    step[axis] = ix.counter("r", positive(steps))
     conditions = [(at[i], picks.shape[i]) for i in range(len(at)) if i != axis]
     start = wgsl.Renderer(lowering.slots)
     start.line("var acc: {} = {};".format(storage.register(node.dtype), start.name(lowering.value(x, at))))
     body = wgsl.Renderer(lowering.slots, "acc", start)
-    if steps:
+    if not same(steps, 0):
         acc = build.make("reduced", storage.register(node.dtype))
         pick = lookup(lowering, picks, step, x.shape[axis])
         hit = build.make("eq", "bool", (build.index(pick, "u32"), build.index(at[axis], "u32")))
         new = _combined(lowering, op, acc, lowering.value(updates, step), node.dtype)
         body.open("for (var r = 0u; r < {}u; r++) {{".format(steps))
-        guards = ["{} < {}u".format(body.index(i), limit) for i, limit in conditions if i.hi >= limit]
+        guards = ["{} < {}u".format(body.index(i), limit) for i, limit in conditions if not surely_less(i.hi, limit)]
         guards.append(body.name(hit))
         body.open("if ({}) {{".format(" && ".join(guards)))
         body.line("acc = {};".format(body.name(new)))

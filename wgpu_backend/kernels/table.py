@@ -4,6 +4,7 @@ from ..fuse.fusion import CHEAP
 from ..lower.lowering import Lowering
 from ..lower.reductions import specification
 from ..record.node import is_wide
+from ..record.sizes import same
 from . import loop as loop_kernel
 
 
@@ -115,7 +116,7 @@ def _contraction(item, stored, options):
     from .tile import contraction
 
     what = problem(item.anchor)
-    if what.depth() == 0 or what.depth() > loop_kernel.MAX_ITERATIONS:
+    if same(what.depth(), 0) or what.depth() > loop_kernel.MAX_ITERATIONS:
         return None
     if options.tile is None and panel_kernel.serves(what, item, options):
         return panel_kernel.panels(item, stored, describe(item), options)

@@ -9,6 +9,7 @@ from ..lower import index as ix
 from ..lower.contraction import problem
 from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
+from ..record.sizes import divides, is_open
 from ..render import wgsl
 from ..run import storage
 from .loop import finish, flat, spread
@@ -30,7 +31,7 @@ class _Tiled:
         self.row_tiles = (p.rows + tile.rows - 1) // tile.rows
         self.column_tiles = (p.columns + tile.columns - 1) // tile.columns
         # Columns come in groups of 4 where their number allows: a group is read and stored as one vector.
-        self.group = 4 if tile.columns % 4 == 0 and p.columns % 4 == 0 else 1
+        self.group = 4 if tile.columns % 4 == 0 and divides(4, p.columns) else 1
         self.shape = tuple(p.before) + (self.row_tiles,) + tuple(p.after) + (self.column_tiles,)
         self.threads = 1
         for d in self.shape:
@@ -61,7 +62,7 @@ class _Tiled:
         for i in range(len(p.inner)):
             counter = ix.counter("r{}".format(i), p.inner[i])
             if i < looped:
-                unroll = tile.unroll if i == looped - 1 and p.inner[i] % tile.unroll == 0 else 1
+                unroll = tile.unroll if i == looped - 1 and divides(tile.unroll, p.inner[i]) else 1
                 if unroll > 1:
                     counter = ix.mul(ix.counter("r{}".format(i), p.inner[i] // unroll), unroll)
                 loops.append(("r{}".format(i), p.inner[i] // unroll))
@@ -84,7 +85,7 @@ class _Tiled:
                 zero = "{}()".format(self._vector_type(q))
                 out.line("var acc{}_{} = {};".format(i, q, zero))
         for counter, extent in loops:
-            if extent > 1:
+            if is_open(extent) or extent > 1:
                 out.open("for (var {0} = 0u; {0} < {1}u; {0}++) {{".format(counter, extent))
         for k in range(len(steps)):
             a = [out.name(left[i][k]) for i in range(tile.rows)]
@@ -93,7 +94,7 @@ class _Tiled:
                 for q in range(len(b)):
                     out.line("acc{0}_{1} = acc{0}_{1} + {2} * {3};".format(i, q, a[i], b[q]))
         for _, extent in loops:
-            if extent > 1:
+            if is_open(extent) or extent > 1:
                 out.close()
         self._store(out, sums)
         groups = (self.threads + tile.workgroup - 1) // tile.workgroup
@@ -153,8 +154,8 @@ class _Tiled:
 
     def _store(self, out, sums):
         p, tile = self.problem, self.tile
-        ragged_rows = p.rows % tile.rows
-        ragged_columns = p.columns % tile.columns
+        ragged_rows = not divides(tile.rows, p.rows)
+        ragged_columns = not divides(tile.columns, p.columns)
         self.vector_out = self._vector_store(sums)
         width = 4 if self.vector_out else 1
         for i in range(tile.rows):

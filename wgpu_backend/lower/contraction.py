@@ -5,6 +5,7 @@ rows of a matrix, output channels), a column (of the right: columns of a matrix,
 kernels/tile.py computes it with a register tile of rows × columns per invocation.
 """
 
+from ..record.sizes import typical
 from . import index as ix
 from .reductions import window
 
@@ -53,7 +54,7 @@ def _matmul(node):
     shape = node.shape
     rows, columns, inner = shape[-2], shape[-1], a.shape[-1]
     lead = shape[:-2]
-    if len(b.shape) == 2 and len(a.shape) > 2 and rows < 16:
+    if len(b.shape) == 2 and len(a.shape) > 2 and typical(rows) < 16:
         # One matrix on the right for every batch: the batch axes are rows too.
         total = 1
         for d in shape[:-1]:

@@ -6,17 +6,15 @@ An `Index` is a sum of terms (coefficient × atom) plus a constant, with a known
 kernel (a gathered index). The rules keep sums canonical, so that splitting a shape and merging it again cancels out:
 `reshape(permute(reshape(x)))` of a contiguous buffer is read with the plain counter where that is possible.
 
+Numbers may be sizes that the plan leaves open (record/sizes.py): a rule is applied where it holds whatever the sizes.
+
 Expressions are rendered in unsigned 32-bit arithmetic. A negative intermediate wraps, which is harmless: it only
 occurs under a guard (padding) that discards what is read there.
 """
 
+from ..record.sizes import common_divisor, divides, is_open, least, most, same, surely_less, typical
+
 _NO_LIMIT = 1 << 31
-
-
-def gcd(a, b):
-    while b:
-        a, b = b, a % b
-    return a
 
 
 class Atom:
@@ -51,14 +49,18 @@ class Index:
         self.const = const
         tlo = thi = const
         for c, a in terms:
-            if c > 0:
+            if least(c) >= 0:
                 tlo += c * a.lo
                 thi += c * a.hi
-            else:
+            elif most(c) <= 0:
                 tlo += c * a.hi
                 thi += c * a.lo
-        self.lo = tlo if lo is None or lo < tlo else lo
-        self.hi = thi if hi is None or hi > thi else hi
+            else:
+                reach = max(-least(c), most(c)) * max(-least(a.lo), most(a.hi))
+                tlo -= reach
+                thi += reach
+        self.lo = tlo if lo is None or surely_less(lo, tlo) else lo
+        self.hi = thi if hi is None or surely_less(thi, hi) else hi
         self.key = "+".join(["{}*{}".format(c, a.key) for c, a in terms] + [str(const)])
         self._identity = None
 
@@ -74,7 +76,12 @@ class Index:
 
     def bounded(self, lo, hi):
         """The same expression where the caller knows (by a guard) that it lies in [lo, hi]."""
-        return Index(self.terms, self.const, max(lo, self.lo), min(hi, self.hi))
+        return Index(
+            self.terms,
+            self.const,
+            self.lo if surely_less(lo, self.lo + 1) else lo,
+            self.hi if surely_less(self.hi - 1, hi) else hi,
+        )
 
     def is_const(self):
         return not self.terms
@@ -87,6 +94,11 @@ def const(n):
     return Index((), n)
 
 
+def last(extent):
+    """The last of `extent` positions; 0 where there is none."""
+    return extent - 1 if is_open(extent) else max(0, extent - 1)
+
+
 ZERO = Index((), 0)  # not const(0): MicroPython takes `NAME = const(…)` for a declaration of its own
 
 
@@ -96,16 +108,16 @@ def _base_key(base):
 
 def _digit(base, extent, div, mod):
     """The Index (base // div) % mod, base running over [0, extent)."""
-    if div >= extent:
+    if surely_less(extent - 1, div):
         return ZERO
-    if mod and div * mod >= extent:
+    if not same(mod, 0) and surely_less(extent - 1, div * mod):
         mod = 0
-    if div == 1 and not mod and not isinstance(base, str):
+    if same(div, 1) and same(mod, 0) and not isinstance(base, str):
         return base
     hi = (extent - 1) // div
-    if mod:
-        hi = min(hi, mod - 1)
-    if hi == 0:
+    if not same(mod, 0) and not surely_less(hi, mod):
+        hi = mod - 1
+    if same(hi, 0):
         return ZERO
     key = "({}/{}%{})".format(_base_key(base), div, mod)
     return Index(((1, Atom(key, 0, hi, "digit", (base, extent, div, mod))),), 0)
@@ -131,43 +143,43 @@ def _merge(terms):
         else:
             coefs[a.key] = c
             atoms.append(a)
-    out = [(coefs[a.key], a) for a in atoms if coefs[a.key]]
+    out = [(coefs[a.key], a) for a in atoms if not same(coefs[a.key], 0)]
     for i in range(len(out)):
         ci, ai = out[i]
         if ai.kind != "digit":
             continue
         base, extent, di, mi = ai.payload
-        same = _base_key(base)
+        key = _base_key(base)
         for j in range(len(out)):
             cj, aj = out[j]
-            if j == i or aj.kind != "digit" or _base_key(aj.payload[0]) != same:
+            if j == i or aj.kind != "digit" or _base_key(aj.payload[0]) != key:
                 continue
             dj, mj = aj.payload[2], aj.payload[3]
             # (v//(dj*mj) % mi) * (cj*mj) + (v//dj % mj) * cj  ==  (v//dj % (mi*mj)) * cj
-            if mj and di == dj * mj and ci == cj * mj:
+            if not same(mj, 0) and same(di, dj * mj) and same(ci, cj * mj):
                 both = _digit(base, extent, dj, mi * mj)
                 rest = [out[k] for k in range(len(out)) if k != i and k != j]
                 joined, more = _merge(rest + [(c * cj, a) for c, a in both.terms])
                 return joined, more + both.const * cj
-    out.sort(key=lambda t: (-abs(t[0]), t[1].key))
+    out.sort(key=lambda t: (-abs(typical(t[0])), t[1].key))
     return tuple(out), 0
 
 
 def add(a, b):
-    if not b.terms and b.const == 0:
+    if not b.terms and same(b.const, 0):
         return a
-    if not a.terms and a.const == 0:
+    if not a.terms and same(a.const, 0):
         return b
     terms, extra = _merge(a.terms + b.terms)
     return Index(terms, a.const + b.const + extra, a.lo + b.lo, a.hi + b.hi)
 
 
 def mul(a, n):
-    if n == 0:
+    if same(n, 0):
         return ZERO
-    if n == 1:
+    if same(n, 1):
         return a
-    lo, hi = (a.lo * n, a.hi * n) if n > 0 else (a.hi * n, a.lo * n)
+    lo, hi = (a.lo * n, a.hi * n) if least(n) >= 0 else (a.hi * n, a.lo * n) if most(n) <= 0 else (None, None)
     return Index(tuple([(c * n, x) for c, x in a.terms]), a.const * n, lo, hi)
 
 
@@ -176,11 +188,12 @@ def _split(a, n):
     whole = []
     rest = []
     for c, x in a.terms:
-        if c % n == 0:
+        if divides(n, c):
             whole.append((c // n, x))
         else:
             rest.append((c, x))
-    return Index(tuple(whole), a.const // n), Index(tuple(rest), a.const % n)
+    quotient = a.const // n if not is_open(n) or divides(n, a.const) else 0
+    return Index(tuple(whole), quotient), Index(tuple(rest), a.const - quotient * n)
 
 
 def _coarse(r, n):
@@ -189,18 +202,19 @@ def _coarse(r, n):
     for cut in range(len(terms), 0, -1):
         g = n
         for c, _ in terms[:cut]:
-            g = gcd(g, abs(c))
-        if g <= 1:
+            g = common_divisor(g, c)
+        if not is_open(g) and g <= 1:
             continue
-        x = Index(terms[cut:], r.const % g)
-        if x.lo >= 0 and x.hi < g:
-            return Index(tuple([(c // g, a) for c, a in terms[:cut]]), r.const // g), g, x
+        quotient = r.const // g if not is_open(g) or divides(g, r.const) else 0
+        x = Index(terms[cut:], r.const - quotient * g)
+        if least(x.lo) >= 0 and surely_less(x.hi, g):
+            return Index(tuple([(c // g, a) for c, a in terms[:cut]]), quotient), g, x
     return None
 
 
 def _borrow(whole, r, n):
     """(whole, r) with multiples of n moved from whole to r until r, which is divided unsigned, is never negative."""
-    if r.lo >= 0:
+    if least(r.lo) >= 0:
         return whole, r
     k = (n - 1 - r.lo) // n
     return Index(whole.terms, whole.const - k), Index(r.terms, r.const + k * n)
@@ -208,21 +222,21 @@ def _borrow(whole, r, n):
 
 def _refined(r, div, mod):
     """The digit of r, where r is itself one digit: its position in that digit's base. None where it is not."""
-    if len(r.terms) != 1 or r.const or r.terms[0][0] != 1 or r.terms[0][1].kind != "digit":
+    if len(r.terms) != 1 or not same(r.const, 0) or not same(r.terms[0][0], 1) or r.terms[0][1].kind != "digit":
         return None
     base, extent, d, m = r.terms[0][1].payload
-    if mod:
-        return _digit(base, extent, d, mod) if m == 0 or m % mod == 0 else None
-    return _digit(base, extent, d * div, m // div) if m == 0 or m % div == 0 else None
+    if not same(mod, 0):
+        return _digit(base, extent, d, mod) if same(m, 0) or divides(mod, m) else None
+    return _digit(base, extent, d * div, m // div) if same(m, 0) or divides(div, m) else None
 
 
 def floordiv(a, n):
-    if n == 1:
+    if same(n, 1):
         return a
-    if a.lo >= 0 and a.hi < n:
+    if least(a.lo) >= 0 and surely_less(a.hi, n):
         return ZERO
     whole, r = _split(a, n)
-    if r.lo >= 0 and r.hi < n:
+    if least(r.lo) >= 0 and surely_less(r.hi, n):
         return whole
     found = _coarse(r, n)
     if found:
@@ -236,12 +250,12 @@ def floordiv(a, n):
 
 
 def mod(a, n):
-    if n == 1:
+    if same(n, 1):
         return ZERO
-    if a.lo >= 0 and a.hi < n:
+    if least(a.lo) >= 0 and surely_less(a.hi, n):
         return a
     _, r = _split(a, n)
-    if r.lo >= 0 and r.hi < n:
+    if least(r.lo) >= 0 and surely_less(r.hi, n):
         return r
     found = _coarse(r, n)
     if found:
@@ -259,10 +273,10 @@ def flatten(idx, shape):
     out = ZERO
     stride = 1
     for i in range(len(shape) - 1, -1, -1):
-        if shape[i] != 1:
+        if not same(shape[i], 1):
             out = add(out, mul(idx[i], stride))
         stride *= shape[i]
-    return out.bounded(0, max(0, stride - 1))
+    return out.bounded(0, last(stride))
 
 
 def unflatten(flat, shape):
@@ -270,17 +284,17 @@ def unflatten(flat, shape):
     out = [None] * len(shape)
     stride = 1
     for i in range(len(shape) - 1, -1, -1):
-        out[i] = mod(floordiv(flat, stride), shape[i]) if shape[i] != 1 else ZERO
+        out[i] = mod(floordiv(flat, stride), shape[i]) if not same(shape[i], 1) else ZERO
         stride *= shape[i]
     return out
 
 
 def fours(a):
-    """Whether a is 4 * q + c for a whole q and a constant c."""
+    """Whether a is 4 * q + c for a whole q and a number c."""
     for c, _ in a.terms:
-        if c % 4:
+        if not divides(4, c):
             return False
-    return True
+    return not is_open(a.const % 4)
 
 
 def quarter(a):
@@ -292,7 +306,7 @@ def quarter(a):
 def consecutive(four):
     """Whether four indices are 4 * q, 4 * q + 1, 4 * q + 2, 4 * q + 3 for a whole q."""
     first = four[0]
-    if first.const % 4 or first.lo < 0 or not fours(first):
+    if not divides(4, first.const) or least(first.lo) < 0 or not fours(first):
         return False
     for i in range(1, 4):
         if add(first, const(i)).key != four[i].key:
@@ -304,25 +318,25 @@ def render(a, atom_text):
     """WGSL text of a (u32); `atom_text(atom)` gives the text of an atom."""
     parts = []
     for c, x in a.terms:
-        if c > 0:
+        if is_open(c) or c > 0:  # an open number that is negative wraps
             text = atom_text(x)
-            if c != 1:
+            if not same(c, 1):
                 text = "{} * {}u".format(text, c)
             parts.append(("+ " if parts else "") + text)
-    if a.const > 0 or not a.terms:
+    if is_open(a.const) or a.const > 0 or not a.terms:
+        if not is_open(a.const) and a.const < 0:
+            return "{}u".format(a.const & 0xFFFFFFFF)
         parts.append(("+ " if parts else "") + "{}u".format(a.const))
     if not parts:
         parts.append("0u")
     for c, x in a.terms:
-        if c < 0:
+        if not is_open(c) and c < 0:
             text = atom_text(x)
             if c != -1:
                 text = "{} * {}u".format(text, -c)
             parts.append("- " + text)
-    if a.const < 0 and a.terms:
+    if not is_open(a.const) and a.const < 0:
         parts.append("- {}u".format(-a.const))
-    elif a.const < 0:
-        return "{}u".format(a.const & 0xFFFFFFFF)
     text = " ".join(parts)
     return text if len(parts) == 1 and "*" not in text else "({})".format(text)
 

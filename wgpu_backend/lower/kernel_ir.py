@@ -8,6 +8,7 @@ Value types are "f32", "i32", "u32" and "bool"; how elements are stored is anoth
 f32.
 """
 
+from ..record.sizes import is_open, least, most, positive, surely_less
 from . import index as ix
 
 
@@ -63,9 +64,9 @@ class Builder:
         """value where 0 <= Index < limit for every (Index, limit); what the ranges prove is left out."""
         needed = []
         for index, limit in conditions:
-            if index.lo >= 0 and index.hi < limit:
+            if least(index.lo) >= 0 and surely_less(index.hi, limit):
                 continue
-            if index.hi < 0 or index.lo >= limit:
+            if most(index.hi) < 0 or surely_less(limit - 1, index.lo):
                 return otherwise
             needed.append((index, limit))
         if not needed:
@@ -74,7 +75,7 @@ class Builder:
         return self.make("guard", value.type, (value, otherwise), tuple(needed), key)
 
     def choose(self, index, starts, values):
-        if index.is_const():
+        if index.is_const() and not [n for n in (index.const,) + starts if is_open(n)]:
             for i in range(len(values) - 1, -1, -1):
                 if index.const >= starts[i]:
                     return values[i]
@@ -107,17 +108,22 @@ RESULT = -1  # the slot of the result
 
 
 def pages(nbytes, page_bytes):
-    """How many pages a tensor of nbytes takes: buffers that are bound in its place, where one may not be as large."""
+    """How many pages a tensor of nbytes takes: buffers that are bound in its place, where one may not be as large. An
+    open size takes one: larger ones are another plan's."""
+    if is_open(nbytes):
+        return 1 if nbytes <= page_bytes else nbytes.__index__()
     return max(1, (nbytes + page_bytes - 1) // page_bytes)
 
 
 class Limits:
     """What a device says about arrays. page_bytes: the most bytes of one; known_lengths: whether lengths are declared,
-    since an index into an array of known length is checked in fewer instructions (SwiftShader, docs/wgpu.md)."""
+    since an index into an array of known length is checked in fewer instructions (SwiftShader, docs/wgpu.md); sizes:
+    the Scope of the sizes that the plan leaves open, None where it leaves none."""
 
-    def __init__(self, page_bytes=1 << 27, known_lengths=False):
+    def __init__(self, page_bytes=1 << 27, known_lengths=False, sizes=None):
         self.page_bytes = page_bytes
         self.known_lengths = known_lengths
+        self.sizes = sizes
 
 
 class Slots:
@@ -193,4 +199,4 @@ def coordinates(name, shape):
     n = 1
     for d in shape:
         n *= d
-    return ix.unflatten(ix.counter(name, max(n, 1)), shape)
+    return ix.unflatten(ix.counter(name, positive(n)), shape)

@@ -8,6 +8,7 @@ from emberlet import dtypes
 from emberlet.backend.protocol import BOOLEAN_RESULT
 
 from ..record.node import Node, numbers, own_numbers
+from ..record.sizes import positive, same, surely_less
 from ..run import storage
 from . import index as ix
 from .kernel_ir import Builder, Loop, Reduction, Slots, coordinates
@@ -90,7 +91,7 @@ class Lowering:
             return self._reduce(node, indices)
         if id(node) in self._fixed:
             return self._fixed[id(node)]
-        if not node.count:
+        if same(node.count, 0):
             return self.build.const(0, storage.register(node.dtype))  # never looked at, and there is no buffer
         if node is not self._root and (node.op in ("data", "buffer", "input") or id(node) in self.stored):
             return self.load(node, ix.flatten(indices, node.shape))
@@ -99,7 +100,8 @@ class Lowering:
     def operand(self, node, indices):
         """The element of `node` that broadcasts to `indices` (NumPy's rule)."""
         skip = len(indices) - len(node.shape)
-        return self.value(node, [indices[skip + i] if node.shape[i] != 1 else ix.ZERO for i in range(len(node.shape))])
+        lengths = node.shape
+        return self.value(node, [ix.ZERO if same(lengths[i], 1) else indices[skip + i] for i in range(len(lengths))])
 
     def round(self, value, dtype):
         """value brought back into the values of a narrow dtype."""
@@ -116,10 +118,10 @@ class Lowering:
             counters = [("r{}".format(i), spec.extents[i]) for i in range(len(spec.extents))]
             if self.flat_reduction:
                 inner = coordinates("r", spec.extents)
-                counters = [("r", max(1, spec.size()))]
+                counters = [("r", positive(spec.size()))]
             else:
                 inner = [ix.counter(name, extent) for name, extent in counters]
-            empty = spec.size() == 0
+            empty = same(spec.size(), 0)
             body = None if empty else spec.body(self, indices, inner)
             position = spec.position(inner) if spec.position else None
             self.reduction = Reduction(spec.op, spec.type, counters, body, position, empty)
@@ -161,7 +163,7 @@ class Lowering:
         self._root = None if item.copy else node
         cells = []
         for c in range(4 if wide else 1):
-            flat = ix.counter("g", max(1, node.count))
+            flat = ix.counter("g", positive(node.count))
             if wide:
                 flat = ix.add(ix.mul(ix.counter("g", node.count // 4), 4), ix.const(c))
             indices = ix.unflatten(flat, node.shape)
@@ -230,7 +232,7 @@ def _undisguised(build, op, a, b):
         if op in ("eq", "ne", "le", "ge"):
             unordered = build.make("isnan", "bool", (a,))
             return unordered if op == "ne" else build.make("logical_not", "bool", (unordered,))
-    if op in ("mul", "div") and [v for v in (a, b) if v.op == "const" and v.attr == 0]:
+    if op in ("mul", "div") and [v for v in (a, b) if v.op == "const" and same(v.attr, 0)]:
         return build.make("function", "f32", (a, b), ("times_zero" if op == "mul" else "over_zero",))
     return None
 
@@ -293,9 +295,9 @@ def _arange(self, node, indices):
     make = self.build.make
     out = self.build.index(indices[0] if indices else ix.ZERO, type)
     apart = self.stored.apart and own_numbers(node)
-    if apart or step != 1:
+    if apart or not same(step, 1):
         out = make("mul", type, (out, self.number(node, 1, step, type)))
-    if apart or start != 0:
+    if apart or not same(start, 0):
         out = make("add", type, (out, self.number(node, 0, start, type)))
     return self.round(out, node.dtype)
 
@@ -339,7 +341,7 @@ def _slice(self, node, indices):
             reach = (node.shape[i] - 1) * abs(steps[i])
             low, high = (0, x.shape[i] - 1 - reach) if steps[i] > 0 else (reach, x.shape[i] - 1)
             start = ix.of_value(self.number(node, i, starts[i], "u32"), low, high)
-        inner.append(ix.add(ix.mul(indices[i], steps[i]), start).bounded(0, max(0, x.shape[i] - 1)))
+        inner.append(ix.add(ix.mul(indices[i], steps[i]), start).bounded(0, ix.last(x.shape[i])))
     return self.value(x, inner)
 
 
@@ -349,10 +351,10 @@ def _pad(self, node, indices):
     conditions = []
     inner = []
     for i in range(len(indices)):
-        at = ix.add(indices[i], ix.const(-padding[i][0])) if padding[i][0] else indices[i]
-        if padding[i] != (0, 0):
+        at = ix.add(indices[i], ix.const(-padding[i][0]))
+        if not same(padding[i], (0, 0)):
             conditions.append((at, x.shape[i]))
-        inner.append(at.bounded(0, max(0, x.shape[i] - 1)))
+        inner.append(at.bounded(0, ix.last(x.shape[i])))
     return self.build.guard(conditions, self.value(x, inner), self.number(node, 0, fill, storage.register(x.dtype)))
 
 
@@ -363,11 +365,12 @@ def _concat(self, node, indices):
     at = 0
     for s in node.srcs:
         extent = s.shape[axis]
-        if not extent or indices[axis].hi < at or indices[axis].lo >= at + extent:
+        here = indices[axis]
+        if same(extent, 0) or surely_less(here.hi, at) or surely_less(at + extent - 1, here.lo):
             at += extent
             continue  # never looked at
         inner = list(indices)
-        inner[axis] = ix.add(indices[axis], ix.const(-at)).bounded(0, extent - 1)
+        inner[axis] = ix.add(here, ix.const(-at)).bounded(0, extent - 1)
         values.append(self.value(s, inner))
         starts.append(at)
         at += extent
@@ -389,8 +392,8 @@ def lookup(self, indices_node, indices, extent, clamped=False):
     if clamped:
         if at.type == "i32":
             at = make("maximum", "i32", (at, const(0, "i32")))
-        at = make("minimum", at.type, (at, const(max(0, extent - 1), at.type)))
-    return ix.of_value(at, 0, max(0, extent - 1))
+        at = make("minimum", at.type, (at, const(ix.last(extent), at.type)))
+    return ix.of_value(at, 0, ix.last(extent))
 
 
 def _take(self, node, indices):

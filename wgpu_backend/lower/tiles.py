@@ -4,6 +4,8 @@
 "gpu": many invocations must be in flight, and registers are few.
 """
 
+from ..record.sizes import divides, typical
+
 
 class Class:
     """lanes: invocations at work at once; load, vector: cost of a scalar and of a vec4 load in multiply-adds;
@@ -62,19 +64,19 @@ def cost(problem, rows, columns, kind):
     """Estimated time of a tile, in multiply-adds of one lane."""
     outer = 1
     for e in problem.before:
-        outer *= e
+        outer *= typical(e)
     for e in problem.after:
-        outer *= e
-    row_tiles = (problem.rows + rows - 1) // rows
-    column_tiles = (problem.columns + columns - 1) // columns
+        outer *= typical(e)
+    row_tiles = (typical(problem.rows) + rows - 1) // rows
+    column_tiles = (typical(problem.columns) + columns - 1) // columns
     threads = outer * row_tiles * column_tiles
     waves = (threads + kind.lanes - 1) // kind.lanes
     taps = problem.inner[-1] if problem.unrolled else 1
-    steps = problem.depth() // max(1, taps)
+    steps = typical(problem.depth()) // max(1, taps)
     if problem.step:
         shared = (columns - 1) * problem.step + taps
         loads = rows * taps * kind.load + min(shared, columns * taps) * (kind.load + 2)
-    elif columns % 4 == 0 and problem.columns % 4 == 0:
+    elif columns % 4 == 0 and divides(4, problem.columns):
         loads = rows * kind.load + columns // 4 * kind.vector
     else:
         loads = (rows + columns) * kind.load
@@ -86,16 +88,16 @@ def candidates(problem, device_class, count=6):
     """The Tiles that the cost model thinks best, best first."""
     kind = CLASSES[device_class]
     taps = problem.inner[-1] if problem.unrolled else 1
-    work = problem.cells() * problem.depth()
+    work = typical(problem.cells() * problem.depth())
     # Long shaders take long to compile: only large problems get large tiles.
     most = min(kind.cells, 64 if work < 1 << 22 else 128 if work < 1 << 24 else 256)
     taps_most = MOST_TAPS if work < 1 << 26 else 2 * MOST_TAPS
     found = []
     for rows in ROWS:
-        if rows > 1 and rows >= 2 * problem.rows:
+        if rows > 1 and rows >= 2 * typical(problem.rows):
             continue
         for columns in COLUMNS:
-            if columns > 1 and columns >= 2 * problem.columns:
+            if columns > 1 and columns >= 2 * typical(problem.columns):
                 continue
             if rows * columns <= most and (rows * columns * taps <= taps_most or rows * columns == 1):
                 found.append((cost(problem, rows, columns, kind), rows, columns))
@@ -104,7 +106,7 @@ def candidates(problem, device_class, count=6):
     out = []
     for _, rows, columns in found[:count]:
         # Worth its longer shader where both operands are then read as vectors.
-        vectors = looped % 4 == 0 and columns % 4 == 0 and problem.columns % 4 == 0
+        vectors = divides(4, looped) and columns % 4 == 0 and divides(4, problem.columns)
         unroll = kind.unroll if taps == 1 and vectors and rows * columns * kind.unroll <= MOST_UNROLLED else 1
         out.append(Tile(rows, columns, unroll, kind.workgroup))
     return out

@@ -6,11 +6,12 @@ VERSION_STORED = 3  # of one whose weights are stored in fewer bits, which reade
 
 
 class Buffer:
-    """kind: "external" (given by the caller: inputs and weights), "output" or "temporary"; nbytes: its size."""
+    """kind: "external" (given by the caller: inputs and weights), "output" or "temporary"; nbytes: its size, a Count
+    where it depends on open sizes (counts.py)."""
 
     def __init__(self, kind, nbytes):
         self.kind = kind
-        self.nbytes = max(4, nbytes)
+        self.nbytes = max(4, nbytes) if type(nbytes) is int else nbytes
 
 
 class Step:
@@ -31,7 +32,7 @@ class Plan:
 
     externals: buffer numbers the caller provides; outputs: per root the buffer number that holds it (an external one
     where the root is just another shape of it). page_bytes: where a saved plan cuts its tensors, None for the device's
-    own measure.
+    own measure. counts: the Counts of a plan that leaves sizes open, else None.
     """
 
     def __init__(self):
@@ -41,6 +42,7 @@ class Plan:
         self.externals = []
         self.outputs = []
         self.page_bytes = None
+        self.counts = None
 
     def text_bytes(self):
         """About what the plan itself takes in memory."""
@@ -54,5 +56,5 @@ class Plan:
         temporary = 0
         for b in self.buffers:
             if b.kind == "temporary":
-                temporary += b.nbytes
+                temporary += b.nbytes if type(b.nbytes) is int else b.nbytes.most
         return {"dispatches": len(self.steps), "kernels": len(self.kernels), "temporary_bytes": temporary}

@@ -3,10 +3,15 @@
 from emberlet.shapes import size
 
 from ..lower.reductions import specification
+from ..record.sizes import typical
 
 
 def flops(item):
     """Arithmetic operations of an item; a multiply-add counts as two, what is inlined before the anchor not at all."""
+    return typical(_flops(item))
+
+
+def _flops(item):
     anchor = item.anchor
     if anchor is None:
         return item.node.count
@@ -26,4 +31,4 @@ def flops(item):
 
 def nbytes(item, kernel):
     """Bytes of every input once and of what is written."""
-    return sum([n.nbytes for n in kernel.inputs]) + item.node.nbytes
+    return typical(sum([n.nbytes for n in kernel.inputs]) + item.node.nbytes)

@@ -8,16 +8,17 @@ from emberlet.errors import UnsupportedError
 from ..fuse.fusion import Fusion
 from ..lower.kernel_ir import Limits, pages
 from ..record.node import is_leaf
+from ..record.sizes import greater, same, typical
 from . import estimates
 from .data import Buffer, Plan, Step
 
 
-def make_plan(roots, options, packed=True, apart=False):
+def make_plan(roots, options, packed=True, apart=False, sizes=None):
     """`plan_with`, fusing less until every kernel keeps to the device's number of bindings."""
     inputs = options.max_bindings - 2
     while True:
         try:
-            return plan_with(roots, options, inputs, packed, apart)
+            return plan_with(roots, options, inputs, packed, apart, sizes)
         except TooManyBindings as error:
             inputs -= 1
             if inputs < 2:
@@ -28,18 +29,19 @@ class TooManyBindings(Exception):
     """A kernel would bind more buffers than the device allows."""
 
 
-def plan_with(roots, options, max_inputs, packed=True, apart=False):
+def plan_with(roots, options, max_inputs, packed=True, apart=False, sizes=None):
     """(Plan, external nodes): the plan that computes `roots`, and the nodes whose buffers its externals are.
 
     options: kernels.Options, whose `build` makes kernels; max_inputs: the most tensors a kernel is to read;
     packed: whether narrow results may be
     packed (fusion.py): afterwards the `word` of each root says how it is stored; apart: whether numbers in the graph
     (fills, starts of slices, …) are kept out of the kernels, for graphs that come again with others: they are then
-    externals of their own ("numbers" nodes). A plan that is kept for its model is faster with them inside.
+    externals of their own ("numbers" nodes). A plan that is kept for its model is faster with them inside. sizes: the
+    Scope of the sizes that are left open (`counts_of` makes Counts of what depends on them).
     """
     fusion = Fusion(roots, max_inputs, packed, options.computed_again)
     fusion.stored.apart = apart
-    fusion.stored.limits = Limits(options.page_bytes, options.device_class == "swiftshader")
+    fusion.stored.limits = Limits(options.page_bytes, options.device_class == "swiftshader", sizes)
     plan = Plan()
     number = {}
     externals = []
@@ -55,7 +57,7 @@ def plan_with(roots, options, max_inputs, packed=True, apart=False):
 
     # Numbered before any kernel is built, so that plans for other classes of device number their buffers alike.
     for node in fusion.order:
-        if is_leaf(node) and node.count:
+        if is_leaf(node) and not same(node.count, 0):
             external(node)
     alias = {}
     for node, source in fusion.aliases:
@@ -85,14 +87,18 @@ def plan_with(roots, options, max_inputs, packed=True, apart=False):
         kernel = options.build(item, fusion.stored)
         whole = item.region[0] if item.region else item.node
         target = buffer_of(whole)
-        sizes = [n.nbytes for n in kernel.inputs] + [whole.nbytes]
-        if len(sizes) > options.max_bindings:
-            raise TooManyBindings("kernel {} binds {} buffers".format(kernel.name, len(sizes)))
-        counts = [pages(n, options.page_bytes) for n in sizes]
+        tensors = [n.nbytes for n in kernel.inputs] + [whole.nbytes]
+        if len(tensors) > options.max_bindings:
+            raise TooManyBindings("kernel {} binds {} buffers".format(kernel.name, len(tensors)))
+        counts = [pages(n, options.page_bytes) for n in tensors]
         if sum(counts) > options.max_bindings:
             raise UnsupportedError(
                 "kernel {} needs {} bindings for tensors of {} bytes; this device allows {} of {} bytes each".format(
-                    kernel.name, sum(counts), max(sizes), options.max_bindings, options.page_bytes
+                    kernel.name,
+                    sum(counts),
+                    max([typical(n) for n in tensors]),
+                    options.max_bindings,
+                    options.page_bytes,
                 )
             )
         if kernel.source not in sources:
@@ -145,19 +151,19 @@ def _share_temporaries(plan):
 
 def _take(free, buffers, nbytes):
     best = None
+    wanted = typical(nbytes)
     for b in free:
-        size = buffers[b].nbytes
+        size = typical(buffers[b].nbytes)
         if best is None:
             best = b
-        elif size >= nbytes:
-            if buffers[best].nbytes < nbytes or size < buffers[best].nbytes:
+        elif size >= wanted:
+            if typical(buffers[best].nbytes) < wanted or size < typical(buffers[best].nbytes):
                 best = b
-        elif buffers[best].nbytes < nbytes and size > buffers[best].nbytes:
+        elif typical(buffers[best].nbytes) < wanted and size > typical(buffers[best].nbytes):
             best = b
     if best is None:
         buffers.append(Buffer("temporary", nbytes))
         return len(buffers) - 1
     free.remove(best)
-    if buffers[best].nbytes < nbytes:
-        buffers[best].nbytes = nbytes
+    buffers[best].nbytes = greater(buffers[best].nbytes, nbytes)
     return best

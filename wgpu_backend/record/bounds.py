@@ -7,6 +7,7 @@ they are cast to a 64-bit one.
 """
 
 from ..run import storage
+from .sizes import is_open, least, most
 
 UNKNOWN = ()  # the interval of what is taken to fit: inputs of a plan being traced, casts from floats
 DEPTH = 16  # operations on narrow integers that are followed back
@@ -115,12 +116,20 @@ def _data(node):
 
 
 def _full(node):
-    return (int(node.arg), int(node.arg))
+    return _ends(node.arg)
 
 
 def _arange(node):
     start, step = node.arg
-    return _hull(int(start), int(start + step * (node.count - 1)))
+    last = start + step * (node.count - 1)
+    return _union(_ends(start), _ends(last))
+
+
+def _ends(n):
+    """The interval of a number; an open one is within 32 bits (`within_words`)."""
+    if is_open(n):
+        return (max(least(n), -(1 << 31)), min(most(n), (1 << 31) - 1))
+    return (int(n), int(n))
 
 
 # -- elementwise --------------------------------------------------------------------------------------------------
@@ -236,21 +245,21 @@ def _reduced(node):
 
 def _sum(node, a):
     n = _reduced(node)
-    return (a[0] * n, a[1] * n)
+    return _times(a, (least(n), most(n)))
 
 
 def _prod(node, a):
     n = _reduced(node)
-    return _products(a, n, n)
+    return _products(a, least(n), most(n))
 
 
 def _running_sum(node, a):
-    n = node.shape[node.arg[1]]
+    n = most(node.shape[node.arg[1]])
     return (min(a[0], a[0] * n), max(a[1], a[1] * n))
 
 
 def _running_prod(node, a):
-    return _products(a, 1, node.shape[node.arg[1]])
+    return _products(a, 1, most(node.shape[node.arg[1]]))
 
 
 def _sums_of_products(a, b, most):
@@ -260,14 +269,14 @@ def _sums_of_products(a, b, most):
 
 
 def _matmul(node, a, b):
-    return _sums_of_products(a, b, node.srcs[0].shape[-1])
+    return _sums_of_products(a, b, most(node.srcs[0].shape[-1]))
 
 
 def _conv(node, a, b):
     n = 1
     for d in node.srcs[1].shape[1:]:
         n *= d
-    return _sums_of_products(a, b, n)
+    return _sums_of_products(a, b, most(n))
 
 
 def _pool_sum(node, a):
@@ -279,7 +288,7 @@ def _pool_sum(node, a):
 
 def _scatter(node, a, b):
     axis, op = node.arg
-    n = node.srcs[1].shape[axis]  # at most so many updates meet at one element
+    n = most(node.srcs[1].shape[axis])  # at most so many updates meet at one element
     if op == "add":
         return (a[0] + min(0, b[0] * n), a[1] + max(0, b[1] * n))
     if op == "mul":
@@ -293,9 +302,9 @@ _POOL = {"sum": _pool_sum, "max": _same}
 _TABLES = {"unary": _UNARY, "binary": _BINARY, "reduce": _REDUCE, "cumulative": _CUMULATIVE, "pool": _POOL}
 _SOURCES = {
     "data": _data, "full": _full, "arange": _arange,
-    "argreduce": lambda node: (0, node.srcs[0].shape[node.arg[1]] - 1),
-    "sort_runs": lambda node: (0, node.shape[-1] - 1),
-    "merge_runs": lambda node: (0, node.shape[-1] - 1),
+    "argreduce": lambda node: (0, most(node.srcs[0].shape[node.arg[1]]) - 1),
+    "sort_runs": lambda node: (0, most(node.shape[-1]) - 1),
+    "merge_runs": lambda node: (0, most(node.shape[-1]) - 1),
 }  # fmt: skip
 _OTHERS = {
     "cast": _same, "reshape": _same, "permute": _same, "expand": _same, "slice": _same, "take": _same, "gather": _same,

@@ -3,7 +3,7 @@
 from emberlet.errors import BackendError
 
 from ..run import storage
-from .node import CONSTANTS, is_leaf, topological
+from .node import CONSTANTS, is_leaf, of_open_size, topological
 
 MOST = 16  # nodes of a history that is looked at on the way
 
@@ -22,7 +22,7 @@ def evaluate(nodes, host):
 def given(node, host):
     """The value of a node that is made, in a few steps, of nothing but what the host has given; None otherwise."""
     order = topological([node])
-    if len(order) > MOST:
+    if len(order) > MOST or [n for n in order if of_open_size(n)]:
         return None
     for n in order:
         if n.op != "data" and n.op not in CONSTANTS and (is_leaf(n) or n.op not in _EVALUATE):

@@ -3,6 +3,7 @@
 from emberlet.errors import IndexingError
 
 from .node import LOOKUP, topological
+from .sizes import smaller
 
 _SAME_VALUES = ("reshape", "permute", "expand", "cast")
 
@@ -18,7 +19,7 @@ def index_ranges(roots):
             picks = picks.srcs[0]
         if picks.op == "input" and picks.dtype.is_integer:
             length = node.srcs[0].shape[node.arg]
-            found[picks.arg] = min(length, found.get(picks.arg, length))
+            found[picks.arg] = smaller(length, found.get(picks.arg, length))
     return found
 
 

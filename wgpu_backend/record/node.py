@@ -5,6 +5,7 @@ from emberlet.shapes import size
 
 from ..run import storage
 from .bounds import interval
+from .sizes import divides, is_open, typical
 
 LEAVES = ("data", "buffer", "input", "host", "numbers")
 CONSTANTS = ("full", "arange", "random")
@@ -78,7 +79,22 @@ def is_inline(node):
 def is_wide(node):
     """Whether a plain map that stores `node` computes four elements an invocation: fewer and wider accesses, where
     enough invocations remain."""
-    return node.count >= WIDE and node.count % 4 == 0
+    return typical(node.count) >= WIDE and divides(4, node.count)
+
+
+def of_open_size(node):
+    """Whether a node's elements, or their number, depend on a size that a plan leaves open."""
+    if is_open(node.count):
+        return True
+    if node.op in ("full", "arange", "slice", "pad"):
+        stack = [node.arg]
+        while stack:
+            found = stack.pop()
+            if is_open(found):
+                return True
+            if isinstance(found, tuple):
+                stack.extend(found)
+    return False
 
 
 def topological(roots):
@@ -197,9 +213,9 @@ class ValueNeeded(BackendError):
 
 
 def depends_on_input(node):
-    """Whether an input of a plan that is being traced is among what `node` is computed from."""
+    """Whether an input of a plan that is being traced, or an open size, is among what `node` is computed from."""
     for n in topological([node]):
-        if n.op == "input":
+        if n.op == "input" or of_open_size(n):
             return True
     return False
 
@@ -212,5 +228,11 @@ def refuse_values(node):
             raise ValueNeeded(
                 "the model's control flow depends on the value of {} {}{}, which depends on input {!r}".format(
                     what, node.dtype, node.shape, n.arg
+                )
+            )
+        if of_open_size(n):
+            raise ValueNeeded(
+                "the model's control flow depends on the value of {} {}{}, which depends on an open size".format(
+                    node.op, node.dtype, node.shape
                 )
             )

@@ -24,6 +24,7 @@ from .node import (
     topological,
     unpacked,
 )
+from .sizes import is_open
 
 try:
     from weakref import ref as _ref
@@ -210,6 +211,9 @@ class Recording(Backend):
         Raises BackendError for a tensor of another backend or one that does not live on the GPU.
         """
         dtype = dtypes.dtype(dtype)
+        for d in list(shape) + [x.size for x in inputs if isinstance(x, Tensor)]:
+            if is_open(d):
+                d.scope.need(d, "kernel {} takes fixed sizes: the number".format(name))
         for x in inputs:
             if not isinstance(x, Tensor):
                 raise BackendError("kernel {} was given {}, and takes Tensors".format(name, type(x).__name__))
@@ -231,7 +235,7 @@ class Recording(Backend):
         None where they are the GPU's."""
         if x.data.op == "host":
             return x.data.arg
-        if x.size > LOOK:
+        if is_open(x.size) or x.size > LOOK:
             return None
         return given(x.data, self.host)
 

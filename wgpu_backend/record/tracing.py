@@ -2,7 +2,7 @@
 
 from emberlet.tensor import Tensor
 
-from .node import CONSTANTS, Node, is_leaf, topological
+from .node import CONSTANTS, Node, is_leaf, of_open_size, topological
 
 
 class Trace:
@@ -15,8 +15,9 @@ class Trace:
         self.structure = structure
 
 
-def trace(function, arguments, backend):
-    """Trace function(*arguments), whose Tensors are taken for their dtypes and shapes.
+def trace(function, arguments, backend, shapes=None):
+    """Trace function(*arguments), whose Tensors are taken for their dtypes and shapes; shapes: those of the arguments
+    with Sizes for what is left open, where something is.
 
     Raises ValueNeeded (node.py) if the function's control flow depends on values of its inputs.
     """
@@ -25,9 +26,10 @@ def trace(function, arguments, backend):
     for i in range(len(arguments)):
         x = arguments[i]
         if isinstance(x, Tensor):
-            node = Node("input", (), i, x.dtype, x.shape, backend.given(x.dtype))
+            shape = shapes[i] if shapes else x.shape
+            node = Node("input", (), i, x.dtype, shape, backend.given(x.dtype))
             inputs.append(node)
-            x = Tensor(node, x.dtype, x.shape, backend)
+            x = Tensor(node, x.dtype, shape, backend)
         given.append(x)
     result = function(*given)
     roots = []
@@ -70,7 +72,10 @@ def constants(roots, launched=True):
     depends = {}
     for node in order:
         depends[id(node)] = (
-            node.op == "input" or (node.op == "kernel" and not launched) or any(depends[id(s)] for s in node.srcs)
+            node.op == "input"
+            or (node.op == "kernel" and not launched)
+            or of_open_size(node)
+            or any(depends[id(s)] for s in node.srcs)
         )
     out = []
     seen = {}

@@ -5,6 +5,7 @@ which picks the page, and `out[i] = v` is `store_out(i, v)`. On most devices eve
 """
 
 from ..lower.kernel_ir import RESULT
+from ..record.sizes import is_open
 
 
 def name(slot):
@@ -26,6 +27,35 @@ def declaration(binding, access, label, element, length=None):
     """The declaration of one array."""
     size = "" if length is None else ", {}".format(length)
     return "@group(0) @binding({}) var<storage, {}> {}: array<{}{}>;".format(binding, access, label, element, size)
+
+
+SIZES = "var<uniform> sizes:"  # in the text of a kernel that reads the block of open sizes, its last binding
+
+
+def with_sizes(source, scope):
+    """A kernel's text with `sizes.n5u`, as lowering calls the Size with that number, read from the block of sizes; in
+    a comment, where no `u` follows, it is spelled out."""
+    parts = source.split("sizes.n")
+    if len(parts) == 1:
+        return source
+    out = [parts[0]]
+    length = 0
+    for part in parts[1:]:
+        end = 0
+        while part[end : end + 1].isdigit():
+            end += 1
+        if part[end : end + 1] != "u":
+            out.append(repr(scope.size(int(part[:end]))) + part[end:])
+            continue
+        at = scope.place(int(part[:end]))
+        length = max(length, at // 4 + 1)
+        out.append("sizes[{}].{}{}".format(at // 4, "xyzw"[at % 4], part[end + 1 :]))
+    source = "".join(out)
+    if not length:
+        return source
+    at = source.index("\n", source.rindex("@group(0) @binding(")) + 1
+    declared = "@group(0) @binding({}) {} array<vec4<u32>, {}>;\n"
+    return source[:at] + declared.format(source.count("@group(0) @binding("), SIZES, length) + source[at:]
 
 
 def element_bytes(element):
@@ -70,9 +100,10 @@ class Arrays:
         return "\n\n".join(functions)
 
     def _length(self, slot):
-        """The length to declare, or None: where none is wanted, for pages, and where a constant index lies beyond the
-        end (in a tile that reaches over it, whose results are dropped), which WGSL refuses for a known length."""
-        if not self.slots.limits.known_lengths or self.slots.pages(slot) > 1:
+        """The length to declare, or None: where none is wanted, for pages, for open sizes, and where a constant index
+        lies beyond the end (in a tile that reaches over it, whose results are dropped), which WGSL refuses for a known
+        length."""
+        if not self.slots.limits.known_lengths or is_open(self.slots.node(slot).nbytes) or self.slots.pages(slot) > 1:
             return None
         length = -(-self.slots.node(slot).nbytes // element_bytes(self.elements[slot]))  # a buffer has room for it
         return length if self.slots.read.get(slot, -1) < length else None

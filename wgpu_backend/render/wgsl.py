@@ -4,6 +4,7 @@ from emberlet.errors import UnsupportedError
 
 from ..lower import index as ix
 from ..lower.kernel_ir import RESULT
+from ..record.sizes import is_open, same
 from ..run import storage
 from . import arrays, template
 
@@ -66,6 +67,8 @@ _TWO = ("shift_left", "shift_right", "div", "floor_divide", "remainder", "fmod",
 
 def literal(value, type):
     """A number as WGSL text of `type`, in brackets where it is negative: `-` may stand before it."""
+    if is_open(value):
+        return _cast(type, "i32", "i32({}u)".format(value))
     if type == "bool":
         return "true" if value else "false"
     if type == "i32":
@@ -97,6 +100,11 @@ def _cast(to, source, text):
     if source == "bool":
         return "select({}, {}, {})".format(literal(0, to), literal(1, to), text)
     return "{}({})".format(to, text)
+
+
+def _constant(index):
+    """The number that an Index is as an unsigned one, -1 where it is none."""
+    return index.const & 0xFFFFFFFF if index.is_const() and not is_open(index.const) else -1
 
 
 class Renderer:
@@ -141,17 +149,18 @@ class Renderer:
     def atom(self, atom):
         if atom.kind == "digit":
             base, _, div, mod = atom.payload
-            if div == 1 and not mod:
+            if same(div, 1) and same(mod, 0):
                 return base
         for scope in self.atoms:
             if atom.key in scope:
                 return scope[atom.key]
         if atom.kind == "digit":
             text = base if isinstance(base, str) else self.index(base)
-            if div != 1:
+            whole = same(div, 1)
+            if not whole:
                 text = "{} / {}u".format(text, div)
-            if mod:
-                text = "({}) % {}u".format(text, mod) if div != 1 else "{} % {}u".format(text, mod)
+            if not same(mod, 0):
+                text = "{} % {}u".format(text, mod) if whole else "({}) % {}u".format(text, mod)
         else:
             text = self.name(atom.payload)
             if atom.payload.type == "u32":
@@ -251,12 +260,12 @@ class Renderer:
         return text + " != 0u" if type == "bool" else text
 
     def _element(self, slot, index):
-        self.slots.uses(slot, index.const & 0xFFFFFFFF if index.is_const() else -1)
+        self.slots.uses(slot, _constant(index))
         return arrays.element(self.slots, slot, self.index(index))
 
     def _quarter(self, slot, index, at):
         """The vector or word that the element at `index`, whose text is `at`, is in."""
-        self.slots.uses(slot, (index.const & 0xFFFFFFFF) // 4 if index.is_const() else -1)
+        self.slots.uses(slot, _constant(index) // 4)
         return arrays.element(self.slots, slot, at + " / 4u")
 
     def _whole(self, slot, index):
@@ -329,7 +338,7 @@ class Renderer:
         return self._element(RESULT, index)
 
     def _assign(self, index, text):
-        self.slots.uses(RESULT, index.const & 0xFFFFFFFF if index.is_const() else -1)
+        self.slots.uses(RESULT, _constant(index))
         self.line(arrays.assignment(self.slots, self.index(index), text))
 
 

@@ -47,12 +47,13 @@ def named(plan):
 
 
 class Results:
-    """How results of a Program come back: those of the list (number of a buffer, nbytes), in one buffer."""
+    """How results of a Program come back: those of the list (number of a buffer, nbytes), in one buffer. room: bytes of
+    that, where more may be needed later; staging: such buffers that are there already."""
 
-    def __init__(self, program, results):
+    def __init__(self, program, results, room=0, staging=None):
         self.results = results
         self.copies = []
-        self.staging = []  # none of them mapped, none in use
+        self.staging = [] if staging is None else staging  # none of them mapped, none in use
         at = 0
         for number, nbytes in results:
             left = nbytes
@@ -62,15 +63,18 @@ class Results:
                     self.copies.append((page.gpu, at, size))
                 at += size
                 left -= size
-        self._nbytes = max(4, at)
+        self.nbytes = max(4, at)
+        self.room = max(room, self.nbytes)
 
     def take(self, device, taken):
         """A buffer to copy them to, put into the list `taken`."""
-        if self.staging:
+        while self.staging and not taken:
             taken.append(self.staging.pop())
-        else:
+            if taken[0].size < self.nbytes:  # made when less was needed
+                taken.pop().destroy()
+        if not taken:
             usage = COPIED if must_await() else READABLE
-            taken.append(device.raw.create_buffer(size=self._nbytes, usage=usage))
+            taken.append(device.raw.create_buffer(size=self.room, usage=usage))
         return taken[0]
 
     def split(self, whole):
@@ -143,13 +147,15 @@ class Program:
                     self.device.pipelines.hold(source, pipelines[i])
                 self.steps = steps
 
-    def _submit(self, data, taken, carried=None):
-        """Upload and run. `taken` is given the buffer that the results come back through.
+    def _submit(self, data, taken, carried=None, sizes=None):
+        """Upload and run; returns the Results. `taken` is given the buffer that they come back through.
 
         No other call's upload comes between: what is submitted runs in order, so that calls may overlap from here on.
         """
         with self._lock:
-            self._submit_now(data, taken, carried)
+            if sizes is not None:
+                self.fit(sizes)
+            return self._submit_now(data, taken, carried)
 
     def _submit_now(self, data, taken, carried):
         device = self.device
@@ -184,6 +190,7 @@ class Program:
         if carried:
             carried.save(encoder)
         device.queue.submit([encoder.finish()])
+        return out
 
     def _begin(self):
         self.device.enter()
@@ -206,8 +213,9 @@ class Program:
             if len(out.staging) < _SPARE and not self._released:
                 out.staging.append(taken.pop())
 
-    def run(self, data):
-        """Bytes of the results, given those of the inputs (None leaves an input as it is): one submission.
+    def run(self, data, sizes=None):
+        """Bytes of the results, given those of the inputs (None leaves an input as it is): one submission. sizes: the
+        numbers of an OpenProgram's symbols (open_program.py).
 
         Calls of several threads may overlap, and any may be interrupted: the others and later ones are not disturbed.
         Raises BackendError where the device refuses, or where an input that was never given is left as it is.
@@ -217,34 +225,33 @@ class Program:
         try:
             self._usable()
             self.prepare()
-            self._submit(data, taken)
+            out = self._submit(data, taken, None, sizes)
             staged = taken[0]
-            staged.map_sync("READ")
-            whole = staged.read_mapped()
+            staged.map_sync("READ", 0, out.nbytes)
+            whole = staged.read_mapped(0, out.nbytes)
             staged.unmap()
-            self._put_back(taken, self._out)
+            self._put_back(taken, out)
         except Exception as error:
             raise self.device.failure("running {}".format(named(self.plan)), error)
         finally:
             self._end(taken)
-        return self._out.split(whole)
+        return out.split(whole)
 
-    async def run_async(self, data, carried=None):
+    async def run_async(self, data, carried=None, sizes=None):
         """`run`, awaited. Calls may overlap; they are run in the order in which they were begun. carried: the Carried
         states of the caller, whose results do not come back."""
         self._begin()
-        out = carried.out if carried else self._out
         taken = []
         try:
             self._usable()
             await self.prepare_async()
-            self._submit(data, taken, carried)
+            out = self._submit(data, taken, carried, sizes)
             staged = taken[0]
             if must_await():
-                whole = await self.device.queue.read_buffer_async(staged)
+                whole = await self.device.queue.read_buffer_async(staged, 0, out.nbytes)
             else:
-                await staged.map_async("READ")
-                whole = staged.read_mapped()
+                await staged.map_async("READ", 0, out.nbytes)
+                whole = staged.read_mapped(0, out.nbytes)
                 staged.unmap()
             self._put_back(taken, out)
         except Exception as error:

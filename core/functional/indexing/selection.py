@@ -7,7 +7,7 @@ together and stand at the place of the first where they are neighbors, in front 
 from ... import dtypes
 from ...backend import operation
 from ...errors import DTypeError, IndexingError, ShapeError
-from ...shapes import axis_of, broadcast, size
+from ...shapes import axis_of, broadcast, size, whole
 from ...tensor import Tensor
 from ..movement.rearranging import broadcast_to, moveaxis, permute_dims, reshape
 from ..operands import alias, astype, like, tensor
@@ -38,12 +38,12 @@ def _slice_positions(key, n):
     if start is None:
         start = 0 if step > 0 else n - 1
     else:
-        start = int(start)
+        start = whole(start)
         start = max(start + n, 0 if step > 0 else -1) if start < 0 else min(start, n if step > 0 else n - 1)
     if stop is None:
         stop = n if step > 0 else -1
     else:
-        stop = int(stop)
+        stop = whole(stop)
         stop = max(stop + n, 0 if step > 0 else -1) if stop < 0 else min(stop, n if step > 0 else n - 1)
     count = (stop - start + step - (1 if step > 0 else -1)) // step
     return (start, count, step) if count > 0 else (0, 0, 1)

@@ -1,7 +1,7 @@
 """Rearranging elements without computing: shapes, axes, views, padding, repetition."""
 
 from ...errors import DTypeError, ShapeError
-from ...shapes import axes_of, axis_of, broadcast, size
+from ...shapes import axes_of, axis_of, broadcast, size, whole
 from ..operands import alias, same_backend, tensor
 from ..overriding import composite, one_backend
 from ..reshaping import reshape
@@ -215,7 +215,7 @@ def _whole_shift(value):
 def tile(x, repetitions):
     """x laid side by side repetitions[i] times along axis i; missing axes are added in front on either side."""
     x = tensor(x)
-    repetitions = [repetitions] if isinstance(repetitions, int) else [int(r) for r in repetitions]
+    repetitions = [repetitions] if isinstance(repetitions, int) else [whole(r) for r in repetitions]
     _not_negative(repetitions, "tile")
     repetitions = [1] * (x.ndim - len(repetitions)) + repetitions
     if len(repetitions) > x.ndim:
@@ -283,7 +283,7 @@ def pad(x, pads, value=0, mode="constant"):
         pads = [(0, 0)] * (x.ndim - 2) + [(pads[2], pads[3]), (pads[0], pads[1])]
     if len(pads) != x.ndim:
         raise ShapeError("pad wants a (low, high) pair for each of {} axes, found {}".format(x.ndim, len(pads)))
-    pads = [tuple([int(n) for n in p]) for p in pads]
+    pads = [tuple([whole(n) for n in p]) for p in pads]
     for i in range(x.ndim):
         low, high = pads[i]
         if low < 0 or high < 0:

@@ -9,7 +9,7 @@ from math import ceil, floor
 
 from ... import dtypes
 from ...errors import ShapeError
-from ...shapes import axis_of, size
+from ...shapes import axis_of, size, whole
 from ..operands import astype, floating, tensor
 from ..overriding import composite
 
@@ -169,16 +169,16 @@ def resize(
         raise ShapeError("resize got {} scales or sizes for {} axes".format(len(sizes or scales), len(axes)))
     if sizes is None:
         scales = [float(s) for s in scales]
-        sizes = [floor(_single(n * s)) for n, s in zip(lengths, scales)]
+        sizes = [n if s == 1 else floor(_single(n * s)) for n, s in zip(lengths, scales)]
     else:
-        sizes = [int(s) for s in sizes]
+        sizes = [whole(s) for s in sizes]
         if keep_aspect_ratio_policy != "stretch":
             choose = min if keep_aspect_ratio_policy == "not_larger" else max
             scale = choose([s / n for s, n in zip(sizes, lengths)])
             sizes = [floor(scale * n + 0.5) for n in lengths]
             scales = [scale] * len(axes)
         else:
-            scales = [s / n for s, n in zip(sizes, lengths)]
+            scales = [1.0 if s == n else s / n for s, n in zip(sizes, lengths)]
     if [s for s in sizes if s < 0]:
         raise ShapeError("resize: sizes are not negative, found {}".format(sizes))
     return _resized(
@@ -213,7 +213,7 @@ def _resized(
 ):
     """`resize` to sizes that are decided; scales: those that coordinates are computed with."""
     lengths = [x.shape[a] for a in axes]
-    scales = scales or [s / n for s, n in zip(sizes, lengths)]
+    scales = scales or [1.0 if s == n else s / n for s, n in zip(sizes, lengths)]
     dtype = x.dtype
     if mode != "nearest":
         x = floating(x)
@@ -269,5 +269,5 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
         scales = None if align_corners and mode != "nearest" else [float(s) for s in scale_factor]
     coordinates = "asymmetric" if mode == "nearest" else "align_corners" if align_corners else "half_pixel"
     return _resized(
-        tensor(x), axes, [int(n) for n in size], scales, mode=mode, coordinates=coordinates, nearest_mode="floor"
+        tensor(x), axes, [whole(n) for n in size], scales, mode=mode, coordinates=coordinates, nearest_mode="floor"
     )

@@ -2,7 +2,7 @@
 
 from ... import dtypes
 from ...errors import ShapeError
-from ...shapes import axes_of, size, strides, window
+from ...shapes import axes_of, size, strides, whole, window
 from ..convolution import padding_pairs, per_axis
 from ..operands import numeric, tensor
 from ..overriding import composite
@@ -49,7 +49,7 @@ def unfold(x, kernel_size, stride=1, padding=0, dilation=1):
 def col2im(x, output_size, kernel_size, stride=1, padding=0, dilation=1):
     """x (n, c * taps, positions) -> (n, c, *output_size): windows summed back into an image (PyTorch's fold)."""
     x = numeric(x, "col2im")
-    output_size = tuple([int(s) for s in output_size])
+    output_size = tuple([whole(s) for s in output_size])
     d = len(output_size)
     kernel, stride, dilation = (per_axis(v, d, "kernel_size") for v in (kernel_size, stride, dilation))
     padding = padding_pairs(padding, d)
@@ -98,7 +98,7 @@ def max_unpool(x, indices, kernel_size, stride=1, padding=0, output_size=None):
     out = backend.reshape(flat, shape)
     if output_size is None:
         return out
-    grow = [(0, 0), (0, 0)] + [(0, int(output_size[i]) - pooled[i]) for i in range(d)]
+    grow = [(0, 0), (0, 0)] + [(0, whole(output_size[i]) - pooled[i]) for i in range(d)]
     return backend.pad(out, tuple(grow), 0)
 
 
@@ -110,7 +110,7 @@ def center_crop_pad(x, shape, axes=None):
     axes = list(axes_of(None, x.ndim)) if axes is None else [a + x.ndim if a < 0 else a for a in axes]
     starts, sizes, padding = [0] * x.ndim, list(x.shape), [(0, 0)] * x.ndim
     for axis, wanted in zip(axes, shape):
-        wanted, have = int(wanted), x.shape[axis]
+        wanted, have = whole(wanted), x.shape[axis]
         if wanted < have:
             starts[axis], sizes[axis] = (have - wanted) // 2, wanted
         else:

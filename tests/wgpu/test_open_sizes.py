@@ -1,0 +1,228 @@
+"""Plans that leave sizes open: the results of every size are NumPy's, and nothing is built or allocated for it."""
+
+import random
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import codegen, nn
+from emberlet import functional as F
+from emberlet.errors import BackendError
+from emberlet.wgpu_backend.compiled import compile
+
+MODELS = "tests/models"
+
+
+def _turned(x, k):
+    return F.permute_dims(x, [i for i in range(x.ndim) if i != k] + [k])
+
+
+def _pad(x, r, k):
+    pads = [(0, 0)] * x.ndim
+    pads[k] = (r.randint(0, 3), r.randint(0, 3))
+    return F.pad(x, pads, mode="constant", value=0.5)
+
+
+def _part(x, r, k):
+    key = [slice(None)] * x.ndim
+    key[k] = r.choice(
+        [slice(x.shape[k] // 2, None), slice(None, x.shape[k] - 1 + x.shape[k] % 2), slice(None, None, -1)]
+    )
+    return x[tuple(key)]
+
+
+def _product(x, r, k):
+    if x.ndim < 2:
+        return x
+    y = F.permute_dims(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
+    return (x * 0.1) @ (y * 0.1) if k % 2 else (y * 0.1) @ (x * 0.1)
+
+
+def _positions(x, r, k):
+    at = F.arange(x.shape[k], dtype=emberlet.int64, backend=x.backend)
+    shape = [1] * x.ndim
+    shape[k] = x.shape[k]
+    return x + at.astype(emberlet.float32).reshape(tuple(shape)) * 0.01 + x.shape[k]
+
+
+def _causal(x, r, k):
+    if x.ndim < 2:
+        return x
+    rows, columns = [F.arange(n, dtype=emberlet.int64, backend=x.backend) for n in x.shape[-2:]]
+    return F.where(F.expand_dims(columns, 0) <= F.expand_dims(rows, 1), x, 0.25)
+
+
+def _attention(x, r, k):
+    if x.ndim != 3:
+        return x
+    q = F.expand_dims(x, 1) * 0.3
+    return F.attention(q, q, q)[:, 0]
+
+
+def _window(x, r, k):
+    if x.ndim != 3:
+        return x
+    return F.max_pool(x, 3, stride=r.randint(1, 2), padding=1)
+
+
+OPERATIONS = {
+    "map": lambda x, r, k: r.choice([F.exp, F.tanh, F.sqrt])(F.abs(x) * 0.1),
+    "softmax": lambda x, r, k: F.softmax(x, axis=k),
+    "norm": lambda x, r, k: F.layer_norm(x),
+    "reduce": lambda x, r, k: r.choice([F.sum, F.mean, F.max, F.min])(x, axis=k, keepdims=True) + x * 0.5,
+    "turn": lambda x, r, k: _turned(x, k),
+    "merge": lambda x, r, k: x if k == 0 else x.reshape((*x.shape[: k - 1], -1, *x.shape[k + 1 :])),
+    "stack": lambda x, r, k: F.stack((x, x * 2.0), axis=k) if x.ndim < 4 else x,
+    "join": lambda x, r, k: F.concat((x, F.tanh(x)), axis=k),
+    "repeat": lambda x, r, k: F.tile(x, [2 if i == k else 1 for i in range(x.ndim)]),
+    "running sum": lambda x, r, k: F.cumulative_sum(x * 0.1, axis=k),
+    "sort": lambda x, r, k: F.sort(x, axis=k),
+    "pad": _pad,
+    "part": _part,
+    "product": _product,
+    "positions": _positions,
+    "causal": _causal,
+    "attention": _attention,
+    "window": _window,
+}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_functions_equal_numpy_at_every_size(seed):
+    rng = random.Random(seed)
+    steps = [(rng.choice(list(OPERATIONS)), rng.randrange(1 << 30)) for _ in range(rng.randint(2, 5))]
+
+    def function(x, y):
+        for name, drawn in steps:
+            r = random.Random(drawn)
+            if x.ndim > 4:
+                x = x.reshape((*x.shape[:2], -1))
+            x = OPERATIONS[name](x, r, r.randrange(x.ndim))
+        return x, {"rows": x.shape[0], "sum": F.sum(y) + x.shape[-1]}
+
+    limited = seed % 2
+    batch, length = (("batch", 9), ("length", 40)) if limited else ("batch", "length")
+    compiled = compile(function, backend="wgpu", dims={"x": {0: batch, 1: length}, "y": {-1: "length"}})
+    draws = np.random.default_rng(seed)
+    for b, n in [(rng.randint(1, 9), rng.randint(3, 40)) for _ in range(3)] + [(1, 3)]:
+        x = draws.standard_normal((b, n, 6)).astype(np.float32)
+        y = draws.standard_normal((5, n)).astype(np.float32)
+        wanted, told = function(emberlet.asarray(x, backend="numpy"), emberlet.asarray(y, backend="numpy"))
+        got, heard = compiled(x, y)
+        assert got.shape == wanted.shape, (steps, b, n)
+        np.testing.assert_allclose(
+            np.asarray(got), np.asarray(wanted), rtol=1e-3, atol=1e-4, err_msg=f"{steps} {b} {n}"
+        )
+        np.testing.assert_allclose(np.asarray(heard["sum"]), np.asarray(told["sum"]), rtol=1e-3, atol=1e-3)
+        assert heard["rows"] == told["rows"]
+        assert type(heard["rows"]) is int
+    assert compiled._open, compiled.fixed
+
+
+def _llama(rng, batch, past, new):
+    caches = [rng.standard_normal((batch, 4, past, 4)).astype(np.float32) for _ in range(4)]
+    return [rng.integers(0, 80, (batch, new)), *caches]
+
+
+def test_a_growing_cache_takes_one_plan_and_no_memory():
+    model = codegen.load(f"{MODELS}/llama/model.onnx", "numpy")
+    rng = np.random.default_rng(0)
+    compiled = model.compile(*_llama(rng, 1, 3, 1), backend="wgpu", dims={"past": 64})
+    device = compiled.backend.device
+    compiled(*_llama(rng, 1, 1, 1))
+    before = device.created_buffers, len(device.pipelines)
+    for past in (1, 2, 3, 7, 31, 32, 33, 63, 64):
+        inputs = _llama(rng, 1, past, 1)
+        for got, wanted in zip(compiled(*inputs), model(*inputs), strict=True):
+            np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=1e-4, atol=1e-5)
+    assert (device.created_buffers, len(device.pipelines)) == before
+    assert (len(compiled._open), len(compiled._programs)) == (1, 0)
+    assert "past 1 to 64" in repr(compiled)
+
+
+def test_memory_grows_by_doubling_where_no_limit_is_given():
+    def function(x):
+        return F.softmax(x @ x.permute(1, 0)) * 2.0
+
+    compiled = compile(function, backend="wgpu", dims={"x": {0: "n"}})
+    for n in (3, 5, 40, 41, 42, 43, 200, 7):
+        x = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)
+        wanted = np.asarray(function(emberlet.asarray(x, backend="numpy")))
+        np.testing.assert_allclose(np.asarray(compiled(x)), wanted, rtol=1e-4, atol=1e-6)
+    assert (len(compiled._open), len(compiled._programs)) == (1, 0)
+
+
+def test_axes_that_a_model_names_are_opened_when_a_second_size_is_met():
+    model = codegen.load(f"{MODELS}/bert_traced/model.onnx", "numpy")
+    rng = np.random.default_rng(1)
+    compiled = model.compile(backend="wgpu")
+    for length in (5, 8, 1, 33, 64):
+        ids = rng.integers(0, 60, (2, length))
+        mask = np.ones((2, length), np.int64)
+        inputs = [ids, mask, np.zeros_like(ids)]
+        for got, wanted in zip(compiled(*inputs), model(*inputs), strict=True):
+            np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=1e-4, atol=1e-5)
+    assert len(compiled._open) == 1
+    assert [name for name, _, _ in compiled._open[0].plan.counts.symbols] == ["length"]
+    assert len(compiled._programs) == 1
+
+
+def test_what_counts_on_the_number_keeps_a_plan_for_each_size_and_says_so():
+    def unrolled(x):
+        total = x[0]
+        for i in range(1, x.shape[0]):
+            total = F.tanh(total) + x[i]
+        return total
+
+    compiled = compile(unrolled, backend="wgpu", dims={"x": {0: "steps"}})
+    for n in (2, 5):
+        x = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)
+        wanted = np.asarray(unrolled(emberlet.asarray(x, backend="numpy")))
+        np.testing.assert_allclose(np.asarray(compiled(x)), wanted, rtol=1e-5, atol=1e-6)
+    assert "by unrolled" in str(compiled.fixed["steps"])
+    assert not compiled._open
+
+
+def test_sizes_that_decide_get_plans_of_their_own():
+    def function(x):
+        return x * 2.0 if x.shape[0] < 10 else F.sum(x, axis=0, keepdims=True)
+
+    compiled = compile(function, backend="wgpu", dims={"x": {0: "n"}})
+    for n in (3, 30, 9, 10, 4, 100):
+        x = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)
+        wanted = np.asarray(function(emberlet.asarray(x, backend="numpy")))
+        np.testing.assert_allclose(np.asarray(compiled(x)), wanted, rtol=1e-4, atol=1e-5)
+    assert (len(compiled._open), len(compiled._programs)) == (2, 0)
+
+
+def test_an_empty_axis_is_served():
+    def function(past, new):
+        return F.sum(F.concat((past, new), axis=0), axis=0)
+
+    compiled = compile(function, backend="wgpu", dims={"past": {0: "past"}})
+    new = np.ones((1, 3), np.float32)
+    for n in (0, 4, 0, 9):
+        got = np.asarray(compiled(np.full((n, 3), 2, np.float32), new))
+        np.testing.assert_allclose(got, [2 * n + 1] * 3)
+
+
+def test_indices_are_checked_against_the_length_of_the_call():
+    def function(x, at):
+        return F.take(x, at, axis=0)
+
+    compiled = compile(function, backend="wgpu", dims={"x": {0: "n"}})
+    x = np.arange(20, dtype=np.float32)
+    assert np.asarray(compiled(x, np.array([19]))).tolist() == [19]
+    assert np.asarray(compiled(x[:7], np.array([6]))).tolist() == [6]
+    with pytest.raises(emberlet.errors.IndexingError, match="length 7"):
+        compiled(x[:7], np.array([7]))
+
+
+def test_axes_that_are_not_there_are_refused():
+    layer = nn.Linear(4, 2, backend="numpy")
+    with pytest.raises(BackendError, match="no tensor 'y'"):
+        layer.compile(emberlet.zeros((3, 4)), dims={"y": {0: "rows"}})
+    with pytest.raises(BackendError, match="no open axis 'rows'"):
+        layer.compile(emberlet.zeros((3, 4)), dims={"rows": 8})
+    with pytest.raises(BackendError, match="cannot be 9 to 3"):
+        layer.compile(emberlet.zeros((3, 4)), dims={"x": {0: ("rows", (9, 3))}})

@@ -1,0 +1,141 @@
+"""Sizes that a plan leaves open: what is said of them holds for every number that they stand for."""
+
+import random
+
+import pytest
+from emberlet.wgpu_backend.plan.counts import Counts, at, count, counts_of
+from emberlet.wgpu_backend.plan.data import Plan
+from emberlet.wgpu_backend.record.sizes import (
+    Scope,
+    SizeNeeded,
+    common_divisor,
+    divides,
+    greater,
+    is_open,
+    least,
+    most,
+    same,
+    smaller,
+    surely_less,
+)
+
+RANGES = {"past": (0, 40), "new": (1, 9), "batch": (1, 6)}
+
+
+def drawn(rng, sizes, depth):
+    """A number computed from `sizes` by a random expression: (as Sizes, as a function of their numbers)."""
+    if depth == 0:
+        name = rng.choice([*sizes, None])
+        number = rng.randint(0, 9)
+        return (number, lambda env: number) if name is None else (sizes[name], lambda env: env[name])
+    a, fa = drawn(rng, sizes, depth - 1)
+    b, fb = drawn(rng, sizes, depth - 1)
+    n = rng.randint(1, 7)
+    kind = rng.randrange(7)
+    if kind == 0:
+        return a + b, lambda env: fa(env) + fb(env)
+    if kind == 1:
+        return a - b, lambda env: fa(env) - fb(env)
+    if kind == 2:
+        return a * b, lambda env: fa(env) * fb(env)
+    if kind == 3:
+        return a // n, lambda env: fa(env) // n
+    if kind == 4:
+        return a % n, lambda env: fa(env) % n
+    if kind == 5:
+        return greater(a, b), lambda env: max(fa(env), fb(env))
+    return smaller(a, b), lambda env: min(fa(env), fb(env))
+
+
+def scope_and_sizes(rng):
+    scope = Scope()
+    return scope, {n: scope.symbol(n, low, high, rng.randint(low, high)) for n, (low, high) in RANGES.items()}
+
+
+def environments(rng, count=12):
+    corners = [{n: r[0] for n, r in RANGES.items()}, {n: r[1] for n, r in RANGES.items()}]
+    return corners + [{n: rng.randint(*r) for n, r in RANGES.items()} for _ in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_said_of_a_size_holds_for_every_number(seed):
+    rng = random.Random(seed)
+    scope, sizes = scope_and_sizes(rng)
+    a, fa = drawn(rng, sizes, 3)
+    b, fb = drawn(rng, sizes, 2)
+    quotient = a // b if least(b) > 0 else None
+    remainder = a % b if least(b) > 0 else None
+    divisor = common_divisor(a, b)
+    plan = Plan()
+    counts_of(plan, scope)
+    said = {
+        n: count(v) for n, v in (("a", a), ("b", b), ("quotient", quotient), ("remainder", remainder)) if v is not None
+    }
+    for env in environments(rng):
+        values = plan.counts.values(tuple(env[s[0]] for s in plan.counts.symbols))
+        assert at(said["a"], values) == fa(env)
+        assert at(said["b"], values) == fb(env)
+        assert least(a) <= fa(env) <= most(a)
+        if quotient is not None:
+            assert at(said["quotient"], values) == fa(env) // fb(env)
+            assert at(said["remainder"], values) == fa(env) % fb(env)
+        if surely_less(a, b):
+            assert fa(env) < fb(env)
+        if same(a, b):
+            assert fa(env) == fb(env)
+        if is_open(divisor) and divisor.evaluate(values):
+            assert fa(env) % divisor.evaluate(values) == 0
+            assert fb(env) % divisor.evaluate(values) == 0
+        if divides(4, a):
+            assert fa(env) % 4 == 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_comparison_answers_alike_wherever_its_guards_hold(seed):
+    rng = random.Random(1000 + seed)
+    scope, sizes = scope_and_sizes(rng)
+    a, fa = drawn(rng, sizes, 2)
+    b, fb = drawn(rng, sizes, 2)
+    answers = [a < b, a <= b, a > b, a >= b, a == b, a != b]
+    plan = Plan()
+    counts_of(plan, scope)
+    for env in environments(rng):
+        numbers = tuple(env[s[0]] for s in plan.counts.symbols)
+        if plan.counts.refusal(numbers, plan.counts.values(numbers)) is None:
+            x, y = fa(env), fb(env)
+            assert answers == [x < y, x <= y, x > y, x >= y, x == y, x != y]
+
+
+def test_what_needs_the_number_is_refused_by_name():
+    scope = Scope()
+    n = scope.symbol("length", 1, 512, 37)
+    for use in (range, int, float, lambda n: n / 2, lambda n: n * 0.5, lambda n: [0] * n, lambda n: "abc"[n], hex):
+        with pytest.raises(SizeNeeded, match="length") as caught:
+            use(n)
+        assert caught.value.symbols == ["length"]
+
+
+def test_polynomials_that_are_equal_are_one():
+    scope = Scope()
+    n = scope.symbol("n", 1, 512, 37)
+    m = scope.symbol("m", 1, 512, 41)
+    assert same((n + m) * 64 // 64, m + n)
+    assert same((n * m * 64 - 1) // (n * 64), m - 1)
+    assert type((n + 1) * 2 - 2 * n) is int
+    assert isinstance(n, int)
+    assert not scope.guards
+
+
+def test_a_shape_that_is_broadcast_needs_no_guard():
+    from emberlet.shapes import broadcast
+
+    scope = Scope()
+    n = scope.symbol("n", 1, 512, 37)
+    assert same(broadcast((n, 8), (1, 8)), (n, 8))
+    assert same(broadcast((n, 1, 8), (4, 8)), (n, 4, 8))
+    assert not scope.guards
+
+
+def test_counts_say_why_sizes_are_refused():
+    counts = Counts([("past", 1, 64)], [0], [], [])
+    assert "past is 65, and the plan takes 1 to 64" in counts.refusal((65,), counts.values((65,)))

@@ -1,0 +1,201 @@
+"""Which axes of a model's arguments are open, and which numbers their symbols stand for in a call."""
+
+from emberlet.errors import BackendError, ShapeError
+
+from .sizes import HIGHEST, Scope, is_open
+
+_USUAL = (37, 5)  # the least typical value of a symbol: where a model runs with none of the first, of the second
+
+
+class Axes:
+    """templates: for each argument None, or a tuple with the length of each axis: a number, or a text such as "past"
+    or "past + new"; limits: {symbol: (lowest, highest, capacity)}, of those for which something is said.
+
+    An axis whose text is not understood is a symbol of that name.
+    """
+
+    def __init__(self, templates, limits):
+        self.templates = []
+        self.symbols = []
+        for template in templates:
+            parsed = None if template is None else tuple([_parsed(d) for d in template])
+            self.templates.append(parsed)
+            for d in parsed or ():
+                for name in d[1]:
+                    if name not in self.symbols:
+                        self.symbols.append(name)
+        unknown = [name for name in limits if name not in self.symbols]
+        if unknown:
+            raise BackendError(
+                "the model has no open axis {!r}; it has {}".format(
+                    unknown[0], ", ".join([repr(s) for s in self.symbols]) or "none"
+                )
+            )
+        self.limits = limits
+
+    def numbers(self, shapes):
+        """{symbol: its number} for shapes of the arguments (None for what is no tensor); None where they do not fit."""
+        found = {}
+        waiting = []
+        for template, shape in zip(self.templates, shapes):
+            if template is None or shape is None:
+                continue
+            if len(template) != len(shape):
+                return None
+            waiting.extend(zip(template, shape))
+        while waiting:
+            left = []
+            for (number, names), length in waiting:
+                unknown = [name for name in names if name not in found]
+                rest = length - number - sum([names[n] * found[n] for n in names if n in found])
+                if len(unknown) > 1:
+                    left.append(((number, names), length))
+                elif unknown:
+                    if rest % names[unknown[0]] or rest < 0:
+                        return None
+                    found[unknown[0]] = rest // names[unknown[0]]
+                elif rest:
+                    return None
+            if len(left) == len(waiting):
+                return None
+            waiting = left
+        return found
+
+    def capacity(self, name, number):
+        """How much room a symbol gets at first that is `number` now."""
+        return max(number, self.limits.get(name, (0, 0, 0))[2] or 0)
+
+    def scope(self, opened, numbers, attempt):
+        """(Scope, {symbol: its Size, or its number}): those of `opened` are left open. numbers: what they are now.
+
+        attempt: typical values are ones that no other size of a model is likely to be, so that few guards are met, in
+        the attempts 0 (large ones) and 1 (small ones); those of now in the attempt 2.
+        """
+        scope = Scope()
+        sizes = {}
+        taken = list(numbers.values())
+        for name in self.symbols:
+            now = numbers[name]
+            if name not in opened:
+                sizes[name] = now
+                continue
+            lowest, highest, capacity = self.limits.get(name, (1, HIGHEST, None))
+            usual = now
+            if attempt < 2:
+                usual = _USUAL[attempt]
+                if attempt == 0:
+                    usual = max(usual, capacity // 2 if capacity else now)
+                usual = max(min(_prime(usual, taken), highest), lowest)
+            taken.append(usual)
+            sizes[name] = scope.symbol(name, lowest, max(highest, now), usual)
+        return scope, sizes
+
+    def shapes(self, sizes, shapes):
+        """The shapes of the arguments with Sizes in the place of what is open."""
+        out = []
+        for template, shape in zip(self.templates, shapes):
+            if template is None or shape is None:
+                out.append(shape)
+                continue
+            lengths = []
+            for number, names in template:
+                for name in names:
+                    number = number + names[name] * sizes[name]
+                lengths.append(number)
+            out.append(tuple(lengths))
+        return out
+
+
+def _parsed(d):
+    """(number, {symbol: coefficient}) of a length: 4, "past", "past + new", "2 * length + 1"."""
+    if not isinstance(d, str):
+        return d, {}
+    number = 0
+    names = {}
+    for part in d.split(" + "):
+        factor = 1
+        factors = part.split(" * ")
+        rest = [f for f in factors if not f.isdigit()]
+        for f in factors:
+            factor *= int(f) if f.isdigit() else 1
+        if not rest:
+            number += factor
+        elif len(rest) == 1 and rest[0].replace(".", "_").isidentifier() and factor:
+            names[rest[0]] = names.get(rest[0], 0) + factor
+        else:
+            return 0, {d: 1}
+    return number, names
+
+
+def _prime(n, taken):
+    """The first prime from n on that is not taken."""
+    while n in taken or not all(n % i for i in range(2, int(n**0.5) + 1)):
+        n += 1
+    return n
+
+
+def of_model(model, names, shapes, dims):
+    """The Axes of a model's arguments.
+
+    names: of the arguments; shapes: of the examples, None for what is no tensor. dims: what `compile` was given, see
+    there. Axes that a generated model's INPUTS name are open by these names.
+    """
+    templates = [None if shape is None else list(shape) for shape in shapes]
+    entries = getattr(model, "INPUTS", None) or ()
+    for i in range(min(len(entries), len(templates))):
+        shape = entries[i][2]
+        if templates[i] is not None and shape is not None and len(shape) == len(templates[i]):
+            for axis in range(len(shape)):
+                if shape[axis] is None:
+                    templates[i][axis] = "{}[{}]".format(entries[i][0], axis)
+                elif isinstance(shape[axis], str):
+                    templates[i][axis] = shape[axis]
+    limits = {}
+    for name, given in (dims or {}).items():
+        if isinstance(given, dict):
+            if name not in names or templates[names.index(name)] is None:
+                raise BackendError("there is no tensor {!r} whose axes could be open; there are {}".format(name, names))
+            template = templates[names.index(name)]
+            for axis, label in given.items():
+                if not -len(template) <= axis < len(template):
+                    raise ShapeError("{!r} has no axis {}; its shape is {}".format(name, axis, tuple(template)))
+                if isinstance(label, tuple):
+                    label, limit = label
+                    limits[label] = _limit(label, limit)
+                template[axis] = label
+        else:
+            limits[name] = _limit(name, given)
+    return Axes(templates, limits)
+
+
+def named(dims):
+    """The symbols that `compile`'s argument of that name names."""
+    out = []
+    for name, given in (dims or {}).items():
+        labels = [name]
+        if isinstance(given, dict):
+            labels = [label[0] if isinstance(label, tuple) else label for label in given.values()]
+        for label in labels:
+            out.extend([s for s in _parsed(label)[1] if s not in out])
+    return out
+
+
+def _limit(name, given):
+    """(lowest, highest, capacity) from a number, a pair, or None."""
+    if given is None:
+        return 1, HIGHEST, None
+    lowest, highest = given if isinstance(given, (tuple, list)) else (1, given)
+    if not 0 <= lowest <= highest or not highest:
+        raise BackendError("the open axis {!r} cannot be {} to {} long".format(name, lowest, highest))
+    return lowest, highest, highest
+
+
+def closed(x, values):
+    """A number for a Size, given the values of its scope's atoms; also in tuples, lists and dicts."""
+    if is_open(x):
+        return x.evaluate(values)
+    if type(x) is tuple or type(x) is list:
+        return type(x)([closed(v, values) for v in x])
+    if type(x) is dict:
+        return {k: closed(x[k], values) for k in x}
+    return x

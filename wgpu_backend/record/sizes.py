@@ -1,0 +1,582 @@
+"""Sizes that a plan leaves open: integers with an expression, which flow through shapes, strides and index arithmetic.
+
+A `Size` stands for a polynomial with integer coefficients over *atoms*: the symbols of its `Scope` ("past", "batch"),
+and what is no polynomial of them (quotients, maxima). It acts as an integer. Comparisons are answered in one of three
+ways (after Torch's symbolic shapes, Ansel et al. 2024):
+
+- what holds for every value of the symbols, or for none, is answered so: `past + 1 > past`;
+- otherwise the answer is that for the scope's typical values, and it is noted as a *guard*: what was recorded serves
+  only those sizes for which every guard gives the same answer;
+- what needs the number itself (`range(n)`, `int(n)`, `n * 0.5`) raises SizeNeeded, and the size is then not left open.
+
+Code that can do without an answer asks `surely_less` and the like, which note nothing. Whoever picks the faster of two
+correct ways asks for `typical(n)`.
+"""
+
+import sys
+
+from emberlet.errors import BackendError
+
+HIGHEST = 1 << 20  # the largest value of a symbol for which nothing is said
+_FAR = 1 << 62  # bounds beyond are as good as none
+# Functions that compare sizes only to take a shorter way to what comes out the same, or to refuse what no size makes
+# right: told that a size differs from another number they are right for all sizes, and nothing needs to be noted.
+_NEUTRAL = (
+    ("emberlet.shapes", "broadcast"),
+    ("emberlet.functional.promotion", "paired"),
+    ("emberlet.functional.reshaping", "reshape"),
+    ("emberlet.functional.reductions.normalization", "_fitting"),
+    ("emberlet.functional.indexing.selection", "getitem"),
+    ("emberlet.functional.movement.rearranging", "broadcast_to"),
+)
+
+
+class SizeNeeded(BackendError):
+    """The number that a symbol stands for is needed while a plan is made. symbols: their names."""
+
+    symbols = ()
+
+
+class Scope:
+    """The symbols of one plan with their ranges, and the guards that were met.
+
+    atoms: list of ("symbol", name), ("//", dividend, divisor) and ("max", a, b); ranges: (lowest, highest) of each;
+    guards: list of (Size, relation, answer), relation "<" or "==" against 0.
+    """
+
+    def __init__(self):
+        self.atoms = []
+        self.ranges = []
+        self.typical = []
+        self.guards = []
+        self.block = []  # the Sizes that kernels read, in the order in which they lie in the block of sizes
+        self._places = {}
+        self._numbers = {}
+        self._atoms = {}
+        self._bounds = {}
+        self._answers = {}
+
+    def symbol(self, name, lowest, highest, typical):
+        """The Size of a new symbol in [lowest, highest], which is `typical` where a decision is left to choice."""
+        return self._atom(("symbol", name), lowest, highest, typical)
+
+    def _atom(self, what, lowest, highest, typical):
+        key = (what[0],) + tuple([w.number if isinstance(w, Size) else w for w in what[1:]])
+        at = self._atoms.get(key)
+        if at is None:
+            at = self._atoms[key] = len(self.atoms)
+            self.atoms.append(what)
+            self.ranges.append((lowest, highest))
+            self.typical.append(typical)
+        return Size(self, {(at,): 1})
+
+    def number(self, terms):
+        """The number under which a polynomial is known: equal polynomials have one."""
+        key = tuple(sorted(terms.items()))
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self._numbers)
+        return found
+
+    def place(self, number):
+        """Where the polynomial of that number lies in the block of sizes."""
+        found = self._places.get(number)
+        if found is None:
+            found = self._places[number] = len(self.block)
+            self.block.append(self.size(number))
+        return found
+
+    def size(self, number):
+        """The Size with that number."""
+        for terms, known in self._numbers.items():
+            if known == number:
+                return Size(self, dict(terms))
+
+    def bounds(self, x):
+        """(lowest, highest) of a Size, as far as they are found."""
+        found = self._bounds.get(x.number)
+        if found is None:
+            found = self._bounds[x.number] = (self._lowest(x.terms), -self._lowest(_scaled(x.terms, -1)))
+        return found
+
+    def _lowest(self, terms):
+        # With every atom written as its lowest value and what is above it, products of two that are both large, such
+        # as (n - 1) * m, keep their sign.
+        shifted = {(): 0}
+        for atoms, c in terms.items():
+            product = {(): c}
+            for a in atoms:
+                product = _product(product, {(): self.ranges[a][0], (a,): 1})
+            shifted = _sum(shifted, product)
+        total = shifted.pop((), 0)
+        for atoms, c in shifted.items():
+            if c < 0:
+                most = 1
+                for a in atoms:
+                    most *= self.ranges[a][1] - self.ranges[a][0]
+                total += c * most
+        return max(total, -_FAR)
+
+    def decide(self, x, relation, caller=None, number=False):
+        """Whether x < 0 (relation "<") or x == 0 ("=="); noted as a guard where both can be, unless the frame `caller`
+        is that of a function for which it makes no difference. number: whether a size is compared with a number, and
+        not with another size, which it may have to be equal to."""
+        if relation == "==":
+            x = _primitive(x)
+        low, high = self.bounds(x)
+        if relation == "<":
+            if high < 0 or low >= 0:
+                return high < 0
+        elif low > 0 or high < 0 or _indivisible(x.terms):
+            return False
+        key = (x.number, relation)
+        if key not in self._answers:
+            value = x.evaluate(self.typical)
+            if caller is not None and (value or number):
+                if (caller.f_globals.get("__name__"), caller.f_code.co_name) in _NEUTRAL:
+                    return False
+            self._answers[key] = value < 0 if relation == "<" else value == 0
+            self.guards.append((x, relation, self._answers[key]))
+        return self._answers[key]
+
+    def need(self, x, what):
+        """Raise SizeNeeded for the symbols of x."""
+        frame = sys._getframe(1)
+        while frame.f_globals.get("__name__") == __name__ and frame.f_back is not None:
+            frame = frame.f_back
+        error = SizeNeeded(
+            "{} of the open size {!r} is needed while the plan is made, by {} in {}".format(
+                what, x, frame.f_code.co_name, frame.f_globals.get("__name__")
+            )
+        )
+        error.symbols = x.symbols()
+        raise error
+
+
+class Size:
+    """An integer that depends on a scope's symbols. terms: {atoms, as a sorted tuple: coefficient}."""
+
+    __slots__ = ("_number", "scope", "terms")
+
+    def __init__(self, scope, terms):
+        self.scope = scope
+        self.terms = terms
+        self._number = None
+
+    @property
+    def __class__(self):
+        return int  # for `isinstance(d, int)`; the interpreter itself is not deceived, and asks for __index__
+
+    @property
+    def number(self):
+        """The number of its polynomial in the scope."""
+        if self._number is None:
+            self._number = self.scope.number(self.terms)
+        return self._number
+
+    def symbols(self):
+        """The names of the symbols it depends on."""
+        names = []
+        stack = [self]
+        while stack:
+            for atoms in stack.pop().terms:
+                for a in atoms:
+                    what = self.scope.atoms[a]
+                    if what[0] == "symbol":
+                        if what[1] not in names:
+                            names.append(what[1])
+                    else:
+                        stack.extend([w for w in what[1:] if is_open(w)])
+        return names
+
+    def evaluate(self, values):
+        """Its value, given those of the scope's atoms."""
+        total = 0
+        for atoms, c in self.terms.items():
+            for a in atoms:
+                c *= values[a]
+            total += c
+        return total
+
+    def __str__(self):
+        """What it is called in a kernel's text, where `{}u` writes a number: a field of the block of sizes."""
+        return "sizes.n{}".format(self.number)
+
+    def __format__(self, spec):
+        return str(self)
+
+    def __repr__(self):
+        return _text(self.scope, self.terms)
+
+    # -- arithmetic -----------------------------------------------------------------------------------------------
+
+    def __add__(self, other):
+        terms = _terms(other)
+        return NotImplemented if terms is None else _size(self.scope, _sum(self.terms, terms))
+
+    __radd__ = __add__
+
+    def __neg__(self):
+        return _size(self.scope, _scaled(self.terms, -1))
+
+    def __pos__(self):
+        return self
+
+    def __sub__(self, other):
+        terms = _terms(other)
+        return NotImplemented if terms is None else _size(self.scope, _sum(self.terms, _scaled(terms, -1)))
+
+    def __rsub__(self, other):
+        terms = _terms(other)
+        return NotImplemented if terms is None else _size(self.scope, _sum(terms, _scaled(self.terms, -1)))
+
+    def __mul__(self, other):
+        terms = _terms(other)
+        if terms is None:
+            return self.__float__() * other if isinstance(other, float) else NotImplemented
+        return _size(self.scope, _product(self.terms, terms))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other):
+        terms = _terms(other)
+        return NotImplemented if terms is None else _divided(self.scope, self.terms, terms)
+
+    def __rfloordiv__(self, other):
+        terms = _terms(other)
+        return NotImplemented if terms is None else _divided(self.scope, terms, self.terms)
+
+    def __mod__(self, other):
+        quotient = self // other
+        return NotImplemented if quotient is NotImplemented else self - quotient * other
+
+    def __rmod__(self, other):
+        quotient = other // self
+        return NotImplemented if quotient is NotImplemented else other - quotient * self
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
+
+    def __pow__(self, other):
+        if type(other) is not int or other < 0:
+            return self.__index__() ** other
+        out = 1
+        for _ in range(other):
+            out = out * self
+        return out
+
+    def __abs__(self):
+        return -self if self < 0 else self
+
+    # -- comparisons ----------------------------------------------------------------------------------------------
+
+    def _decide(self, other, relation, caller=None):
+        difference = self - other
+        if type(difference) is int:
+            return difference < 0 if relation == "<" else difference == 0
+        return self.scope.decide(difference, relation, caller, type(other) is not Size)
+
+    def __eq__(self, other):
+        return False if _terms(other) is None else self._decide(other, "==", sys._getframe(1))
+
+    def __ne__(self, other):
+        return True if _terms(other) is None else not self._decide(other, "==", sys._getframe(1))
+
+    def __lt__(self, other):
+        return NotImplemented if _terms(other) is None else self._decide(other, "<")
+
+    def __ge__(self, other):
+        return NotImplemented if _terms(other) is None else not self._decide(other, "<")
+
+    def __gt__(self, other):
+        return NotImplemented if _terms(other) is None else not self._decide(other + 1, "<")
+
+    def __le__(self, other):
+        return NotImplemented if _terms(other) is None else self._decide(other + 1, "<")
+
+    def __bool__(self):
+        return not self._decide(0, "==")
+
+    def __hash__(self):
+        return hash(("size", self.number))
+
+    # -- what needs the number itself -----------------------------------------------------------------------------
+
+    def __index__(self):
+        return self.scope.need(self, "the number")
+
+    def __int__(self):
+        return self.scope.need(self, "the number")
+
+    def __float__(self):
+        return self.scope.need(self, "a float")
+
+    def __truediv__(self, other):
+        return self.__float__() if _terms(other) is not None or isinstance(other, float) else NotImplemented
+
+    def __rtruediv__(self, other):
+        return self.__float__() if _terms(other) is not None or isinstance(other, float) else NotImplemented
+
+
+# -- polynomials: {atoms, as a sorted tuple: coefficient} ---------------------------------------------------------
+
+
+def _terms(x):
+    """The polynomial that x is; None where it is no integer."""
+    if type(x) is Size:
+        return x.terms
+    if type(x) is int or type(x) is bool:
+        return {(): int(x)} if x else {}
+    return None
+
+
+def _size(scope, terms):
+    if not terms:
+        return 0
+    if len(terms) == 1 and () in terms:
+        return terms[()]
+    return Size(scope, terms)
+
+
+def _sum(a, b):
+    out = dict(a)
+    for atoms in b:
+        c = out.get(atoms, 0) + b[atoms]
+        if c:
+            out[atoms] = c
+        else:
+            out.pop(atoms, None)
+    return out
+
+
+def _scaled(a, n):
+    return {atoms: a[atoms] * n for atoms in a}
+
+
+def _product(a, b):
+    out = {}
+    for x in a:
+        for y in b:
+            atoms = tuple(sorted(x + y))
+            c = out.get(atoms, 0) + a[x] * b[y]
+            if c:
+                out[atoms] = c
+            else:
+                out.pop(atoms, None)
+    return out
+
+
+def _leading(terms):
+    return max(terms, key=lambda atoms: (len(atoms), atoms))
+
+
+def _without(atoms, part):
+    """The atoms of a monomial divided by those of another; None where it does not divide it."""
+    left = list(atoms)
+    for a in part:
+        if a not in left:
+            return None
+        left.remove(a)
+    return tuple(left)
+
+
+def _divmod(a, b):
+    """(quotient, remainder) of polynomials: a == quotient * b + remainder, with a remainder as simple as can be."""
+    lead = _leading(b)
+    quotient = {}
+    rest = {}
+    left = dict(a)
+    while left:
+        top = _leading(left)
+        c = left[top]
+        atoms = _without(top, lead)
+        n = c // b[lead] if atoms is not None else 0
+        if n and (c % b[lead] == 0 or len(b) == 1):
+            step = {atoms: n}
+            quotient = _sum(quotient, step)
+            left = _sum(left, _scaled(_product(step, b), -1))
+        if top in left:
+            rest[top] = left.pop(top)
+    return quotient, rest
+
+
+def _divided(scope, a, b):
+    """a // b of polynomials, one of which is no number."""
+    if not b:
+        raise ZeroDivisionError("division by zero")
+    divisor = _size(scope, b)
+    if most(divisor) < 0:
+        return _divided(scope, _scaled(a, -1), _scaled(b, -1))
+    if not divisor > 0:
+        return scope.need(divisor, "the sign")
+    quotient, rest = _divmod(a, b)
+    whole, part = _size(scope, quotient), _size(scope, rest)
+    for _ in range(3):
+        # As long as it is known to be negative by less than the divisor, or to be at least it.
+        if surely_less(part, 0):
+            whole, part = whole - 1, part + divisor
+        elif not surely_less(part, divisor):
+            if surely_less(part, divisor + divisor) and surely_less(divisor - 1, part):
+                whole, part = whole + 1, part - divisor
+            else:
+                break
+        elif surely_less(-1, part):
+            return whole
+    low, high = least(part), most(part)
+    ends = (max(1, least(divisor)), most(divisor))
+    low, high = min([low // e for e in ends]), max([high // e for e in ends])
+    if low == high:
+        return whole + low
+    usual = typical(part) // typical(divisor)
+    return whole + scope._atom(("//", part, divisor), low, high, usual)
+
+
+def _text(scope, terms):
+    """A polynomial to be read by people: "past + new", "4 * batch * length - 1"."""
+    parts = []
+    for atoms in sorted(terms, key=lambda atoms: (-len(atoms), atoms)):
+        c = terms[atoms]
+        names = []
+        for a in atoms:
+            what = scope.atoms[a]
+            names.append(what[1] if what[0] == "symbol" else "(({!r}) {} ({!r}))".format(what[1], what[0], what[2]))
+        if abs(c) != 1 or not names:
+            names.insert(0, str(abs(c)))
+        parts.append(("- " if c < 0 else "+ " if parts else "") + " * ".join(names))
+    return " ".join(parts)
+
+
+def _content(terms):
+    """The greatest common divisor of the coefficients."""
+    whole = 0
+    for atoms in terms:
+        whole = common_divisor(whole, terms[atoms])
+    return whole
+
+
+def _indivisible(terms):
+    """Whether a polynomial is never 0 because its coefficients have a divisor that its constant has not."""
+    return terms.get((), 0) % _content({atoms: terms[atoms] for atoms in terms if atoms}) != 0
+
+
+def _primitive(x):
+    """x without the numbers and the symbols, never 0, that divide all of it; with one sign for x and -x."""
+    found = _content(x.terms)
+    for a in min(x.terms, key=len):
+        if x.scope.ranges[a][0] > 0 and all(a in atoms for atoms in x.terms):
+            found = found * Size(x.scope, {(a,): 1})
+    if x.terms[_leading(x.terms)] < 0:
+        found = -found
+    return Size(x.scope, _divmod(x.terms, _terms(found))[0])
+
+
+# -- questions that note nothing ----------------------------------------------------------------------------------
+
+
+def is_open(x):
+    """Whether x is a Size rather than a number."""
+    return type(x) is Size
+
+
+def least(x):
+    """The lowest value of x, as far as it is known."""
+    return x.scope.bounds(x)[0] if type(x) is Size else x
+
+
+def most(x):
+    """The highest value of x, as far as it is known."""
+    return x.scope.bounds(x)[1] if type(x) is Size else x
+
+
+def typical(x):
+    """The value of x for which kernels are chosen."""
+    return x.evaluate(x.scope.typical) if type(x) is Size else x
+
+
+def surely_less(a, b):
+    """Whether a < b whatever the sizes."""
+    return most(a - b) < 0
+
+
+def positive(n):
+    """n, but at least 1 where it is a number."""
+    return n if type(n) is Size else max(1, n)
+
+
+def same(a, b):
+    """Whether two shapes, or two sizes, are equal whatever the sizes."""
+    if isinstance(a, tuple):
+        if len(a) != len(b):
+            return False
+        for i in range(len(a)):
+            if a[i] is not b[i] and not same(a[i], b[i]):
+                return False
+        return True
+    if type(a) is Size or type(b) is Size:
+        d = a - b
+        return type(d) is int and d == 0
+    return a == b
+
+
+def within_words(n):
+    """Whether a number lies in 32 bits, as far as it is open: a plan is for such sizes, and then knows that."""
+    return not is_open(n) or -(1 << 31) <= n < 1 << 31
+
+
+def divides(n, x):
+    """Whether n divides x whatever the sizes."""
+    if type(x) is Size or type(n) is Size:
+        return same(n, 0) or not _divmod(_terms(x), _terms(n))[1]
+    return x % n == 0
+
+
+def greater(a, b):
+    """The larger of two."""
+    if type(a) is not Size and type(b) is not Size:
+        return max(a, b)
+    if surely_less(a - 1, b):
+        return b
+    if surely_less(b - 1, a):
+        return a
+    scope = a.scope if type(a) is Size else b.scope
+    low, high = max(least(a), least(b)), max(most(a), most(b))
+    return scope._atom(("max", a, b), low, high, max(typical(a), typical(b)))
+
+
+def smaller(a, b):
+    """The smaller of two."""
+    return -greater(-a, -b)
+
+
+def common_divisor(a, b):
+    """What divides both, as large as is easily found; the greatest common divisor of two numbers."""
+    if type(a) is not Size and type(b) is not Size:
+        while b:
+            a, b = b, a % b
+        return abs(a)
+    scope = a.scope if type(a) is Size else b.scope
+    if not _terms(a) or not _terms(b):
+        return a if _terms(a) else b
+    contents = _content(_terms(a)), _content(_terms(b))
+    whole = common_divisor(contents[0], contents[1])
+    bare = a // contents[0], b // contents[1]
+    for i in (0, 1):
+        if divides(bare[i], bare[1 - i]):
+            return bare[i] * whole
+    atoms = None
+    for terms in (_terms(a), _terms(b)):
+        for key in terms:
+            if atoms is None:
+                atoms = list(key)
+                continue
+            shared = []
+            left = list(key)
+            for n in atoms:
+                if n in left:
+                    left.remove(n)
+                    shared.append(n)
+            atoms = shared
+    return _size(scope, {tuple(atoms): whole})

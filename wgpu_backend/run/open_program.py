@@ -1,0 +1,133 @@
+"""Runs a plan that leaves sizes open: what depends on them is counted on the host at each call, nothing is compiled.
+
+Buffers have room for a capacity. A call that needs more gets twice as much of each size; memory never shrinks.
+"""
+
+from emberlet.errors import BackendError
+
+from ..device import COPY_DST, UNIFORM
+from ..plan.counts import at
+from . import storage
+from .runtime import Program, Results
+
+
+class _Block:
+    """The block of sizes that kernels read, where `Device.bind` expects an Allocation."""
+
+    def __init__(self, raw, nbytes):
+        self.gpu = raw.create_buffer(size=nbytes, usage=UNIFORM | COPY_DST)
+        self.nbytes = nbytes
+        self.pages = [self]
+
+
+class OpenProgram(Program):
+    """A plan with `counts` made ready on a device. capacity: for each symbol, how large it is expected to become. The
+    rest is as a Program's, with Counts in inputs and results."""
+
+    def __init__(self, device, plan, constants, inputs, results, capacity, owned=False, owner=None):
+        self.counts = plan.counts
+        self.open_results = results
+        self._sizes = None
+        self._capacity = tuple(capacity)
+        values = self.counts.values(self._capacity)
+        # What is open takes one page: a plan's guards see to that.
+        self._most = min(plan.page_bytes or device.page_bytes, device.page_bytes)
+        self._words = max(1, len(self.counts.block))
+        self._block = None
+        self._pipelines = None
+        fixed = [(number, at(n, values)) for number, n in results]
+        given = dict(constants)
+        for i in range(len(plan.buffers)):
+            n = plan.buffers[i].nbytes
+            if i not in given and type(n) is not int:
+                given[i] = device.allocate(min(max(4, n.at(values)), self._most))
+        Program.__init__(self, device, plan, given, inputs, fixed, owned, owner)
+        if not owned:
+            self._own.extend([given[i] for i in given if i not in constants])
+
+    def _bind(self, pipelines):
+        with self._lock:
+            if self._block is None:
+                self._block = _Block(self.device.raw, (self._words + 3) // 4 * 16)
+            first = self._pipelines is None
+            self._pipelines = pipelines
+            groups = []
+            for step in self.plan.steps:
+                pipeline, layout = pipelines[step.kernel]
+                bound = [self.allocations[b] for b in step.buffers]
+                pages = step.pages
+                if "var<uniform> sizes:" in self.plan.kernels[step.kernel][1]:
+                    bound = bound + [self._block]
+                    pages = list(pages) + [1]
+                groups.append((pipeline, self.device.bind(layout, bound, pages)))
+            self._groups = groups
+            if first:
+                for i in range(len(pipelines)):
+                    source = self.plan.kernels[i][1]
+                    self._held.append(source)
+                    self.device.pipelines.hold(source, pipelines[i])
+            self._sizes = None
+            self.steps = []
+
+    def fit(self, sizes):
+        """Make ready for these sizes."""
+        if sizes == self._sizes:
+            return
+        counts = self.counts
+        values = counts.values(sizes)
+        refusal = counts.refusal(sizes, values)
+        if refusal:
+            raise BackendError(refusal)
+        self._sizes = None
+        self._grow(sizes, values)
+        words = [at(n, values) & 0xFFFFFFFF for n in counts.block]
+        words += [0] * ((self._words + 3) // 4 * 4 - len(words))
+        self.device.queue.write_buffer(self._block.gpu, 0, storage.unsigned(words))
+        steps = []
+        for i in range(len(self._groups)):
+            x, y, z = [at(n, values) for n in self.plan.steps[i].groups]
+            if x and y and z:
+                steps.append(self._groups[i] + (x, y, z))
+        self.steps = steps
+        results = [(number, at(n, values)) for number, n in self.open_results]
+        self._out = Results(self, results, self._out.room, self._out.staging)
+        self._sizes = sizes
+
+    def _grow(self, sizes, values):
+        """Larger buffers where one has no room for these sizes."""
+        buffers = self.plan.buffers
+        for i in range(len(buffers)):
+            if type(buffers[i].nbytes) is not int and at(buffers[i].nbytes, values) > self.allocations[i].nbytes:
+                break
+        else:
+            return
+        symbols = self.counts.symbols
+        grown = []
+        for i in range(len(sizes)):
+            most = self._capacity[i]
+            if sizes[i] > most:
+                most = min(max(2 * most, sizes[i]), symbols[i][2])
+            grown.append(most)
+        self._capacity = tuple(grown)
+        roomy = self.counts.values(self._capacity)
+        for i in range(len(buffers)):
+            n = buffers[i].nbytes
+            if type(n) is int:
+                continue
+            nbytes = max(n.at(values), min(n.at(roomy), self._most), 4)
+            old = self.allocations[i]
+            if nbytes > old.nbytes:
+                self.allocations[i] = self.device.allocate(nbytes)
+                self._own = [a for a in self._own if a is not old] + [self.allocations[i]]
+                old.free()
+        # An input that is left as it is would be lost.
+        self._given = [False] * len(self._given)
+        self._out.room = sum([at(n, roomy) for _, n in self.open_results])
+        self._bind(self._pipelines)
+
+    def _free(self):
+        Program._free(self)
+        self._groups = []
+        if self._block is not None:
+            self._block.gpu.destroy()
+            self._block = None
