@@ -39,7 +39,7 @@ def test_the_modules_compute_what_the_flat_code_does(case: Case, backend: str) -
 MODULES = sorted(p.name for p in (HERE / "modules").iterdir())
 BUFFERS = {"llama": ["model.rotary_emb.inv_freq"]}  # which a state_dict does not have
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "modules"
-MOST_LINES = {"bert": 110, "resnet50": 90, "resnet50_traced": 90, "llama": 130}
+MOST_LINES = {"bert": 110, "resnet50": 90, "resnet50_traced": 90, "llama": 100}
 
 
 def _model(name: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from typing import Any
 
 from ... import store
@@ -18,6 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="an ONNX model, or weights: burnpack, safetensors, PyTorch, GGUF, .npz")
     parser.add_argument("--json", action="store_true", help="print the typed graph, or the table of tensors, as JSON")
     parser.add_argument("--key", help="the part of a PyTorch file to show, such as state_dict")
+    parser.add_argument("--tree", action="store_true", help="show the modules of an ONNX model, with weights and FLOPs")
     parser.add_argument("--weights", action="store_true", help="show the initializers of an ONNX model as a table")
 
 
@@ -25,6 +27,11 @@ def run(arguments: argparse.Namespace) -> int:
     opened = _weights(arguments.file, arguments.key, arguments.weights)
     if opened is not None:
         print(json.dumps(as_json(opened), indent=2) if arguments.json else describe(opened))
+    elif arguments.tree:
+        from emberlet.codegen.picture.text import as_text
+        from emberlet.codegen.picture.tree import tree
+
+        print(as_text(tree(arguments.file), unicode=_shows_lines()), end="")
     elif arguments.json:
         from emberlet.codegen.graph_json import as_json as graph_as_json
 
@@ -34,6 +41,15 @@ def run(arguments: argparse.Namespace) -> int:
 
         print(plain(inspect(arguments.file)), end="")
     return 0
+
+
+def _shows_lines() -> bool:
+    """Whether the terminal can show the characters that a tree is drawn with."""
+    try:
+        "├─→×…".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 def _weights(path: str, key: str | None, initializers: bool) -> Store | None:
