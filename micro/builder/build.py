@@ -27,8 +27,9 @@ from .cost import Cost, cost
 from .emit_kernels import assembly_kernels, kernels_source, listing, machine_code
 from .emit_model import Pack, Partition, model_source, weights_source
 from .fuse import fuse, in_float32
-from .graph import Graph
+from .graph import Graph, Reshape
 from .kernels.layer import Array
+from .kernels.trees import Trees
 from .plan import plan
 from .program import Program
 from .quantize import quantize_graph
@@ -125,7 +126,9 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
         raise UnsupportedError(f"weights {options.weights!r}: expected one of {', '.join(WEIGHTS)}")
     graph = fuse(replace(in_float32(graph) if options.floats else graph, name=options.name))
     agreement = None
-    if samples is not None and not options.floats:
+    if graph.sums:
+        _check_trees(graph)
+    elif samples is not None and not options.floats:
         graph, agreement = calibrated(graph, samples, options)
     elif graph.grids:
         graph = quantize_graph(graph)
@@ -135,6 +138,15 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
     _write_sources(built, options)
     _compile(built, options)
     return built
+
+
+def _check_trees(graph: Graph) -> None:
+    """Raises UnsupportedError where trees are not all that the model computes."""
+    others = [layer.name for layer in graph.layers if not isinstance(layer, Trees | Reshape)]
+    if others:
+        raise UnsupportedError(
+            f"{graph.name}: layers beside an ensemble of trees: {', '.join(others[:5])}; export the trees by themselves"
+        )
 
 
 def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> tuple[Graph, Agreement]:

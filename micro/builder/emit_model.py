@@ -6,6 +6,7 @@ import re
 import textwrap
 from dataclasses import dataclass
 
+from .emit_trees import trees_functions, trees_state
 from .program import Port, Program
 
 
@@ -71,6 +72,10 @@ def _docstring(program: Program) -> str:
     ]
     ports = [("input", p) for p in program.inputs] + [("output", p) for p in program.outputs]
     for kind_of_port, port in ports:
+        if port.cuts is not None or port.sums:
+            what = "ranks of the features" if port.cuts is not None else "sums of the leaves, in words of 4 bytes"
+            lines.append(f"{kind_of_port} {port.text()}, {what}")
+            continue
         meaning = "" if program.is_float else f", number = {port.scale:.9g} * (byte - {port.zero})"
         lines.append(f"{kind_of_port} {port.text()}{meaning}")
     return "\n".join(lines) + '\n"""\n'
@@ -158,7 +163,13 @@ def _state(program: Program) -> str:
             continue
         views = [f"_all[{p.place}:{p.place + p.size}]" for p in ports]
         lines.append(f"{which} = {_tuple(views)}")
-        lines.append(f"{which[:-1]}_grids = {_tuple([_grid(p) for p in ports])}  # (scale, zero)")
+        if not any(p.cuts is not None or p.sums for p in ports):
+            lines.append(f"{which[:-1]}_grids = {_tuple([_grid(p) for p in ports])}  # (scale, zero)")
+    if any(p.cuts is not None for p in program.inputs):
+        lines += trees_state(program)
+    labels = next((p.labels for p in program.outputs if p.labels), ())
+    if labels:
+        lines.append(f"labels = {labels!r}")
     if not program.is_float:
         lines.append("input, output = inputs[0], outputs[0]")
     if program.states or program.kept:
@@ -268,4 +279,7 @@ def _functions(program: Program) -> str:
     if program.states or program.kept:
         parts.append(_RESET)
     counted = _COUNTED.format(len(program.inputs)) if len(program.inputs) > 1 else ""
-    return "\n".join([*parts, _FLOAT if program.is_float else _INT8, _PREDICT.replace("COUNTED", counted)])
+    own = _FLOAT if program.is_float else _INT8
+    if program.outputs[0].sums:
+        own = trees_functions(program)
+    return "\n".join([*parts, own, _PREDICT.replace("COUNTED", counted)])

@@ -28,6 +28,14 @@ class Grid:
 
 
 @dataclass(frozen=True)
+class Sums:
+    """What the words of an output mean: steps from kernels.trees.MIDDLE; transform: what is computed of all of them."""
+
+    step: float
+    transform: str | None = None
+
+
+@dataclass(frozen=True)
 class Reshape(Layer):
     """The same elements under another shape: no kernel, one buffer."""
 
@@ -44,7 +52,8 @@ class Graph:
     that come in another order than the model's, their shape in the model and its axes in the order they come; states:
     tensors that are kept from one inference to the next, and what their elements are at first: layers read them, and
     the last layers, `kernels.state.Keep`, write them; doubled: the arithmetic is TensorFlow Lite's (doubled.py); once:
-    the names of layers that round once all the same.
+    the names of layers that round once all the same; cuts: of inputs that hold ranks, the numbers that each feature is
+    ranked among; sums: of outputs that hold words; labels: of outputs, the names of their elements.
     """
 
     name: str
@@ -59,6 +68,9 @@ class Graph:
     states: Mapping[str, float] = field(default_factory=dict)
     doubled: bool = False
     once: frozenset[str] = frozenset()
+    cuts: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    sums: Mapping[str, Sums] = field(default_factory=dict)
+    labels: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
 
     def check(self) -> Graph:
         """This graph. Raises ModelError where a layer reads what no earlier one wrote, or a tensor has no shape."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .graph import Sums
 from .kernels.layer import Array, Layer, View
 
 
@@ -25,7 +26,9 @@ class Step:
 class Port:
     """An input or output of the model: where it lies in the arena, and what its elements mean.
 
-    scale, zero: of the bytes; unused where the model is float32. order: what its axes are, in words.
+    scale, zero: of the bytes; unused where the model is float32. order: what its axes are, in words. cuts: where
+    the bytes are ranks, the numbers that each feature is ranked among; sums: where they are words, what those mean;
+    labels: names of the elements.
     """
 
     name: str
@@ -34,6 +37,9 @@ class Port:
     scale: float = 1.0
     zero: int = 0
     order: str = ""
+    cuts: tuple[tuple[float, ...], ...] | None = None
+    sums: Sums | None = None
+    labels: tuple[int | str, ...] = ()
 
     @property
     def size(self) -> int:

@@ -20,6 +20,7 @@ from emberlet.micro.builder.kernels.pool import AveragePool, MaxPool, Reduce, wi
 from emberlet.micro.builder.kernels.recurrent import MIDDLE, Gru, Lstm, Rows
 from emberlet.micro.builder.kernels.softmax import Softmax
 from emberlet.micro.builder.kernels.state import Keep
+from emberlet.micro.builder.kernels.trees import Branch, Leaf, Trees
 from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.program import Constants, Program, Step
 from emberlet.micro.builder.reference import Requant, choose, dot_bounds
@@ -253,6 +254,30 @@ def kept(rng: Rng) -> Case:
     return Case(Keep("keep", ("x",), "y", shape), (bytes_at_random(rng, shape),), shape)
 
 
+def forest(rng: Rng) -> Case:
+    features, targets, wide = int(rng.integers(1, 6)), int(rng.integers(1, 4)), bool(rng.random() < 0.4)
+    nodes: list[Branch | Leaf] = []
+
+    def grown(depth: int) -> int:
+        at = len(nodes)
+        nodes.append(Leaf(()))
+        if depth and rng.random() < 0.8:
+            cut = int(rng.integers(0, 40000 if wide else 256))
+            low, high = grown(depth - 1), grown(depth - 1)
+            nodes[at] = Branch(int(rng.integers(features)), cut, low, high)
+        else:
+            count = int(rng.integers(0, 3))
+            nodes[at] = Leaf(
+                tuple((int(rng.integers(targets)), int(rng.integers(-(1 << 24), 1 << 24))) for _ in range(count))
+            )
+        return at
+
+    roots = tuple(grown(int(rng.integers(0, 6))) for _ in range(int(rng.integers(1, 5))))
+    base = tuple(int(v) for v in rng.integers(-(1 << 20), 1 << 20, targets))
+    x = bytes_at_random(rng, (features * (2 if wide else 1),))
+    return Case(Trees("forest", ("x",), "y", tuple(nodes), roots, base, wide), (x,), (4 * targets,))
+
+
 KINDS: tuple[Callable[[Rng], Case], ...] = (
     dense,
     conv,
@@ -270,6 +295,7 @@ KINDS: tuple[Callable[[Rng], Case], ...] = (
     rounding_twice,
     rounding_twice,
     kept,
+    forest,
 )
 
 

@@ -1,7 +1,7 @@
 """From the compiler's typed IR to a graph of float32 layers. Each file holds a family of operators, and enters its
 functions into TRANSLATORS."""
 
-from . import activations, moves, products, recurrences, reductions
+from . import activations, linear_models, moves, products, recurrences, reductions, trees
 from .table import TRANSLATORS
 
-__all__ = ["TRANSLATORS", "activations", "moves", "products", "recurrences", "reductions"]
+__all__ = ["TRANSLATORS", "activations", "linear_models", "moves", "products", "recurrences", "reductions", "trees"]

@@ -18,7 +18,7 @@ from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ir.value import Value
 from emberlet.errors import ModelError
 
-from ..graph import Graph, Grid, Reshape
+from ..graph import Graph, Grid, Reshape, Sums
 from ..kernels.layer import Array, Layer
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
@@ -59,7 +59,8 @@ class Importer:
     caller reads; only_output: those that only the caller reads; dropped: outputs that stay inside, with what is made of
     them; remembered: inputs that are states of layers; problems: a line for each that keeps the model from running;
     channels: what the nodes say of the inputs' axes; states, kept: as Graph's, and the layers that write them;
-    constant_grids: of constants that came quantized.
+    constant_grids: of constants that came quantized; scaled: of tensors that are another one scaled, that one, its
+    offset and its factor; cuts, sums: as Graph's; labels: of the classes.
     """
 
     name: str
@@ -79,6 +80,10 @@ class Importer:
     states: dict[str, float] = field(default_factory=dict)
     kept: list[Layer] = field(default_factory=list)
     constant_grids: dict[str, Grid] = field(default_factory=dict)
+    scaled: dict[str, tuple[str, Array, Array]] = field(default_factory=dict)
+    cuts: dict[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    sums: dict[str, Sums] = field(default_factory=dict)
+    labels: tuple[int | str, ...] = ()
     read: set[str] = field(default_factory=set)
     only_output: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
@@ -260,6 +265,10 @@ class Importer:
             raise ModelError("an output is the state that comes in, which a layer remembers")
         return layers, [name for name in self.inputs if name not in gone]
 
+    def _is_labelled(self, name: str) -> bool:
+        """Whether an output has a score for each class."""
+        return prod(self.shapes[name]) == len(self.labels) * (4 if name in self.sums else 1) > 0
+
     def graph(self) -> Graph:
         """The graph of what was translated. Raises ModelError."""
         layers, inputs = self._without_remembered()
@@ -273,6 +282,10 @@ class Importer:
             weight_scales=self.weight_scales,
             layouts={name: self.layouts[name] for name in inputs},
             states=self.states,
+            cuts=self.cuts,
+            sums=self.sums,
+            labels={name: self.labels for name in self.outputs if self._is_labelled(name)},
+            is_float=not self.sums,
         ).check()
 
 

@@ -1,0 +1,215 @@
+"""Linear models and support vector machines of ai.onnx.ml: dense layers, and functions of one number between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from emberlet.codegen.ir.graph import Node
+from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ops.machine_learning_features import Normalizer
+from emberlet.codegen.ops.machine_learning_models import (
+    Kernel,
+    LinearClassifier,
+    LinearRegressor,
+    SVMClassifier,
+    SVMRegressor,
+)
+
+from ..functions import Chain
+from ..kernels.dot import DotFloat
+from ..kernels.elementwise import BinaryFloat, MapFloat
+from ..kernels.move import Move, Part
+from ..kernels.nest import Axis
+from ..kernels.pool import ReduceFloat
+from ..kernels.softmax import SoftmaxFloat
+from ..kernels.window import Window
+from .state import Importer, StoredTensor
+from .table import translates
+
+Matrix = npt.NDArray[Any]
+
+SIGMOID: Chain = (("sigmoid", ()),)
+
+
+class _Row:
+    """A row of numbers on its way through layers: each method adds one and gives the row that comes out."""
+
+    def __init__(self, t: Importer, label: str, name: str, size: int) -> None:
+        self.t, self.label, self.name, self.size = t, label, name, size
+
+    def _to(self, what: str, size: int) -> _Row:
+        out = self.t.fresh(f"{self.label}:{what}")
+        self.t.shapes[out] = (size,)
+        return _Row(self.t, self.label, out, size)
+
+    def dense(self, matrix: Matrix, bias: Matrix | Sequence[float], what: str) -> _Row:
+        """matrix: (out, in)."""
+        out = self._to(what, len(matrix))
+        weights = np.asarray(matrix, np.float32).reshape(len(matrix), 1, 1, -1)
+        offsets = np.asarray(bias, np.float32)
+        at = (f"{self.label} {what}", (self.name,), out.name, (self.size,))
+        self.t.add(DotFloat(*at, Window((1, 1)), 1, weights, offsets))
+        return out
+
+    def mapped(self, chain: Chain, what: str) -> _Row:
+        out = self._to(what, self.size)
+        self.t.add(MapFloat(f"{self.label} {what}", (self.name,), out.name, (self.size,), chain))
+        return out
+
+    def with_(self, other: _Row, operation: str, what: str) -> _Row:
+        """other: of the same size, or one number."""
+        out = self._to(what, self.size)
+        at = (f"{self.label} {what}", (self.name, other.name), out.name, operation, (self.size,), (other.size,), None)
+        self.t.add(BinaryFloat(*at))
+        return out
+
+    def total(self, what: str) -> _Row:
+        out = self._to(what, 1)
+        self.t.add(ReduceFloat(f"{self.label} {what}", (self.name,), out.name, (1, self.size, 1), "sum"))
+        return out
+
+    def beside(self, other: _Row, what: str) -> _Row:
+        out = self._to(what, self.size + other.size)
+        parts = (Part(0, 0, (Axis(self.size, (1, 1)),)), Part(0, self.size, (Axis(other.size, (1, 1)),)))
+        self.t.add(Move(f"{self.label} {what}", (self.name, other.name), out.name, (out.size,), parts))
+        return out
+
+    def transformed(self, transform: str | None) -> _Row:
+        """What is computed of scores. Raises Problem."""
+        if transform is None:
+            return self
+        if transform in ("sigmoid", "logistic"):
+            return self.mapped(SIGMOID, "probabilities")
+        if transform != "softmax":
+            raise Problem(f"scores with {transform} behind them; none, softmax and logistic are supported")
+        out = self._to("probabilities", self.size)
+        self.t.add(SoftmaxFloat(f"{self.label} softmax", (self.name,), out.name, 1, self.size))
+        return out
+
+    def give(self, node: Node[Any], which: int) -> None:
+        """The row is an output of the node."""
+        self.t.held[node.outputs[which].name] = StoredTensor(self.name, (1, self.size), (0, 1))
+
+
+def _row(t: Importer, node: Node[Any]) -> _Row:
+    held = t.of(node.inputs[0])
+    size = held.dims[-1]
+    if np.prod(held.dims) != size:
+        raise Problem(f"an input of shape {held.dims}; one row is supported")
+    held = t.shaped(StoredTensor(held.name, held.dims, held.order), (size,))
+    return _Row(t, node.name or node.outputs[-1].name, held.name, size)
+
+
+def _matrix(numbers: Sequence[float], rows: int) -> Matrix:
+    return np.asarray(numbers, np.float64).reshape(rows, -1)
+
+
+def _offsets(numbers: Sequence[float], count: int) -> Matrix:
+    return np.asarray(numbers or (0.0,) * count, np.float64)
+
+
+@translates(LinearRegressor)
+def linear_regressor(t: Importer, node: LinearRegressor) -> None:
+    c = node.config
+    scores = _row(t, node).dense(_matrix(c.coefficients, c.targets), _offsets(c.intercepts, c.targets), "scores")
+    scores.transformed(c.transform if c.targets > 1 or c.transform not in ("softmax", "softmax_zero") else None).give(
+        node, 0
+    )
+
+
+@translates(LinearClassifier)
+def linear_classifier(t: Importer, node: LinearClassifier) -> None:
+    c = node.config
+    matrix, offsets = _matrix(c.coefficients, c.columns), _offsets(c.intercepts, c.columns)
+    if c.columns == 1:
+        _classes(t, node, _both(_row(t, node), matrix, offsets, c.transform, False), c.labels)
+        return
+    _classes(t, node, _row(t, node).dense(matrix, offsets, "scores").transformed(c.transform), c.labels)
+
+
+def _both(x: _Row, matrix: Matrix, offsets: Matrix, transform: str | None, opposite: bool) -> _Row:
+    """The scores of two classes that one decides about: its opposite, or what is missing to 1, and it."""
+    sigmoid = transform in ("sigmoid", "logistic")
+    turned = sigmoid or opposite
+    both = x.dense(np.concatenate([-matrix, matrix]), np.concatenate([(not turned) - offsets, offsets]), "scores")
+    return both.transformed("sigmoid" if sigmoid else None)
+
+
+def _classes(t: Importer, node: Node[Any], scores: _Row, labels: Sequence[int | str]) -> None:
+    """The label is the best score's: it stays inside."""
+    t.dropped.add(node.outputs[0].name)
+    scores.give(node, 1)
+    t.labels = tuple(labels)
+
+
+# -- support vectors --------------------------------------------------------------------------------------------------
+
+
+def _likeness(x: _Row, kernel: Kernel, vectors: Matrix) -> _Row:
+    """How alike a row is to each support vector. Raises Problem."""
+    gamma, count = kernel.gamma, len(vectors)
+    if kernel.kind == "linear":
+        return x.dense(vectors, np.zeros(count), "kernel")
+    if kernel.kind == "poly":
+        products = x.dense(gamma * vectors, np.full(count, kernel.coef0), "products")
+        chain: Chain = (("power", (float(kernel.degree),)),)
+        return products.mapped(chain, "kernel")
+    if kernel.kind == "sigmoid":
+        return x.dense(gamma * vectors, np.full(count, kernel.coef0), "products").mapped((("tanh", ()),), "kernel")
+    # exp(-gamma * |x - v|**2), the square taken apart. Rounding may leave it a little below 0.
+    products = x.dense(-2 * vectors, (vectors**2).sum(1), "products")
+    squares = x.mapped((("power", (2.0,)),), "squares").total("length")
+    chain = (("clip", (0.0, inf)), ("affine", (-gamma, 0.0)), ("exp", ()))
+    return products.with_(squares, "add", "distances").mapped(chain, "kernel")
+
+
+@translates(SVMRegressor)
+def svm_regressor(t: Importer, node: SVMRegressor) -> None:
+    c, x = node.config, _row(t, node)
+    if c.transform is not None:
+        raise Problem(f"scores with {c.transform} behind them")
+    if c.n_supports:
+        x = _likeness(x, c.kernel, _matrix(c.vectors, c.n_supports))
+    score = x.dense(_matrix(c.coefficients, 1), c.rho, "score")
+    if c.one_class:
+        score = score.mapped((("over", (0.0,)), ("affine", (2.0, -1.0))), "side")
+    score.give(node, 0)
+
+
+@translates(SVMClassifier)
+def svm_classifier(t: Importer, node: SVMClassifier) -> None:
+    """The best score's class is the label. With probabilities it need not be, as in libsvm: the votes decide."""
+    c, x = node.config, _row(t, node)
+    n = len(c.labels)
+    if not c.vectors_per_class:
+        rows = len(c.coefficients) // x.size
+        if rows != n:
+            raise Problem(f"{rows} rows of coefficients for {n} classes")
+        scores = x.dense(_matrix(c.coefficients, n), _offsets(c.rho, 1)[:1].repeat(n), "scores")
+        _classes(t, node, scores.transformed(c.transform), c.labels)
+        return
+    alike = _likeness(x, c.kernel, _matrix(c.vectors, sum(c.vectors_per_class)))
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    decisions = alike.dense(_matrix(node.decisions(), len(pairs)), c.rho, "decisions")
+    # A vote for the first class of a pair where its decision is over 0, else for the second.
+    votes, base = np.zeros((n, len(pairs))), np.zeros(n)
+    for k, (i, j) in enumerate(pairs):
+        votes[i, k], votes[j, k] = 1, -1
+        base[j] += 1
+    counted = decisions.mapped((("over", (0.0,)),), "sides").dense(votes, base, "votes")
+    _classes(t, node, counted, c.labels)
+
+
+@translates(Normalizer)
+def normalizer(t: Importer, node: Normalizer) -> None:
+    x, norm = _row(t, node), str(node.config.norm)
+    if norm == "MAX":
+        raise Problem("rows divided by their greatest element; by their L1 or L2 norm is supported")
+    parts = x.mapped((("abs", ()),) if norm == "L1" else (("power", (2.0,)),), "parts").total("sum")
+    root: Chain = () if norm == "L1" else (("sqrt", ()),)
+    inverse = parts.mapped((*root, ("inverse", ())), "norm")
+    x.with_(inverse, "mul", "normalized").give(node, 0)
