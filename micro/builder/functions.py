@@ -111,7 +111,6 @@ FUNCTIONS: dict[str, Function] = {
         lambda v, bias, threshold: np.where(v < -threshold, v + bias, np.where(v > threshold, v - bias, 0)),
         ("v = v + {0} if v < -{1} else v - {0} if v > {1} else 0.0",),
     ),
-    "power": Function(lambda v, a: np.power(v, a), ("v = v ** int({0})",)),
     "over": Function(lambda v, a: (v > a).astype(np.float64), ("v = 1.0 if v > {0} else 0.0",)),
     "inverse": Function(lambda v: 1 / np.where(v == 0, 1.0, v), ("v = 1 / v if v else 1.0",)),
     "sign": Function(np.sign, ("v = 1.0 if v > 0 else -1.0 if v < 0 else 0.0",)),

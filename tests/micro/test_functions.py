@@ -15,11 +15,13 @@ from emberlet.micro.builder.functions import FROM_MATH, FUNCTIONS, apply, lines
 NAMED_OTHERWISE: dict[str, Callable[..., emberlet.Tensor]] = {
     "affine": lambda x, a, b: x * a + b,
     "shrink": lambda x, bias, threshold: F.shrink(x, lambd=threshold, bias=bias),
+    "over": lambda x, a: F.cast(x > a, emberlet.float64),
+    "inverse": lambda x: 1 / F.where(x == 0, 1.0, x),
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
 }
 PARAMETERS = dict.fromkeys(FUNCTIONS, 0) | {
     "affine": 2, "clip": 2, "leaky_relu": 1, "celu": 1, "thresholded_relu": 1, "elu": 1, "selu": 2, "hard_sigmoid": 2,
-    "pow": 1, "shrink": 2,
+    "pow": 1, "shrink": 2, "over": 1,
 }  # fmt: skip
 POSITIVE = ("log", "sqrt", "pow")
 DOMAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {

@@ -156,13 +156,13 @@ def _likeness(x: _Row, kernel: Kernel, vectors: Matrix) -> _Row:
         return x.dense(vectors, np.zeros(count), "kernel")
     if kernel.kind == "poly":
         products = x.dense(gamma * vectors, np.full(count, kernel.coef0), "products")
-        chain: Chain = (("power", (float(kernel.degree),)),)
+        chain: Chain = (("pow", (float(kernel.degree),)),)
         return products.mapped(chain, "kernel")
     if kernel.kind == "sigmoid":
         return x.dense(gamma * vectors, np.full(count, kernel.coef0), "products").mapped((("tanh", ()),), "kernel")
     # exp(-gamma * |x - v|**2), the square taken apart. Rounding may leave it a little below 0.
     products = x.dense(-2 * vectors, (vectors**2).sum(1), "products")
-    squares = x.mapped((("power", (2.0,)),), "squares").total("length")
+    squares = x.mapped((("pow", (2.0,)),), "squares").total("length")
     chain = (("clip", (0.0, inf)), ("affine", (-gamma, 0.0)), ("exp", ()))
     return products.with_(squares, "add", "distances").mapped(chain, "kernel")
 
@@ -209,7 +209,7 @@ def normalizer(t: Importer, node: Normalizer) -> None:
     x, norm = _row(t, node), str(node.config.norm)
     if norm == "MAX":
         raise Problem("rows divided by their greatest element; by their L1 or L2 norm is supported")
-    parts = x.mapped((("abs", ()),) if norm == "L1" else (("power", (2.0,)),), "parts").total("sum")
+    parts = x.mapped((("abs", ()),) if norm == "L1" else (("pow", (2.0,)),), "parts").total("sum")
     root: Chain = () if norm == "L1" else (("sqrt", ()),)
     inverse = parts.mapped((*root, ("inverse", ())), "norm")
     x.with_(inverse, "mul", "normalized").give(node, 0)
