@@ -60,7 +60,7 @@ def test_what_works_here_is_listed():
 
 
 def test_a_missing_library_is_named(monkeypatch):
-    monkeypatch.setitem(registry._OWN, "ghost", ("no_such_module", "Ghost"))
+    monkeypatch.setitem(registry._OWN, "ghost", "no_such_module")
     with pytest.raises(BackendError, match="'ghost' needs its module"):
         get_backend("ghost")
     assert "ghost" not in available()
