@@ -46,6 +46,7 @@ def save(
 ) -> Plan:
     """Trace model(*examples) for their dtypes and shapes and write its plan to `path`; returns the plan for GPUs.
 
+    Where `path` ends in ".wasm", it is a WebAssembly module instead (wasm/file.py).
     model: a Module (which stays where it is) or a function of Tensors. inputs, outputs: names; from the signature of
     the model's `forward`, and "output0" …, where none are given. The plan is made for WebGPU's baseline limits.
     weights: how the file stores large weights, "float16" or "q8" (storing.py); they are float32 again once loaded.
@@ -57,28 +58,15 @@ def save(
     from ..backend import WgpuBackend
     from .storing import parts_of
 
-    backend = WgpuBackend(planning=True)
-    if hasattr(model, "fork"):
-        for param in model.params():
-            param.val()  # a lazy parameter would get one value here and another in the copy
-        model = model.fork(backend)
-    try:
-        traced = trace(model, examples, backend)
-    except ValueNeeded as error:
-        raise ModelError(f"this model cannot be saved as a plan: {error}") from error
-    structure = traced.structure
-    if structure[0] == "tensor":
-        structure = (tuple, [structure])
-    if structure[0] not in (tuple, list) or any(part[0] != "tensor" for part in structure[1]):
-        raise ModelError("a model that is saved as a plan returns a tensor or a tuple of tensors that live on the GPU")
-    # Results are written one word an element, also one that is an input.
-    traced.roots = [unpacked(r) for r in traced.roots]
+    if path.endswith(".wasm"):
+        from ..wasm.file import save as save_module
+
+        if weights is not None:
+            raise ValueError("a WebAssembly file stores weights as float32")
+        return save_module(path, model, *examples, inputs=inputs, outputs=outputs)
+    traced, results = traced_for(model, examples, WgpuBackend(planning=True))
     host = get_backend("numpy")
-    evaluate(constants(traced.roots, launched=False), host)
     reorder_weights(traced.roots, lambda nodes: evaluate(nodes, host), {})
-    results = [traced.roots[part[1]] for part in structure[1]]
-    if any(r.count == 0 for r in results):
-        raise ModelError("a model that is saved as a plan has no empty results")
     plans = {name: make_plan(traced.roots, Options(c, subgroups=s), False) for name, (c, s) in CLASSES.items()}
     plan, externals = plans["gpu"]
     tensors: dict[str, Any] = {}
@@ -99,7 +87,7 @@ def save(
         tensors[name] = burnpack_writer.Source(
             _WORDS[node.word], (node.nbytes // (_WORDS[node.word].bits // 8),), lambda node=node: node.arg
         )
-    names = list(inputs or _argument_names(model, len(examples)))
+    names = list(inputs or argument_names(model, len(examples)))
     ports = []
     for node in traced.inputs:
         number = given.get(node.arg)
@@ -138,13 +126,38 @@ def save(
     return plan
 
 
+def traced_for(model: Any, examples: Sequence[Tensor], backend: Any) -> tuple[Any, list[Any]]:
+    """(the Trace of model(*examples) on a backend that only plans, with what depends on no input computed; the nodes of
+    its results). Raises ModelError where it is not one plan."""
+    if hasattr(model, "fork"):
+        for param in model.params():
+            param.val()  # a lazy parameter would get one value here and another in the copy
+        model = model.fork(backend)
+    try:
+        traced = trace(model, examples, backend)
+    except ValueNeeded as error:
+        raise ModelError(f"this model cannot be saved as a plan: {error}") from error
+    structure = traced.structure
+    if structure[0] == "tensor":
+        structure = (tuple, [structure])
+    if structure[0] not in (tuple, list) or any(part[0] != "tensor" for part in structure[1]):
+        raise ModelError("a model that is saved as a plan returns a tensor or a tuple of tensors that live on the GPU")
+    # Results are written one word an element, also one that is an input.
+    traced.roots = [unpacked(r) for r in traced.roots]
+    evaluate(constants(traced.roots, launched=False), get_backend("numpy"))
+    results = [traced.roots[part[1]] for part in structure[1]]
+    if any(r.count == 0 for r in results):
+        raise ModelError("a model that is saved as a plan has no empty results")
+    return traced, results
+
+
 def _unused(node: Any) -> Any:
     from .data import Buffer
 
     return Buffer("external", node.nbytes)
 
 
-def _argument_names(model: Any, count: int) -> list[str]:
+def argument_names(model: Any, count: int) -> list[str]:
     function = getattr(model, "forward", model)
     code = getattr(function, "__code__", None)
     names = list(code.co_varnames[: code.co_argcount]) if code else []

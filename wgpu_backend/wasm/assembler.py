@@ -269,10 +269,19 @@ def _name(text):
     return unsigned(len(data)) + data
 
 
-def module(functions, exports, pages):
+def code_section(functions):
+    """The code section of a module of these (name, Function)."""
+    numbers = {}
+    for i, (name, _) in enumerate(functions):
+        numbers[name] = i
+    return _section(10, _vector([function.body(numbers) for _, function in functions]))
+
+
+def module(functions, exports, pages, custom=(), data=()):
     """The bytes of a module with one memory of `pages` times 64 KiB, exported as "memory".
 
-    functions: list of (name, Function); exports: the names of those that are exported.
+    functions: list of (name, Function); exports: the names of those that are exported; custom: (name, bytes) of custom
+    sections; data: (address, bytes) of what the memory holds at first.
     """
     types = []
     numbers = {}
@@ -284,9 +293,57 @@ def module(functions, exports, pages):
         if signature not in types:
             types.append(signature)
         of.append(unsigned(types.index(signature)))
-    out = [b"\0asm\1\0\0\0", _section(1, _vector(types)), _section(3, _vector(of))]
+    out = [b"\0asm\1\0\0\0"]
+    for name, content in custom:
+        out.append(_section(0, _name(name) + content))
+    out += [_section(1, _vector(types)), _section(3, _vector(of))]
     out.append(_section(5, b"\x01\x00" + unsigned(pages)))
     named = [_name(name) + b"\x00" + unsigned(numbers[name]) for name in exports]
     out.append(_section(7, _vector([_name("memory") + b"\x02\x00"] + named)))
-    out.append(_section(10, _vector([function.body(numbers) for _, function in functions])))
+    if data:
+        out.append(_section(12, unsigned(len(data))))
+    out.append(code_section(functions))
+    if data:
+        parts = []
+        for at, content in data:
+            parts.append(b"\x00" + i32(at).code[0] + b"\x0b" + unsigned(len(content)))
+        size = len(unsigned(len(parts))) + sum([len(p) + len(d[1]) for p, d in zip(parts, data)])
+        out.append(b"\x0b" + unsigned(size) + unsigned(len(parts)))
+        for head, (_, content) in zip(parts, data):
+            out += [head, content]
     return b"".join(out)
+
+
+def sections(source):
+    """(number, name of a custom section or "", start, end) of each section of a module. Raises ValueError."""
+    if source[:8] != b"\0asm\1\0\0\0":
+        raise ValueError("it does not begin as a WebAssembly module does")
+    out = []
+    at = 8
+    while at < len(source):
+        number = source[at]
+        size, start = _read(source, at + 1)
+        at = start + size
+        if at > len(source):
+            raise ValueError("it ends in the middle of a section")
+        name = ""
+        if number == 0:
+            length, start = _read(source, start)
+            name = bytes(source[start : start + length]).decode()
+            start += length
+        out.append((number, name, start, at))
+    return out
+
+
+def _read(source, at):
+    """(number, place behind it) of an unsigned LEB128."""
+    out = shift = 0
+    while True:
+        if at >= len(source) or shift > 28:
+            raise ValueError("it holds a number that does not end")
+        byte = source[at]
+        out |= (byte & 0x7F) << shift
+        at += 1
+        shift += 7
+        if byte < 0x80:
+            return out, at

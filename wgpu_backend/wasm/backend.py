@@ -6,6 +6,7 @@ from emberlet.errors import BackendError, UnsupportedError
 from ..backend import WgpuBackend
 from ..plan.make import make_plan
 from ..record.bounds import interval
+from ..record.host_evaluation import evaluate
 from ..record.node import (
     depends_on_input,
     is_leaf,
@@ -33,12 +34,13 @@ class WasmBackend(WgpuBackend):
     name = "wasm"
     OVERRIDES = ()
 
-    def __init__(self, index=0, strict=False):
-        WgpuBackend.__init__(self, index, strict=strict)
+    def __init__(self, index=0, strict=False, planning=False):
+        WgpuBackend.__init__(self, index, strict=strict, planning=planning)
         self._options = Options()
         if index:
             raise BackendError('there is one wasm backend; "wasm:{}" is none'.format(index))
-        engine.available()
+        if not planning:
+            engine.available()
 
     half = False
 
@@ -126,6 +128,10 @@ class WasmBackend(WgpuBackend):
         if node.op != "data":
             if not x.size:
                 return b""
+            if self.planning:
+                refuse_values(node)
+                evaluate([node], self.host)
+                return node.arg
             self.realize(x)
         if node.op != "data":
             refuse_values(node)
@@ -141,9 +147,9 @@ class WasmBackend(WgpuBackend):
         return node.arg
 
     def program(self, plan, constants, inputs, results, owner):
-        from .program import Program
+        from .program import program
 
-        return Program(plan, constants, inputs, results)
+        return program(plan, constants, inputs, results)
 
 
 def _become_data(node, data, word):

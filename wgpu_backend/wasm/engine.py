@@ -18,7 +18,10 @@ class WasmtimeModule:
         self.wasmtime = wasmtime
         self.engine = _engine()
         _open.add(self)
-        self.module = wasmtime.Module(self.engine, source)
+        try:
+            self.module = wasmtime.Module(self.engine, source)
+        except wasmtime.WasmtimeError as error:
+            raise ValueError("wasmtime refuses it: {}".format(error))
 
     def instance(self):
         return WasmtimeInstance(self)
@@ -29,8 +32,12 @@ class WasmtimeInstance:
 
     def __init__(self, module):
         _open.add(self)
+        self.failures = (module.wasmtime.Trap, module.wasmtime.WasmtimeError)
         self.store = module.wasmtime.Store(module.engine)
-        exports = module.wasmtime.Instance(self.store, module.module, []).exports(self.store)
+        try:
+            exports = module.wasmtime.Instance(self.store, module.module, []).exports(self.store)
+        except self.failures as error:
+            raise BackendError("the module has no memory or its data do not fit there: {}".format(error))
         self.memory = exports["memory"]
         self.function = exports["run"]
 
@@ -41,7 +48,15 @@ class WasmtimeInstance:
         return bytes(self.memory.read(self.store, at, at + nbytes))
 
     def run(self):
-        self.function(self.store)
+        try:
+            self.function(self.store)
+        except self.failures as error:
+            text = str(error).strip().split("\n")[-1].strip()
+            raise BackendError("the module stopped: {}".format(text))
+
+    def nbytes(self):
+        """Bytes of the memory."""
+        return self.memory.data_len(self.store)
 
 
 _engines = []
@@ -78,6 +93,15 @@ def compiled(source):
         return WasmtimeModule(source)
     except ImportError as error:
         raise _missing(error)
+
+
+def relaxed():
+    """Whether the engine has relaxed SIMD."""
+    if sys.platform == "emscripten":
+        from .page import has_relaxed_simd
+
+        return has_relaxed_simd()
+    return True
 
 
 def available():

@@ -3,7 +3,7 @@
 from emberlet.errors import BackendError
 
 from . import library
-from .assembler import Function, i32, module
+from .assembler import Function, code_section, i32, module
 
 PAGE = 1 << 16
 MOST = 1 << 16  # pages of a memory with 32-bit addresses
@@ -40,6 +40,15 @@ class Image:
         self._functions = functions
         self._pages = pages
         self.module = module(functions, ["run"], pages)
+
+    def file(self, custom, data):
+        """The module with custom sections (name, bytes), and with `data`: number of a buffer -> its bytes."""
+        placed = [(self.addresses[number], data[number]) for number in data]
+        return module(self._functions, ["run"], self._pages, custom, placed)
+
+    def code(self):
+        """The code section."""
+        return code_section(self._functions)
 
     def open_module(self):
         """The module with every kernel exported as well, to time them one by one."""

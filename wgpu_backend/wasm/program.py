@@ -1,4 +1,4 @@
-"""A plan with its memory kept: weights are written once, a call writes the inputs and reads the results."""
+"""A module with its memory kept: a call writes the inputs and reads the results."""
 
 from emberlet.errors import BackendError
 
@@ -7,23 +7,30 @@ from . import engine
 from .image import Image
 
 
-class Program:
-    """A Plan ready to run: what run/runtime.py's Program is on a GPU, with the same methods.
+def program(plan, constants, inputs, results):
+    """The Program of a Plan. constants: per number of a constant buffer its bytes; inputs and results: lists of
+    (buffer number, nbytes)."""
+    image = Image(plan)
+    instance = engine.compiled(image.module).instance()
+    for number in constants:
+        instance.write(image.addresses[number], constants[number])
+    inputs, results = [[(image.addresses[n], nbytes) for n, nbytes in part] for part in (inputs, results)]
+    return Program(instance, inputs, results)
 
-    constants: per number of a constant buffer its bytes; inputs and results: lists of (buffer number, nbytes). Calls of
-    several threads run one after the other.
+
+class Program:
+    """An instance ready to run: what run/runtime.py's Program is on a GPU, with the same methods.
+
+    inputs and results: lists of (address, nbytes). Calls of several threads run one after the other.
     """
 
-    def __init__(self, plan, constants, inputs, results):
-        image = Image(plan)
-        self.inputs = [(image.addresses[n], nbytes) for n, nbytes in inputs]
-        self.results = [(image.addresses[n], nbytes) for n, nbytes in results]
-        self._instance = engine.compiled(image.module).instance()
-        for number in constants:
-            self._instance.write(image.addresses[number], constants[number])
+    def __init__(self, instance, inputs, results):
+        self.inputs = inputs
+        self.results = results
+        self.owner = None
+        self._instance = instance
         self._given = [False] * len(inputs)
         self._lock = lock()
-        self.owner = None
 
     def run(self, data):
         """Bytes of the results, given those of the inputs; None leaves an input as it is. Raises BackendError where an

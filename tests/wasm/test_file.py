@@ -1,0 +1,216 @@
+"""Compiled models as files: what is saved runs in Python and in JavaScript, and what is damaged is refused in words."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import codegen, dtypes
+from emberlet import functional as F
+from emberlet.errors import BackendError, EmberletError, FormatError, IndexingError, ModelError
+from emberlet.wgpu_backend import plan_file
+from emberlet.wgpu_backend.wasm import assembler, engine, file
+from models.index import Case, cases
+
+from tools.paths import ROOT
+
+RUNTIME = ROOT / "web" / "package" / "wasm.mjs"
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("digits") / "digits.wasm"
+    model = codegen.load(str(ROOT / "examples" / "digits" / "digits.onnx"), backend="numpy")
+    example = emberlet.zeros((1, 1, 8, 8), dtype="float32", backend="numpy")
+    plan_file.save(str(path), model, example, inputs=["image"], outputs=["logits"])
+    return path
+
+
+def image() -> np.ndarray[Any, Any]:
+    return np.random.default_rng(0).random((1, 1, 8, 8), np.float32)
+
+
+def expected(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    model = codegen.load(str(ROOT / "examples" / "digits" / "digits.onnx"), backend="numpy")
+    return np.asarray(model(x))
+
+
+def in_node(script: str, *options: str) -> str:
+    source = f'import {{ readFileSync }} from "fs";\nimport {{ load }} from {json.dumps(RUNTIME.as_uri())};\n{script}'
+    done = subprocess.run(
+        ["node", *options, "--input-type=module", "-e", source],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_saved_model_runs_in_python(digits: Path) -> None:
+    plan = plan_file.load(str(digits))
+    x = image()
+    (logits,) = plan.run(x)
+    np.testing.assert_allclose(np.asarray(logits.to_list()), expected(x), rtol=1e-5, atol=1e-5)
+    assert repr(plan.inputs) == "[image: float32 (1, 1, 8, 8)]"
+    plan.release()
+    with pytest.raises(BackendError, match="released"):
+        plan.run(x)
+
+
+def test_without_relaxed_simd_the_other_code_runs(digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "relaxed", lambda: False)
+    found = file.load(digits.read_bytes())
+    (logits,) = found.run(image())
+    np.testing.assert_allclose(np.asarray(logits.to_list()), expected(image()), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.needs("node")
+@pytest.mark.parametrize("options", [(), ("--experimental-wasm-relaxed-simd",)], ids=["simd", "relaxed"])
+def test_saved_model_runs_in_javascript(digits: Path, options: tuple[str, ...]) -> None:
+    said = in_node(
+        f"""
+        const model = await load(readFileSync({json.dumps(str(digits))}));
+        const {{ logits }} = await model.run({{ image: new Float32Array({image().ravel().tolist()}) }});
+        console.log(JSON.stringify([...logits]));
+        """,
+        *options,
+    )
+    np.testing.assert_allclose(json.loads(said), expected(image())[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.needs("node")
+def test_every_dtype_has_its_typed_array(tmp_path: Path) -> None:
+    names = ["float64", "float32", "int64", "uint64", "int32", "uint32", "int16", "uint16", "int8", "uint8"]
+
+    def function(*tensors: Any) -> Any:
+        return tuple(F.logical_not(x) if x.dtype is dtypes.bool else x * 2 for x in tensors)
+
+    examples = [emberlet.asarray([1, 2, 3], dtype=name, backend="numpy") for name in [*names, "bool"]]
+    path = tmp_path / "all.wasm"
+    plan_file.save(str(path), function, *examples, inputs=[*names, "bool"], outputs=[*names, "bool"])
+    said = in_node(
+        f"""
+        const model = await load(readFileSync({json.dumps(str(path))}));
+        const given = Object.fromEntries(model.inputs.map((port) => {{
+          const wide = port.array === BigInt64Array || port.array === BigUint64Array;
+          const last = port.dtype === "bool" ? 0 : 5;
+          return [port.name, port.array.from([1, 0, last], wide ? (n) => BigInt(n) : (n) => n)];
+        }}));
+        const found = await model.run(given);
+        for (const [name, values] of Object.entries(found)) console.log(name, values.constructor.name, `${{values}}`);
+        """
+    )
+    kinds = {name: f"{name.capitalize()}Array" for name in names}
+    kinds |= {"int64": "BigInt64Array", "uint64": "BigUint64Array", "bool": "Uint8Array"}
+    lines = said.splitlines()
+    assert len(lines) == len(names) + 1
+    for line in lines:
+        name, kind, values = line.split()
+        assert kind == kinds[name]
+        assert values == ("0,1,1" if name == "bool" else "2,0,10"), name
+
+
+@pytest.mark.needs("node")
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("model.run({})", 'the input "image" takes a Float32Array of 64 (float32, 1×1×8×8); found: undefined'),
+        ("model.run({ image: new Float32Array(3) })", "found: Float32Array of 3"),
+        ("model.run({ picture: 1 })", 'the model has no input "picture"; it takes image'),
+        ("load(bytes.subarray(0, 5000))", "is no compiled model, or it is damaged"),
+        ("load(new Uint8Array([60, 104, 116, 109, 108, 62, 0, 0, 0]))", "is no compiled model, or it is damaged"),
+        ("load(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]))", "none that `emberlet compile` wrote"),
+        ("model.release().then(() => model.run({ image: new Float32Array(64) }))", "the model was released"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(digits: Path, call: str, message: str) -> None:
+    said = in_node(
+        f"""
+        const bytes = new Uint8Array(readFileSync({json.dumps(str(digits))}));
+        const model = await load(bytes);
+        console.log(await {call}.then(() => "nothing", (error) => error.message));
+        """
+    )
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_damaged_files_are_refused(digits: Path) -> None:
+    whole = digits.read_bytes()
+    choose = random.Random(0)
+    for _ in range(200):
+        data = bytearray(whole)
+        if choose.random() < 0.3:
+            del data[choose.randrange(len(data)) :]
+        for _ in range(choose.choice([0, 1, 3])):
+            data[choose.randrange(min(len(data), choose.choice([64, 600, 8000])))] = choose.randrange(256)
+        try:
+            file.load(bytes(data)).run(image())
+        except EmberletError:
+            continue
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "page.wasm"
+    path.write_bytes(b"<html>not found</html>")
+    with pytest.raises(FormatError, match=r"page\.wasm.*does not begin as a WebAssembly module"):
+        plan_file.load(str(path))
+    empty = assembler.Function("run", ()).finish()
+    path.write_bytes(assembler.module([("run", empty)], ["run"], 1))
+    with pytest.raises(FormatError, match="no section 'emberlet'"):
+        plan_file.load(str(path))
+
+
+def test_an_index_that_is_given_is_checked(tmp_path: Path) -> None:
+    table = emberlet.asarray(np.arange(12, dtype=np.float32).reshape(4, 3), backend="wasm")
+    path = tmp_path / "take.wasm"
+    at = emberlet.asarray([0, 1], dtype="int32", backend="wasm")
+    values = np.asarray(table)
+
+    def take(i: Any) -> Any:
+        return F.take(emberlet.asarray(values, backend=i.backend), i, 0)
+
+    plan_file.save(str(path), take, at, inputs=["i"])
+    plan = plan_file.load(str(path))
+    assert plan.run(np.array([3, -1], np.int32))[0].to_list() == [[9, 10, 11], [9, 10, 11]]
+    with pytest.raises(IndexingError, match="outside an axis of length 4"):
+        plan.run(np.array([4, 0], np.int32))
+
+
+def test_a_model_that_decides_by_values_is_refused(tmp_path: Path) -> None:
+    def decides(x: Any) -> Any:
+        return x + 1 if F.sum(x).item() > 0 else x - 1
+
+    with pytest.raises(ModelError, match="control flow"):
+        plan_file.save(str(tmp_path / "x.wasm"), decides, emberlet.asarray([1.0], backend="numpy"))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("case", list(cases())[::7], ids=lambda case: case.id)
+def test_saved_test_model_gives_onnxruntimes_outputs(case: Case, tmp_path: Path) -> None:
+    import onnx
+
+    model = codegen.load(case.model, backend="numpy")
+    given = case.inputs()
+    order = [i.name for i in onnx.load(case.model).graph.input if i.name in given]
+    tensors = [emberlet.asarray(given[name], backend="numpy") for name in order]
+    path = tmp_path / "model.wasm"
+    try:
+        plan_file.save(str(path), model, *tensors)
+    except ModelError as error:  # two of the models decide by what they compute
+        assert "cannot be saved" in str(error) or "live on the GPU" in str(error)
+        return
+    found = plan_file.load(str(path)).run(*tensors)
+    for (name, want), result in zip(case.outputs().items(), found, strict=True):
+        got = np.asarray(result.to_tensor("numpy"))
+        assert got.shape == want.shape, name
+        atol = case.atol if want.dtype.kind == "f" else 1 if want.dtype.itemsize == 1 else 0
+        np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), atol=atol, rtol=case.rtol)

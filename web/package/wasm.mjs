@@ -1,0 +1,192 @@
+// Runs a compiled model where there is no GPU: `emberlet compile model.onnx --out model.wasm` wrote it.
+//
+//   import { load } from "./wasm.mjs";
+//
+//   const model = await load("model.wasm");
+//   const { logits } = await model.run({ image: new Float32Array(64) });
+//
+// The file is a WebAssembly module with the weights in it; no Python is needed. Inputs and results are typed arrays, row
+// by row, as those of emberlet.mjs. What goes wrong is an Error with one sentence for a person.
+
+// A word of the module's memory, 32 bits or a byte, for each element; and the typed array that JavaScript gives or gets.
+const DTYPES = {
+  float64: [Float64Array, Float32Array],
+  float32: [Float32Array, Float32Array],
+  float16: [globalThis.Float16Array, Float32Array],
+  int64: [BigInt64Array, Int32Array],
+  uint64: [BigUint64Array, Uint32Array],
+  int32: [Int32Array, Int32Array],
+  uint32: [Uint32Array, Uint32Array],
+  int16: [Int16Array, Int32Array],
+  uint16: [Uint16Array, Uint32Array],
+  int8: [Int8Array, Int32Array],
+  uint8: [Uint8Array, Uint32Array],
+  bool: [Uint8Array, Uint32Array],
+};
+
+// Modules of one function: v128.const and drop; the same with f32x4.relaxed_madd.
+const FUNCTION = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10];
+const CONSTANT = [253, 12, ...Array(16).fill(0)];
+const SIMD = [...FUNCTION, 23, 1, 21, 0, ...CONSTANT, 26, 11];
+const RELAXED = [...FUNCTION, 62, 1, 60, 0, ...CONSTANT, ...CONSTANT, ...CONSTANT, 253, 133, 2, 26, 11];
+const supports = (bytes) => WebAssembly.validate(new Uint8Array(bytes));
+
+/** Load a compiled model from an address or from bytes. */
+export async function load(source, { signal } = {}) {
+  if (!supports(SIMD)) throw new Error("this browser's WebAssembly has no SIMD, which compiled models need");
+  const { bytes, name } = await read(source, signal);
+  const sections = [...sectionsOf(bytes, name)];
+  const told = sections.find((one) => one.name === "emberlet");
+  if (!told) throw new Error(`${name} is a WebAssembly module, but none that \`emberlet compile\` wrote`);
+  let facts;
+  try {
+    facts = JSON.parse(new TextDecoder().decode(told.content));
+  } catch (error) {
+    throw new Error(`${name} is damaged: what it says about the model is not JSON`, { cause: error });
+  }
+  if (facts.version !== 1) throw new Error(`${name} was written by another release of emberlet (version ${facts.version})`);
+  const code = supports(RELAXED) ? bytes : await withSimdOnly(bytes, sections);
+  let instance;
+  try {
+    ({ instance } = await WebAssembly.instantiate(code));
+  } catch (error) {
+    const memory = error instanceof RangeError;
+    throw new Error(memory ? `${name} needs more memory than there is` : `${name} is damaged: ${error.message}`, { cause: error });
+  }
+  return new Model(instance, facts, name);
+}
+
+class Model {
+  #instance;
+  #placed;
+
+  constructor(instance, { inputs, outputs, indices }, name) {
+    this.#instance = instance;
+    this.device = "wasm";
+    const size = instance.exports.memory.buffer.byteLength;
+    const port = ([port, dtype, shape, address, bytes]) => {
+      const [array, words] = DTYPES[dtype] ?? [];
+      if (!array) throw new Error(`${name}: "${port}" is ${dtype}, which this browser has no typed array for`);
+      if (address < 0 || address + bytes > size) throw new Error(`${name} is damaged: "${port}" lies outside of its memory`);
+      const length = shape.reduce((product, n) => product * n, 1);
+      return { told: { name: port, dtype, shape, array, length }, address, words };
+    };
+    const narrow = (one) => (one.told.array.BYTES_PER_ELEMENT === 1 ? { ...one, words: one.told.array } : one);
+    this.#placed = { inputs: inputs.map(port).map(narrow), outputs: outputs.map(port) };
+    for (const [input, length] of indices) this.#placed.inputs[input].axis = length;
+    this.inputs = this.#placed.inputs.map(({ told }) => told);
+    this.outputs = this.#placed.outputs.map(({ told }) => told);
+  }
+
+  /** All outputs by name, each a new array; takes all inputs by name. */
+  async run(given = {}) {
+    return this.runNow(given);
+  }
+
+  /** `run`, at once. */
+  runNow(given = {}) {
+    if (!this.#instance) throw new Error("the model was released; load it again");
+    const { memory, run } = this.#instance.exports;
+    const names = this.inputs.map(({ name }) => name);
+    const unknown = Object.keys(given).find((name) => !names.includes(name));
+    if (unknown !== undefined) throw new Error(`the model has no input "${unknown}"; it takes ${names.join(", ")}`);
+    const values = this.#placed.inputs.map((port) => checked(port, given[port.told.name]));
+    for (const [i, { told, address, words }] of this.#placed.inputs.entries()) {
+      const view = new words(memory.buffer, address, told.length);
+      if (told.dtype.endsWith("int64")) for (let k = 0; k < told.length; k++) view[k] = Number(values[i][k]);
+      else view.set(values[i]);
+    }
+    run();
+    return Object.fromEntries(
+      this.#placed.outputs.map(({ told, address, words }) => {
+        const view = new words(memory.buffer, address, told.length);
+        const wide = told.dtype.endsWith("int64");
+        return [told.name, wide ? told.array.from(view, (n) => BigInt(n)) : new told.array(view)];
+      }),
+    );
+  }
+
+  async release() {
+    this.#instance = null;
+  }
+}
+
+function checked({ told: { name, dtype, shape, array, length }, words, axis }, value) {
+  if (!(value instanceof array) || value.length !== length) {
+    const kind = value?.constructor?.name ?? String(value);
+    const found = value?.length === undefined ? kind : `${kind} of ${value.length}`;
+    const wanted = `${array.name} of ${length} (${dtype}, ${shape.join("×") || "one number"})`;
+    throw new Error(`the input "${name}" takes a ${wanted}; found: ${found}`);
+  }
+  if (dtype.endsWith("int64")) {
+    const [low, high] = words === Int32Array ? [-(2n ** 31n), 2n ** 31n - 1n] : [0n, 2n ** 32n - 1n];
+    const beyond = value.find((n) => n < low || n > high);
+    if (beyond !== undefined) throw new Error(`the input "${name}" takes no integers beyond 32 bits; found: ${beyond}`);
+  }
+  if (axis !== undefined) {
+    const outside = value.find((n) => n < -axis || n >= axis);
+    if (outside !== undefined) throw new Error(`the index ${outside} of "${name}" is outside an axis of length ${axis}`);
+  }
+  return value;
+}
+
+async function read(source, signal) {
+  if (source instanceof ArrayBuffer) return { bytes: new Uint8Array(source), name: "the file" };
+  if (ArrayBuffer.isView(source)) {
+    return { bytes: new Uint8Array(source.buffer, source.byteOffset, source.byteLength), name: "the file" };
+  }
+  if (source instanceof Blob) return { bytes: new Uint8Array(await source.arrayBuffer()), name: source.name ?? "the file" };
+  const name = String(source.url ?? source).split(/[?#]/)[0].split("/").pop() || "the file";
+  let response;
+  try {
+    response = source instanceof Response ? source : await fetch(source, { signal });
+  } catch (error) {
+    throw new Error(signal?.aborted ? `the download of ${name} was aborted` : `${name} could not be downloaded`, { cause: error });
+  }
+  if (!response.ok) throw new Error(`${name} could not be downloaded: the server says ${response.status}`);
+  try {
+    return { bytes: new Uint8Array(await response.arrayBuffer()), name };
+  } catch (error) {
+    throw new Error(signal?.aborted ? `the download of ${name} was aborted` : `the download of ${name} broke off`, { cause: error });
+  }
+}
+
+// The sections of a module: { number, name, content, start, end }, the name and content of custom ones.
+function* sectionsOf(bytes, name) {
+  const damaged = () => new Error(`${name} is no compiled model, or it is damaged`);
+  const magic = [0, 97, 115, 109, 1, 0, 0, 0];
+  if (bytes.length < 8 || magic.some((byte, i) => bytes[i] !== byte)) throw damaged();
+  let at = 8;
+  const number = () => {
+    let out = 0;
+    for (let shift = 0; shift < 35; shift += 7) {
+      if (at >= bytes.length) throw damaged();
+      const byte = bytes[at++];
+      out += (byte & 127) * 2 ** shift;
+      if (byte < 128) return out;
+    }
+    throw damaged();
+  };
+  while (at < bytes.length) {
+    const start = at;
+    const kind = bytes[at++];
+    const size = number();
+    const end = at + size;
+    if (end > bytes.length) throw damaged();
+    if (kind === 0) {
+      const length = number();
+      const text = new TextDecoder().decode(bytes.subarray(at, at + length));
+      yield { number: kind, name: text, content: bytes.subarray(at + length, end), start, end };
+    } else {
+      yield { number: kind, start, end };
+    }
+    at = end;
+  }
+}
+
+// The module with the code for browsers without relaxed SIMD.
+function withSimdOnly(bytes, sections) {
+  const simple = sections.find(({ name }) => name === "emberlet.simd");
+  const parts = sections.map(({ number, start, end }) => (number === 10 ? simple.content : bytes.subarray(start, end)));
+  return new Blob([bytes.subarray(0, 8), ...parts]).arrayBuffer();
+}
