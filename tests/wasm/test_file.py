@@ -43,13 +43,8 @@ def expected(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def in_node(script: str, *options: str) -> str:
     source = f'import {{ readFileSync }} from "fs";\nimport {{ load }} from {json.dumps(RUNTIME.as_uri())};\n{script}'
-    done = subprocess.run(
-        ["node", *options, "--input-type=module", "-e", source],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    command = ["node", *options, "--input-type=module", "-e", source]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
