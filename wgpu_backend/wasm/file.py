@@ -1,7 +1,7 @@
 """A model as a WebAssembly module: its kernels, with the weights as the memory's first content.
 
-`emberlet compile model.onnx --out model.wasm` writes one; web/package/wasm.mjs runs it in a browser and plan_file.load
-in Python. The module exports "memory" and "run". What the runtimes have to know is JSON in the custom section "emberlet":
+`emberlet compile model.onnx --out model.wasm` writes one; web/package/wasm.mjs runs it in a browser, plan_file.load in
+Python. The module exports "memory" and "run". What runtimes have to know is JSON in the custom section "emberlet":
 {"version": 1, "inputs" and "outputs": [[name, dtype, shape, address, bytes]], "indices": [[input, length]]}.
 A run is: write the inputs, call "run", read the outputs. Elements are as on the GPU (run/storage.py): 32-bit words, but
 for inputs of bool, int8 and uint8, which take a byte each. The custom section "emberlet.simd" holds a code section
