@@ -48,6 +48,13 @@ def test_matrix_product(seed: int) -> None:
     compared(product, [a.astype(np.float32), b.astype(np.float32)], k)
 
 
+@pytest.mark.parametrize(("m", "k", "n"), [(64, 600, 512), (50, 700, 300), (13, 2000, 260), (7, 5000, 100)])
+def test_large_products_go_block_by_block(m: int, k: int, n: int) -> None:
+    rng = np.random.default_rng(m)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n))]
+    compared(lambda x, y: x @ y, arrays, k)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_convolution(seed: int) -> None:
     choose = random.Random(seed)

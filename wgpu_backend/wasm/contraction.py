@@ -154,9 +154,8 @@ class _Contraction:
         e.loop("grid", self.grid_count)
         e.loop("block", panels, together)
         first = e.counters["block"][0]
-        last = i32(panels)
+        last = self.f.let(op("i32.add", first, i32(together)))
         if panels % together:
-            last = op("i32.add", first, i32(together))
             last = self.f.let(select(op("i32.lt_u", last, i32(panels)), last, i32(panels)))
         if not self.direct:
             self._panel(first, last)
