@@ -1,7 +1,8 @@
 """In a browser tab: emberlet's saved plans under MicroPython beside onnxruntime-web's and jax-js's WebGPU.
 
 One Chromium, one page, SwiftShader for a GPU; the engines take turns, every call begins with the input on the host and
-ends with the result there, and the best of many calls counts. Writes benches/results/web.md. The peers are installed
+ends with the result there, and the best of many calls counts. Writes benches/results/web.md, and
+then runs benches/wasm.py. The peers are installed
 from benches/web/package-lock.json.
 """
 
@@ -236,7 +237,9 @@ def main() -> int:
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(text, encoding="utf-8")
     print(text)
-    return 0
+    import wasm
+
+    return wasm.main()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,177 @@
+"""In a browser tab without a GPU: emberlet's WebAssembly beside onnxruntime-web's and jax-js's, each on one thread.
+
+One Chromium, one page; the engines take turns, every call begins with the input in JavaScript and ends with the result
+there, and the best of many calls counts. Writes benches/results/wasm.md. `dev.py bench web` runs it as well. The peers
+are installed from benches/web/package-lock.json.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benches" / "results" / "wasm.md"
+PEERS = ROOT / "benches" / "web" / "node_modules"
+sys.path[:0] = [str(ROOT), str(ROOT / "web"), str(ROOT / "benches")]
+
+ROUNDS, CALLS = 12, 5
+SIZE = 512
+NAMES = {"onnxruntime": "onnxruntime-web 1.30.0", "jax": "jax-js 0.1.25"}
+Array = np.ndarray[Any, np.dtype[np.float32]]
+
+
+class Work(NamedTuple):
+    """One line of the table: a compiled model, its inputs, and what its peers need to do the same.
+
+    asked: how many times as fast as each peer it is to be.
+    """
+
+    name: str
+    module: Path
+    inputs: tuple[Array, ...]
+    names: tuple[str, ...]
+    peers: tuple[str, ...]
+    asked: float
+    expected: Array
+    model: Path
+
+
+class Line(NamedTuple):
+    """What was measured, by engine: milliseconds to the first result and of each call, and the error."""
+
+    work: Work
+    start: dict[str, float]
+    times: dict[str, list[float]]
+    error: dict[str, float]
+
+
+def works(folder: Path) -> list[Work]:
+    """What is measured; modules are written to `folder`."""
+    import emberlet
+    import onnx
+    import onnxruntime
+    from emberlet import codegen
+    from emberlet.wgpu_backend import plan_file
+    from gpu import models
+
+    rng = np.random.default_rng(0)
+    product = folder / "product.onnx"
+    ports = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [SIZE, SIZE]) for n in "abc"]
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMul", ["a", "b"], ["c"])], "product", ports[:2], ports[2:]
+    )
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10), product)
+    found = []
+    everything = [(name, path, ("onnxruntime",), 1.0) for name, path in models().items()]
+    for name, path, peers, asked in [*everything, (f"matmul {SIZE}", product, ("onnxruntime", "jax"), 1.2)]:
+        session = onnxruntime.InferenceSession(str(path))
+        wanted = session.get_inputs()
+        shapes = [tuple(d if isinstance(d, int) else 1 for d in i.shape) for i in wanted]
+        inputs = tuple(rng.standard_normal(shape, dtype=np.float32) for shape in shapes)
+        names = tuple(i.name for i in wanted)
+        (expected,) = session.run(None, dict(zip(names, inputs, strict=True)))
+        module = folder / f"{path.stem}.wasm"
+        tensors = [emberlet.asarray(x, backend="numpy") for x in inputs]
+        plan_file.save(str(module), codegen.load(str(path), backend="numpy"), *tensors)
+        found.append(Work(name, module, inputs, names, peers, asked, expected, path))
+    return found
+
+
+def measure(page: Any, work: Work, folder: Path) -> Line:
+    """Each engine starts; then they take turns."""
+    urls = []
+    for i, x in enumerate(work.inputs):
+        path = folder / f"{work.module.stem}.input{i}"
+        path.write_bytes(x.tobytes())
+        urls.append(f"/work/{path.name}")
+    if work.model.parent != folder:
+        (folder / work.model.name).write_bytes(work.model.read_bytes())
+    job = {
+        "module": f"/work/{work.module.name}",
+        "model": f"/work/{work.model.name}",
+        "inputs": urls,
+        "shapes": [list(x.shape) for x in work.inputs],
+        "names": list(work.names),
+    }
+    start, times, error = {}, {}, {}
+    scale = np.abs(work.expected).max()
+    for engine in ("emberlet", *work.peers):
+        key = f"{engine} {work.name}"
+        answer = page.evaluate("(x) => prepare(x)", {"engine": engine, "key": key, "job": job}, timeout=240000)
+        start[engine] = answer["start"]
+        error[engine] = float(np.abs(np.array(answer["result"]) - work.expected.ravel()).max() / scale)
+        times[engine] = list[float]()
+    for _ in range(ROUNDS):
+        for engine in times:
+            key = f"{engine} {work.name}"
+            times[engine] += page.evaluate("(x) => measure(x)", {"key": key, "calls": CALLS}, timeout=240000)
+    told = ", ".join(f"{engine} {min(found):.2f} ms" for engine, found in times.items())
+    print(f"  {work.name}: {told}", flush=True)
+    return Line(work, start, times, error)
+
+
+def table(lines: list[Line], chromium: str) -> str:
+    """The page's text."""
+    out = [
+        "# In a browser tab without a GPU",
+        "",
+        f"Chromium {chromium}, one thread, WebAssembly. Milliseconds a call, result in JavaScript, best (median) of",
+        f"{ROUNDS * CALLS}, in turns; written by `python3 dev.py bench wasm`. *start* is from nothing to the first result:",
+        "the downloads, from this machine, are part of it. Errors are against onnxruntime on the CPU, relative to the",
+        "largest element. *asked* is how many times as fast as the peer it was to be.",
+        "",
+        "| work | emberlet | peer | peer's | ratio | asked | start | its start | error | its error |",
+        "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for x in lines:
+        own = x.times["emberlet"]
+        for peer in x.work.peers:
+            other = x.times[peer]
+            out.append(
+                f"| {x.work.name} | {min(own):.2f} ({median(own):.2f}) | {NAMES[peer]} |"
+                f" {min(other):.2f} ({median(other):.2f}) | {min(other) / min(own):.2f} | {x.work.asked:.1f} |"
+                f" {x.start['emberlet']:.0f} | {x.start[peer]:.0f} | {x.error['emberlet']:.1e} | {x.error[peer]:.1e} |"
+            )
+    return "\n".join(out) + "\n"
+
+
+def main() -> int:
+    if not (PEERS / "onnxruntime-web").is_dir():
+        print("the peers are missing; install them: (cd benches/web && npm ci)", file=sys.stderr)
+        return 1
+    from serve import start_server
+
+    from tools.chromium import Browser
+
+    with tempfile.TemporaryDirectory() as temporary:
+        site, folder = Path(temporary, "site"), Path(temporary, "work")
+        site.mkdir()
+        folder.mkdir()
+        wanted = works(folder)
+        mounts = {
+            "/bench/": ROOT / "benches" / "web",
+            "/package/": ROOT / "web" / "package",
+            "/ort/": PEERS / "onnxruntime-web" / "dist",
+            "/jax/": PEERS / "@jax-js" / "jax" / "dist",
+            "/work/": folder,
+        }
+        server = start_server(site, mounts=mounts)
+        with Browser() as browser:
+            page = browser.open(server.url + "bench/wasm.html")
+            page.wait("() => globalThis.loaded")
+            text = table([measure(page, work, folder) for work in wanted], browser.version)
+        server.shutdown()
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(text, encoding="utf-8")
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
