@@ -37,7 +37,7 @@ def save(path, model, *examples, inputs=None, outputs=None):
 
     inputs, outputs: as of plan/writer.py. Raises ModelError where the model is not one plan, or is too large.
     """
-    from emberlet.atomic_write import save as write_whole
+    from emberlet.host.files import atomic_write
 
     from ..plan.writer import argument_names, traced_for
     from .backend import WasmBackend
@@ -80,7 +80,8 @@ def save(path, model, *examples, inputs=None, outputs=None):
     whole = image.file(custom, data)
     if len(whole) > MOST:
         raise ModelError("the module would have {} bytes; browsers accept {}".format(len(whole), MOST))
-    write_whole(path, lambda file: file.write(whole))
+    with atomic_write(path) as file:
+        file.write(whole)
     return plan
 
 
