@@ -37,7 +37,7 @@ _PLAN_RUNTIME = {
     "emberlet.burnpack": "__init__ cbor cbor_extended errors file special_types",
     "emberlet.wgpu_backend": "__init__ device plan_file",
     "emberlet.wgpu_backend.micropython": "__init__ bridge device",
-    "emberlet.wgpu_backend.plan": "__init__ data filling parts reading stored",
+    "emberlet.wgpu_backend.plan": "__init__ data filling parts ports reading stored",
     "emberlet.wgpu_backend.run": "__init__ carried kept runtime storage",
 }
 _SOURCES = (".py", ".wgsl", ".js", ".json")

@@ -15,15 +15,12 @@ operations. A constant with a third entry is stored in fewer bits (plan/stored.p
 import json
 import sys
 
-from emberlet import dtypes
-from emberlet.errors import FormatError, IndexingError
-
 from .device import must_await
 from .plan.data import KEY, VERSION, VERSION_STORED
 from .plan.filling import Filling
 from .plan.parts import FileParts
+from .plan.ports import Ported
 from .plan.reading import read
-from .run import storage
 
 
 def save(path, model, *examples, **options):
@@ -63,7 +60,7 @@ def load(source, device=None, verify=None):
         file.close()
 
 
-class SavedPlan:
+class SavedPlan(Ported):
     """A plan ready to run. inputs, outputs: lists of Port; plan: the Plan for this device's class.
 
     fill: whether the weights are read from `pack` now; else whoever calls writes them, and then calls
@@ -111,9 +108,6 @@ class SavedPlan:
             owned=True,
         )
 
-    def _bad(self, message):
-        raise FormatError("{}: as a plan it {}".format(self.origin, message))
-
     def _json(self, pack, key):
         text = pack.metadata.get(key)
         if text is None:
@@ -125,71 +119,6 @@ class SavedPlan:
         if not isinstance(found, dict):
             self._bad("has metadata {!r} that is not an object".format(key))
         return found
-
-    def words(self, inputs):
-        """The inputs, as `run` takes them, as bytes of what the GPU holds. Raises FormatError, IndexingError."""
-        if len(inputs) != len(self.inputs):
-            self._bad("takes {} inputs, {} were given".format(len(self.inputs), len(inputs)))
-        out = []
-        for i in range(len(inputs)):
-            port = self.inputs[i]
-            data = inputs[i]
-            if data is None:
-                out.append(None)
-                continue
-            self._check_type(data, port)
-            if hasattr(data, "backend"):
-                data = data.backend.to_bytes(data)
-            elif hasattr(data, "tobytes") and not isinstance(data, memoryview):
-                data = data.tobytes()
-            if len(memoryview(data)) != port.dtype.nbytes(port.count):
-                self._bad("takes {} bytes for {}".format(port.dtype.nbytes(port.count), port))
-            words = storage.widen(data, port.dtype, port.count, storage.packed(port.dtype))
-            if words is None:
-                self._bad("takes no integers beyond 32 bits for {}".format(port))
-            if port.length is not None and port.count:
-                self._check_indices(words, port)
-            out.append(words)
-        return out
-
-    def _check_indices(self, words, port):
-        word = storage.packed(port.dtype) or storage.word(port.dtype)
-        low, high = storage.extremes(words, word, port.count)
-        if low < -port.length or high >= port.length:
-            index = low if low < -port.length else high
-            raise IndexingError(
-                "{}: index {} of {} is outside an axis of length {}".format(self.origin, index, port, port.length)
-            )
-
-    def _check_type(self, data, port):
-        """Refuse an array of the right length in another dtype or shape, whose bytes would be taken for the input's.
-        Unsigned integers may be bits of anything, and one axis may hold any shape, row by row.
-        """
-        name = getattr(getattr(data, "dtype", None), "name", port.dtype.name)
-        if name != port.dtype.name and name in dtypes.BY_NAME and dtypes.BY_NAME[name].kind != "uint":
-            self._bad("takes {}, and was given {} {}".format(port, name, tuple(data.shape)))
-        shape = tuple(getattr(data, "shape", None) or port.shape)
-        if shape != port.shape and len(shape) != 1:
-            self._bad("takes {}, and was given {} {}".format(port, name, shape))
-
-    def narrowed(self, data, ports):
-        """What the GPU holds for these ports as TensorData."""
-        from emberlet.data import TensorData
-
-        out = []
-        for i in range(len(data)):
-            port = ports[i]
-            out.append(TensorData(storage.narrow(data[i], port.dtype, port.count), port.shape, port.dtype))
-        return out
-
-    def run(self, *inputs):
-        """TensorData of every output. inputs, in order: Tensors, or row-major bytes (or arrays) of their dtypes; None
-        for one that is the same as in the call before, which then needs no upload."""
-        return self.narrowed(self.program.run(self.words(inputs)), self.outputs)
-
-    async def run_async(self, *inputs):
-        """`run`, awaited: the only way under MicroPython. Calls may overlap, and run in order."""
-        return self.narrowed(await self.program.run_async(self.words(inputs)), self.outputs)
 
     def release(self):
         """Give the plan's memory on the GPU back, once the calls under way have ended; later ones raise BackendError.

@@ -44,7 +44,7 @@ def expected(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def in_node(script: str, *options: str) -> str:
     source = f'import {{ readFileSync }} from "fs";\nimport {{ load }} from {json.dumps(RUNTIME.as_uri())};\n{script}'
     command = ["node", *options, "--input-type=module", "-e", source]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -8,17 +8,15 @@ from typing import Any
 
 from emberlet import dtypes
 from emberlet.backend import get_backend
-from emberlet.errors import ModelError
 from emberlet.tensor import Tensor
 
 from ..kernels.table import Options
 from ..record.host_evaluation import evaluate
 from ..record.index_ranges import index_ranges
-from ..record.node import ValueNeeded, unpacked
-from ..record.tracing import constants, trace
 from .data import KEY, VERSION, VERSION_STORED, Plan
 from .make import make_plan
 from .reading import PAGE_BYTES
+from .traced import argument_names, traced_for
 from .weight_order import reorder_weights
 
 # SwiftShader stands for devices in software: it is the one that browsers bring.
@@ -59,7 +57,7 @@ def save(
     from .storing import parts_of
 
     if path.endswith(".wasm"):
-        from ..wasm.file import save as save_module
+        from ..wasm.writer import save as save_module
 
         if weights is not None:
             raise ValueError("a WebAssembly file stores weights as float32")
@@ -126,41 +124,7 @@ def save(
     return plan
 
 
-def traced_for(model: Any, examples: Sequence[Tensor], backend: Any) -> tuple[Any, list[Any]]:
-    """(the Trace of model(*examples) on a backend that only plans, with what depends on no input computed; the nodes of
-    its results). Raises ModelError where it is not one plan."""
-    if hasattr(model, "fork"):
-        for param in model.params():
-            param.val()  # a lazy parameter would get one value here and another in the copy
-        model = model.fork(backend)
-    try:
-        traced = trace(model, examples, backend)
-    except ValueNeeded as error:
-        raise ModelError(f"this model cannot be saved as a plan: {error}") from error
-    structure = traced.structure
-    if structure[0] == "tensor":
-        structure = (tuple, [structure])
-    if structure[0] not in (tuple, list) or any(part[0] != "tensor" for part in structure[1]):
-        raise ModelError("a model that is saved as a plan returns a tensor or a tuple of tensors that live on the GPU")
-    # Results are written one word an element, also one that is an input.
-    traced.roots = [unpacked(r) for r in traced.roots]
-    evaluate(constants(traced.roots, launched=False), get_backend("numpy"))
-    results = [traced.roots[part[1]] for part in structure[1]]
-    if any(r.count == 0 for r in results):
-        raise ModelError("a model that is saved as a plan has no empty results")
-    return traced, results
-
-
 def _unused(node: Any) -> Any:
     from .data import Buffer
 
     return Buffer("external", node.nbytes)
-
-
-def argument_names(model: Any, count: int) -> list[str]:
-    function = getattr(model, "forward", model)
-    code = getattr(function, "__code__", None)
-    names = list(code.co_varnames[: code.co_argcount]) if code else []
-    if names and names[0] == "self":
-        names = names[1:]
-    return [names[i] if i < len(names) else f"input{i}" for i in range(count)]

@@ -1,0 +1,78 @@
+"""What goes into a saved model and what comes out: bytes of words, checked and converted."""
+
+from emberlet import dtypes
+from emberlet.errors import FormatError, IndexingError
+
+from ..run import storage
+
+
+class Ported:
+    """A model with a `program` that runs on words. origin: the file's name; inputs, outputs: lists of Port."""
+
+    def _bad(self, message):
+        raise FormatError("{}: as a plan it {}".format(self.origin, message))
+
+    def words(self, inputs):
+        """The inputs, as `run` takes them, as bytes of what the GPU holds. Raises FormatError, IndexingError."""
+        if len(inputs) != len(self.inputs):
+            self._bad("takes {} inputs, {} were given".format(len(self.inputs), len(inputs)))
+        out = []
+        for i in range(len(inputs)):
+            port = self.inputs[i]
+            data = inputs[i]
+            if data is None:
+                out.append(None)
+                continue
+            self._check_type(data, port)
+            if hasattr(data, "backend"):
+                data = data.backend.to_bytes(data)
+            elif hasattr(data, "tobytes") and not isinstance(data, memoryview):
+                data = data.tobytes()
+            if len(memoryview(data)) != port.dtype.nbytes(port.count):
+                self._bad("takes {} bytes for {}".format(port.dtype.nbytes(port.count), port))
+            words = storage.widen(data, port.dtype, port.count, storage.packed(port.dtype))
+            if words is None:
+                self._bad("takes no integers beyond 32 bits for {}".format(port))
+            if port.length is not None and port.count:
+                self._check_indices(words, port)
+            out.append(words)
+        return out
+
+    def _check_indices(self, words, port):
+        word = storage.packed(port.dtype) or storage.word(port.dtype)
+        low, high = storage.extremes(words, word, port.count)
+        if low < -port.length or high >= port.length:
+            index = low if low < -port.length else high
+            raise IndexingError(
+                "{}: index {} of {} is outside an axis of length {}".format(self.origin, index, port, port.length)
+            )
+
+    def _check_type(self, data, port):
+        """Refuse an array of the right length in another dtype or shape, whose bytes would be taken for the input's.
+        Unsigned integers may be bits of anything, and one axis may hold any shape, row by row.
+        """
+        name = getattr(getattr(data, "dtype", None), "name", port.dtype.name)
+        if name != port.dtype.name and name in dtypes.BY_NAME and dtypes.BY_NAME[name].kind != "uint":
+            self._bad("takes {}, and was given {} {}".format(port, name, tuple(data.shape)))
+        shape = tuple(getattr(data, "shape", None) or port.shape)
+        if shape != port.shape and len(shape) != 1:
+            self._bad("takes {}, and was given {} {}".format(port, name, shape))
+
+    def narrowed(self, data, ports):
+        """What the GPU holds for these ports as TensorData."""
+        from emberlet.data import TensorData
+
+        out = []
+        for i in range(len(data)):
+            port = ports[i]
+            out.append(TensorData(storage.narrow(data[i], port.dtype, port.count), port.shape, port.dtype))
+        return out
+
+    def run(self, *inputs):
+        """TensorData of every output. inputs, in order: Tensors, or row-major bytes (or arrays) of their dtypes; None
+        for one that is the same as in the call before, which then needs no upload."""
+        return self.narrowed(self.program.run(self.words(inputs)), self.outputs)
+
+    async def run_async(self, *inputs):
+        """`run`, awaited: the only way under MicroPython. Calls may overlap, and run in order."""
+        return self.narrowed(await self.program.run_async(self.words(inputs)), self.outputs)

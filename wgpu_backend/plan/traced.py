@@ -1,0 +1,48 @@
+"""A model traced to be saved: for the GPU (plan/writer.py) and as a WebAssembly module (wasm/writer.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from emberlet.backend import get_backend
+from emberlet.errors import ModelError
+from emberlet.tensor import Tensor
+
+from ..record.host_evaluation import evaluate
+from ..record.node import ValueNeeded, unpacked
+from ..record.tracing import constants, trace
+
+
+def traced_for(model: Any, examples: Sequence[Tensor], backend: Any) -> tuple[Any, list[Any]]:
+    """(the Trace of model(*examples) on a backend that only plans, with what depends on no input computed; the nodes of
+    its results). Raises ModelError where it is not one plan."""
+    if hasattr(model, "fork"):
+        for param in model.params():
+            param.val()  # a lazy parameter would get one value here and another in the copy
+        model = model.fork(backend)
+    try:
+        traced = trace(model, examples, backend)
+    except ValueNeeded as error:
+        raise ModelError(f"this model cannot be saved as a plan: {error}") from error
+    structure = traced.structure
+    if structure[0] == "tensor":
+        structure = (tuple, [structure])
+    if structure[0] not in (tuple, list) or any(part[0] != "tensor" for part in structure[1]):
+        raise ModelError("a model that is saved as a plan returns a tensor or a tuple of tensors that live on the GPU")
+    # Results are written one word an element, also one that is an input.
+    traced.roots = [unpacked(r) for r in traced.roots]
+    evaluate(constants(traced.roots, launched=False), get_backend("numpy"))
+    results = [traced.roots[part[1]] for part in structure[1]]
+    if any(r.count == 0 for r in results):
+        raise ModelError("a model that is saved as a plan has no empty results")
+    return traced, results
+
+
+def argument_names(model: Any, count: int) -> list[str]:
+    function = getattr(model, "forward", model)
+    code = getattr(function, "__code__", None)
+    names = list(code.co_varnames[: code.co_argcount]) if code else []
+    if names and names[0] == "self":
+        names = names[1:]
+    return [names[i] if i < len(names) else f"input{i}" for i in range(count)]

@@ -1,0 +1,69 @@
+"""Writes a model as a WebAssembly module (file.py)."""
+
+import json
+
+from emberlet.backend import get_backend
+from emberlet.errors import ModelError
+
+from ..plan.data import Buffer
+from ..plan.make import make_plan
+from ..plan.traced import argument_names, traced_for
+from ..record.index_ranges import index_ranges
+from .file import NAME, SIMD, VERSION
+from .image import Image
+from .prepare import materialize, prepare
+from .table import Options
+
+MOST = 1 << 30  # bytes of a module that browsers accept
+
+
+def save(path, model, *examples, inputs=None, outputs=None):
+    """Trace model(*examples) for their dtypes and shapes and write its module to `path`; returns the Plan.
+
+    inputs, outputs: as of plan/writer.py. Raises ModelError where the model is not one plan, or is too large.
+    """
+    from emberlet.host.files import atomic_write
+
+    from .backend import WasmBackend
+
+    traced, results = traced_for(model, examples, WasmBackend(planning=True))
+    host = get_backend("numpy")
+    materialize(traced.roots, host)
+    prepare(traced.roots)
+    simple, _ = make_plan(traced.roots, Options(relaxed=False), False)
+    plan, externals = make_plan(traced.roots, Options(), False)
+    given, data = {}, {}
+    for number, node in zip(plan.externals, externals):
+        if node.op == "input":
+            given[node.arg] = number
+        else:
+            data[number] = node.arg
+    for node in traced.inputs:
+        if node.arg not in given:  # the results do not depend on it; it is still to be given
+            given[node.arg] = len(plan.buffers)
+            for one in (plan, simple):
+                one.buffers.append(Buffer("external", node.nbytes))
+    image = Image(plan)
+    names = list(inputs or argument_names(model, len(examples)))
+    labels = list(outputs or ["output{}".format(i) for i in range(len(results))])
+    places = {}
+    for i, r in enumerate(traced.roots):
+        places[id(r)] = image.addresses[plan.outputs[i]]
+    lengths = index_ranges(traced.roots)
+    content = {
+        "version": VERSION,
+        "inputs": [
+            [names[n.arg], n.dtype.name, list(n.shape), image.addresses[given[n.arg]], n.nbytes] for n in traced.inputs
+        ],
+        "outputs": [
+            [labels[i], r.dtype.name, list(r.shape), places[id(r)], r.count * 4] for i, r in enumerate(results)
+        ],
+        "indices": [[at, lengths[n.arg]] for at, n in enumerate(traced.inputs) if n.arg in lengths],
+    }
+    custom = [(NAME, json.dumps(content).encode()), (SIMD, Image(simple).code())]
+    whole = image.file(custom, data)
+    if len(whole) > MOST:
+        raise ModelError("the module would have {} bytes; browsers accept {}".format(len(whole), MOST))
+    with atomic_write(path) as file:
+        file.write(whole)
+    return plan
