@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from emberlet.errors import ModelError
 from emberlet.host.together import together
 
-from . import weights
+from . import states, weights
 from .budget import model_budget
 from .emit.instance import instantiate
 from .emit.module import ModuleWriter, Written
@@ -53,15 +53,17 @@ def translate(
     folder: Path | None = None,
     flat: bool = False,
     freeze: Frozen | None = None,
+    state: Iterable[str] = (),
 ) -> tuple[Model, Written, tuple[str, ...]]:
     """(typed IR after the passes, the class's source and weights, what the passes did). Raises ModelError.
 
-    folder: where the external data of bytes or of a ModelProto lies. freeze: as in `generate`.
+    folder: where the external data of bytes or of a ModelProto lies. freeze, state: as in `generate`.
     """
     with refusing(source), model_budget():
         model = read_model(source, name, folder, freeze)
+        named = states.given(model, state, states.find(model))
         graph, notes = run_passes(model.graph, passes)
-        model = replace(model, graph=graph)
+        model = replace(model, graph=graph, states=named)
         write = ModuleWriter(model).write if flat else partial(hierarchy.write, model)
         written = write(weights_name, top_comment)
         if written.problems:
@@ -80,6 +82,7 @@ def generate(
     force: bool = False,
     flat: bool = False,
     freeze: Frozen | None = None,
+    state: Iterable[str] = (),
 ) -> Generated:
     """Write `name.py`, and beside it `name.bpk` unless the weights are embedded, into `out_dir` (made if missing).
 
@@ -88,12 +91,15 @@ def generate(
     run, all unless given. force: write over a module that was edited, or that another model became. flat: one class for
     the whole model, in the place of one for each distinct module of the model it was exported from. freeze: values of
     inputs by their names in the file ({"sr": 16000}): they are no inputs any more but constants, and what they decide
-    is decided now. Raises ModelError, which lists every problem found, OverwriteError where such a module is in the
-    way, and OSError; then the folder is as it was.
+    is decided now. state: which inputs come back as outputs, beside those that are found: "h=hn", "past=present:2"
+    where the output is longer along axis 2, or "none" for those alone that are said. Raises ModelError, which lists
+    every problem found, OverwriteError where such a module is in the way, and OSError; then the folder is as it was.
     """
     stem = file_stem(name or _stem(source))
     weights_name = None if embed else stem + ".bpk"
-    model, written, notes = translate(source, name, passes, weights_name, top_comment, flat=flat, freeze=freeze)
+    model, written, notes = translate(
+        source, name, passes, weights_name, top_comment, flat=flat, freeze=freeze, state=state
+    )
     metadata = {"generator": "emberlet", "model": model.name}
     if model.producer:
         metadata["producer"] = model.producer
@@ -147,14 +153,15 @@ def load(
     passes: Iterable[str] | None = None,
     flat: bool = False,
     freeze: Frozen | None = None,
+    state: Iterable[str] = (),
 ) -> GeneratedModel:
-    """The model as an instance of its generated class, with its weights, and without writing any file. flat, freeze:
-    as in `generate`.
+    """The model as an instance of its generated class, with its weights, and without writing any file. flat, freeze,
+    state: as in `generate`.
 
     Raises ModelError, which lists every problem found.
     """
     with refusing(source), model_budget():
-        model, written, _ = translate(source, name, passes, flat=flat, freeze=freeze)
+        model, written, _ = translate(source, name, passes, flat=flat, freeze=freeze, state=state)
         instance = instantiate(written, model.name, backend)
         instance.load_record(weights.tensors(written.record, backend), layout="burn")
         return instance

@@ -112,11 +112,6 @@ class Comprehension:
     iterable: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Starred:
-    value: Expr
-
-
 Expr = (
     Name
     | Literal
@@ -131,7 +126,6 @@ Expr = (
     | Binary
     | Conditional
     | Comprehension
-    | Starred
 )
 
 Plain = int | float | bool | str | DType | None
@@ -202,7 +196,7 @@ def flat(e: Expr) -> str:
             number = isinstance(base, Literal) and base.text[0].isdigit()
             return f"{_inside(base, ATOM if number else POSTFIX)}.{name}"
         case Index(base, key):
-            if isinstance(key, Tuple) and key.items and not any(isinstance(k, Starred) for k in key.items):
+            if isinstance(key, Tuple) and key.items:
                 inner = ", ".join(flat(k) for k in key.items) + ("," if len(key.items) == 1 else "")
                 return f"{_inside(base, POSTFIX)}[{inner}]"
             return f"{_inside(base, POSTFIX)}[{flat(key)}]"
@@ -237,8 +231,6 @@ def flat(e: Expr) -> str:
             return f"{_inside(then, 1)} if {_inside(test, 1)} else {_inside(otherwise, 0)}"
         case Comprehension(item, target, iterable):
             return f"[{flat(item)} for {target} in {_inside(iterable, 1)}]"
-        case Starred(value):
-            return "*" + _inside(value, PRECEDENCE["|"])
         case other:
             assert_never(other)
 
@@ -320,7 +312,5 @@ def names_in(e: Expr) -> set[str]:
             return names_in(test) | names_in(then) | names_in(otherwise)
         case Comprehension(item, target, iterable):
             return (names_in(item) - {target}) | names_in(iterable)
-        case Starred(value):
-            return names_in(value)
         case other:
             assert_never(other)

@@ -23,7 +23,6 @@ from .expression import (
     Literal,
     Name,
     SliceKey,
-    Starred,
     Tuple,
     Unary,
     dotted,
@@ -173,8 +172,6 @@ class _Layout:
             case Comprehension(item, target, iterable):
                 if not _short(iterable):
                     yield Comprehension(item, target, self.named(iterable, "items", indent))
-            case Starred(value):
-                yield Starred(self.named(value, "rest", indent))
             case Name() | Literal():
                 pass
 

@@ -31,7 +31,7 @@ SMALL = 16
 MAX_FILL = 2 << 30
 
 # Attributes of the base class that a layer must not hide.
-_MEMBERS = {"backend", "INPUTS", "OUTPUTS", *dir(BaseModel)}
+_MEMBERS = {"backend", "INPUTS", "OUTPUTS", "STATE", *dir(BaseModel)}
 
 
 @dataclass(slots=True)
@@ -272,11 +272,16 @@ class ModuleWriter:
         return lines
 
     def _signature_data(self) -> list[str]:
-        """INPUTS and OUTPUTS: a name, a dtype and a shape of each."""
+        """INPUTS and OUTPUTS: a name, a dtype and a shape of each. STATE: what of them a caller hands on."""
         graph = self.model.graph
         given = tuple(_entry(name, a.type) for name, a in zip(self.model.inputs, graph.inputs, strict=True))
         made = tuple(_entry(name, a.type) for name, a in zip(self.model.outputs, graph.outputs, strict=True))
-        return render([Assign(("INPUTS",), lift(given)), Assign(("OUTPUTS",), lift(made))], 4)
+        lines = render([Assign(("INPUTS",), lift(given)), Assign(("OUTPUTS",), lift(made))], 4)
+        states = tuple(
+            (given[s.input][0], made[s.output][0], "replace" if s.axis is None else "append", s.axis)
+            for s in self.model.states
+        )
+        return [*lines, *render([Assign(("STATE",), lift(states))], 4)] if states else lines
 
     def _outputs(self) -> tuple[str, ...]:
         return tuple(identifier(name, "output") for name in self.model.outputs)

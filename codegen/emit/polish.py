@@ -27,7 +27,6 @@ from .expression import (
     Literal,
     Name,
     SliceKey,
-    Starred,
     Tuple,
     Unary,
     flat,
@@ -134,8 +133,6 @@ def mapped(e: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
             return Conditional(m(test), m(then), m(otherwise))
         case Comprehension(item, target, iterable):
             return Comprehension(m(item), target, m(iterable))
-        case Starred(value):
-            return Starred(m(value))
         case _:
             return e
 
@@ -331,8 +328,6 @@ def depth(e: Expr) -> int:
             return max((depth(i) for i in items), default=0)
         case Conditional(test, then, otherwise):
             return 1 + max(depth(test), depth(then), depth(otherwise))
-        case Starred(value):
-            return depth(value)
         case _:
             return 0
 

@@ -50,7 +50,9 @@ class Node(ABC, Generic[C]):
     such a node is neither folded nor merged with an equal one), `absorbed` (True where the reader keeps the outputs,
     which are constants, and drops the node), `named` (True where the output's name is a word of the model's own: a
     variable gets it), `repeated` (True where the expression is so cheap that every use has it anew), `loops` (True
-    where its function loops in Python over what a file may choose, so that no budget of primitives bounds its time).
+    where its function loops in Python over what a file may choose, so that no budget of primitives bounds its time),
+    `carries` (input, output and axis of each state that the operator takes and gives back: longer along that axis, or
+    in its place where the axis is None).
     """
 
     name: str
@@ -68,6 +70,7 @@ class Node(ABC, Generic[C]):
     named: ClassVar[bool] = False
     repeated: ClassVar[bool] = False
     loops: ClassVar[bool] = False
+    carries: ClassVar[tuple[tuple[int, int, int | None], ...]] = ()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -258,11 +261,22 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
+class State:
+    """An input and the output that is its next value, by their positions. axis: the one along which the output is the
+    input with more behind it; None where the output replaces the input."""
+
+    input: int
+    output: int
+    axis: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """A graph with what the file says about itself. `inputs` and `outputs` are the names the file gives them, whatever
     the passes rename. source: the name of the file it was read from. frozen: the values of the inputs that it was read
-    with, which are constants and no longer in `inputs`. scopes: for a node's name, the path of the module
-    it came from, ("layers", "0", "attention"), where the file says; kinds: for such a path, the module's class."""
+    with, which are constants and no longer in `inputs`. states: the inputs that come back as outputs. scopes: for
+    a node's name, the path of the module it came from, ("layers", "0", "attention"), where the file says; kinds: for
+    such a path, the module's class."""
 
     name: str
     graph: Graph
@@ -275,3 +289,4 @@ class Model:
     scopes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kinds: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     frozen: Mapping[str, Value] = field(default_factory=dict)
+    states: tuple[State, ...] = ()

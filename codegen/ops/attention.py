@@ -40,6 +40,7 @@ class Attention(Node[AttentionConfig]):
     with the past's before them, and scores."""
 
     since = (23, 24, 25)
+    carries = ((4, 1, 2), (5, 2, 2))
 
     @classmethod
     def read(cls, a: Attributes) -> AttentionConfig:
@@ -222,6 +223,7 @@ class LinearAttention(Node[LinearAttentionConfig]):
     """Attention as a recurrence: inputs q, k, v, state, decay, beta; outputs y and the state after the last step."""
 
     since = (27,)
+    carries = ((3, 1, None),)
 
     @classmethod
     def read(cls, a: Attributes) -> LinearAttentionConfig:
@@ -273,6 +275,7 @@ class CausalConvWithState(Node[CausalConvConfig]):
     """A depthwise convolution along time that sees no future: inputs x, weight, bias, state; outputs y and state."""
 
     since = (27,)
+    carries = ((3, 1, None),)
 
     @classmethod
     def read(cls, a: Attributes) -> CausalConvConfig:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..emit.emitter import Emission, Emitter, default
-from ..emit.expression import Expr, Starred, Tuple
+from ..emit.expression import Binary, Expr, Tuple
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.sizes import plus
@@ -71,14 +71,17 @@ class Concat(Node[AxisConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         if isinstance(self.outputs[0].type, ShapeType):
-            items: list[Expr] = []
+            parts: list[Expr] = []  # not (*a, b), which MicroPython cannot read
             for i in range(len(self.inputs)):
                 part = e.held(i)
-                if isinstance(part, Tuple):
-                    items += part.items
-                else:
-                    items.append(Starred(part))
-            return Tuple(tuple(items)) if len(items) != 1 or not isinstance(items[0], Starred) else items[0].value
+                if isinstance(part, Tuple) and parts and isinstance(parts[-1], Tuple):
+                    parts[-1] = Tuple(parts[-1].items + part.items)
+                elif not isinstance(part, Tuple) or part.items:
+                    parts.append(part)
+            whole = parts[0] if parts else Tuple(())
+            for part in parts[1:]:
+                whole = Binary("+", whole, part)
+            return whole
         if len(self.inputs) == 1:
             return e.x(0)
         return e.call("concat", tuple(e.x(i) for i in range(len(self.inputs))), axis=default(self.config.axis, 0))

@@ -70,6 +70,7 @@ class Attention(Contrib[AttentionConfig]):
     outputs y and present, the past with what is new."""
 
     arity, static = (2, 7), (1, 2)
+    carries = ((4, 1, 3),)
 
     @classmethod
     def read(cls, a: Attributes) -> AttentionConfig:
@@ -98,6 +99,7 @@ class MultiHeadAttention(Contrib[AttentionConfig]):
     the keys and values, those of the past included."""
 
     arity, static = (1, 10), (3,)
+    carries = ((6, 1, 2), (7, 2, 2))
 
     @classmethod
     def read(cls, a: Attributes) -> AttentionConfig:
@@ -139,6 +141,7 @@ class QAttention(Contrib[AttentionConfig]):
     and weight, past; outputs y and present."""
 
     arity, static = (5, 9), (1, 2)
+    carries = ((8, 1, 3),)
 
     @classmethod
     def read(cls, a: Attributes) -> AttentionConfig:
@@ -192,6 +195,7 @@ class GroupQueryAttention(Contrib[GroupQueryConfig]):
     sinks, two of quantized caches, the weights of norms of queries and keys."""
 
     arity = (7, 16)
+    carries = ((3, 1, 2), (4, 2, 2))
 
     @classmethod
     def read(cls, a: Attributes) -> GroupQueryConfig:

@@ -114,16 +114,19 @@ class Recurrent(Node[RecurrentConfig], ABC):
 class RNN(Recurrent):
     since, static = (1, 7, 14, 22), (1, 2, 3)
     function, gates = "rnn", 1
+    carries = ((5, 1, None),)
 
 
 class GRU(Recurrent):
     since, static = (1, 3, 7, 14, 22), (1, 2, 3)
     function, gates, switch = "gru", 3, "linear_before_reset"
+    carries = ((5, 1, None),)
 
 
 class LSTM(Recurrent):
     since, static = (1, 7, 14, 22), (1, 2, 3, 7)
     function, gates, states, switch = "lstm", 4, 2, "input_forget"
+    carries = ((5, 1, None), (6, 2, None))
 
     def options(self, e: Emitter) -> dict[str, Liftable | Default]:
         return {

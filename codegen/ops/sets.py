@@ -109,6 +109,7 @@ class TensorScatter(Node[TensorScatterConfig]):
     """A cache with new entries written from each batch entry's own position on: past, update, write indices."""
 
     since = (24,)
+    carries = ((0, 0, None),)
 
     @classmethod
     def read(cls, a: Attributes) -> TensorScatterConfig:

@@ -66,7 +66,9 @@ _OWN_TYPES = {
     "TransformerDecoderLayer.mask_pad": "Tensor | None", "TransformerDecoderLayer.mask_attn": "Tensor | None",
     "TransformerDecoderLayer.memory_mask_pad": "Tensor | None",
     "TransformerDecoderLayer.memory_mask_attn": "Tensor | None",
-    "Module.source": "Any", "Module.level": "str | int",
+    "Module.source": "Any", "Module.level": "str | int", "Module.capacity": "int | None",
+    "Module.initial": "Mapping[str, Any] | None", "Module.dims": "Mapping[str, int] | None",
+    "Module.state": "Sequence[Sequence[Any]] | None",
     "Module.target": "str | PathLike[str] | IO[bytes]", "Module.filter": "Filtering",
     "Module.rename": "Renaming | None", "Module.contiguous": "bool | None", "Module.format": "str | None",
     "Module.skip_enum_variants": "bool | None", "Module.shard": "int | None", "Module.layout": "str | None",
@@ -87,7 +89,8 @@ _RESULTS = {
     "__eq__": "bool", "__hash__": "int", "named_params": "Iterator[tuple[str, Param]]", "params": "list[Param]",
     "num_params": "int", "visit": "None", "Module.map": "Self", "no_grad": "Self", "valid": "Self",
     "backends": "list[Backend]", "Module.to": "Self", "Param.to": "Self", "Module.clone": "Self", "fork": "Self",
-    "compile": "Any", "to_record": "Record", "load_record": "LoadReport", "save_file": "int", "load_file": "LoadReport",
+    "compile": "Any", "session": "Any", "to_record": "Record",
+    "load_record": "LoadReport", "save_file": "int", "load_file": "LoadReport",
     "load_from": "LoadResult", "quantize_weights": "list[str]", "from_linear": "QuantizedLinear",
      "save_into": "int",
     "custom_settings": "DisplaySettings | None", "custom_content": "Content | None",
@@ -298,7 +301,7 @@ def module_stub() -> str:
     """The text of core/module/__init__.pyi."""
     return (
         HEAD.format("Types of emberlet.module")
-        + "from collections.abc import Callable, Iterator, Mapping\nfrom os import PathLike\n"
+        + "from collections.abc import Callable, Iterator, Mapping, Sequence\nfrom os import PathLike\n"
         + "from typing import IO, Any, ParamSpec, Protocol, Self, TypeVar\n\n"
         + "from ..backend import Backend\nfrom ..burnpack import Burnpack\nfrom ..param import Param\n"
         + "from ..store import LoadResult\nfrom ..store.filters import Filtering\nfrom ..store.naming import Renaming\n"

@@ -2,7 +2,7 @@
 # fmt: off
 # ruff: noqa
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import IO, Any, ParamSpec, Protocol, Self, TypeVar
 
@@ -60,13 +60,20 @@ class Module:
         """A copy with Params of its own, of the same identities; lazy ones stay lazy."""
     def fork(self, backend: Backend | str) -> Self:
         """A copy on another backend; this module stays where it is."""
-    def compile(self, *examples: Any, backend: Backend | str = ..., tune: bool = ..., dims: Any | None = ...) -> Any:
+    def compile(self, *examples: Any, backend: Backend | str = ..., tune: bool = ..., dims: Mapping[str, int] | None = ...) -> Any:
         """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
         backend: "wgpu", a GPU (docs/wgpu.md), or "numpy", where the plan is a list of NumPy calls (docs/numpy.md). The plan
         has the parameters on `backend`; this module stays where it is. Other shapes get plans of their own when first met.
         tune: measure first which kernels suit the GPU best. dims: axes that the plan leaves open, so that it serves every
         length of theirs (docs/wgpu.md); a NumPy plan is made for each length."""
+    def session(self, capacity: int | None = ..., *, initial: Mapping[str, Any] | None = ..., dims: Mapping[str, int] | None = ..., state: Sequence[Sequence[Any]] | None = ...) -> Any:
+        """A Session: this model with its states kept from step to step (docs/sessions.md).
+
+        capacity: the most positions that states which grow may hold; without it they take more memory as they need it.
+        initial: the states with which it begins, by name, which are zeros elsewhere. dims: sizes of the states' named
+        dimensions that the first step's inputs do not tell. state: a table in the place of the class's STATE. Raises
+        EmberletError where there is none."""
     def to_record(self) -> Record:
         """The parameters' values, by name, as a Record."""
     def save_file(self, path: str | PathLike[str], precision: str | None = ..., metadata: Mapping[str, str] | None = ..., names: str | None = ...) -> int:

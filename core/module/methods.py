@@ -100,6 +100,19 @@ def compile(self, *examples, backend="wgpu", tune=False, dims=None):
     return compile(self, *examples, backend=backend, tune=tune, dims=dims)
 
 
+def session(self, capacity=None, *, initial=None, dims=None, state=None):
+    """A Session: this model with its states kept from step to step (docs/sessions.md).
+
+    capacity: the most positions that states which grow may hold; without it they take more memory as they need it.
+    initial: the states with which it begins, by name, which are zeros elsewhere. dims: sizes of the states' named
+    dimensions that the first step's inputs do not tell. state: a table in the place of the class's STATE. Raises
+    EmberletError where there is none.
+    """
+    from ..session import Session
+
+    return Session(self, capacity, initial, dims, state)
+
+
 def to_record(self):
     """The parameters' values, by name, as a Record."""
     from .record import record_of
@@ -239,6 +252,7 @@ METHODS = {
     "clone": clone,
     "fork": fork,
     "compile": compile,
+    "session": session,
     "to_record": to_record,
     "save_file": save_file,
     "load_file": load_file,

@@ -60,6 +60,10 @@ def pad(backend, x, padding, value):
 
 def concat(backend, tensors, axis):
     first = tensors[0]
+    if type(first) is not Tensor and hasattr(first, "grow"):  # the state of a session, which may have room behind it
+        grown = first.grow(tensors, axis)
+        if grown is not None:
+            return grown
     total = 0
     parts = []
     for t in tensors:

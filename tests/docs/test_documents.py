@@ -73,6 +73,9 @@ def _folder(page: str, tmp_path: Path) -> Path:
     """A fresh folder with copies of the examples; for the page of an example, its folder in there."""
     copy = tmp_path / "examples"
     shutil.copytree(ROOT / "examples", copy, ignore=shutil.ignore_patterns("__pycache__", "out"))
+    if page == "docs/sessions.md":
+        for name in ("llama", "lstm_step"):
+            shutil.copytree(ROOT / "tests" / "models" / name, tmp_path / "tests" / "models" / name)
     if page.startswith("examples/"):
         return tmp_path / Path(page).parent
     return tmp_path

@@ -21,6 +21,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--passes", metavar="NAMES", help="the passes to run, separated by commas; 'none' for none (default: all)"
     )
     models.add_freeze(parser)
+    parser.add_argument(
+        "--state",
+        action="append",
+        default=[],
+        metavar="IN=OUT[:AXIS]",
+        help="an input that comes back as an output, longer along AXIS; 'none' to look for none; repeat for more",
+    )
     parser.add_argument("--explain", action="store_true", help="print what each pass did")
     parser.add_argument("--force", action="store_true", help="write over a module that was edited")
     parser.add_argument("--comment", default="", metavar="TEXT", help="a comment for the top of the module")
@@ -44,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
             force=arguments.force,
             flat=arguments.flat,
             freeze=frozen_values(arguments.freeze),
+            state=arguments.state,
         )
     if arguments.explain:
         print(plain("\n".join(made.notes)) or "no pass changed anything")

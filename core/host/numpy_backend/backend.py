@@ -235,6 +235,13 @@ class NumpyBackend(Protocol):
         return self._tensor(out, x.dtype)
 
     def concat(self, tensors: Sequence[Tensor], axis: int) -> Tensor:
+        first = tensors[0]
+        if type(first) is not Tensor and hasattr(
+            first, "grow"
+        ):  # the state of a session, which may have room behind it
+            grown: Tensor | None = first.grow(tensors, axis)
+            if grown is not None:
+                return grown
         return self._tensor(np.concatenate([t.data for t in tensors], axis), tensors[0].dtype)
 
 

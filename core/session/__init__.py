@@ -1,0 +1,478 @@
+"""Session: a model whose state stays where it is from one call to the next (KV caches, LSTM states, ring buffers).
+
+The model's class says in STATE which inputs come back as outputs, a tuple for each: the input, the output, "append" or
+"replace", and the axis along which the output is the input with more behind it (None for "replace"). Inputs and outputs
+are named as in INPUTS and OUTPUTS, or numbered. The generator writes the table; a class written by hand has its own.
+"""
+
+from ..errors import EmberletError, ShapeError
+from ..tensor import Tensor
+from .room import Growing, Room
+
+APPEND, REPLACE = "append", "replace"
+
+
+class Session:
+    """What `model.session(...)` returns. One thread at a time uses it; `fork` makes another.
+
+    model: the model, which the session does not change. capacity: the most positions that it may hold, or None.
+    length: how many it holds: those along the axis of the first state that grows; where none grows, the steps taken.
+    """
+
+    def __init__(self, model, capacity=None, initial=None, dims=None, state=None):
+        if capacity is not None and (isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1):
+            raise EmberletError("capacity is a number of positions, 1 or more, found {!r}".format(capacity))
+        self.model = model
+        self.capacity = capacity
+        self.length = 0
+        self._table = state
+        self._entries = entries(model, state)
+        self._dims = dict(dims or {})
+        self._initial = {}
+        for name in initial or {}:
+            self._initial[self._find(name)] = initial[name]
+        self._values = None  # of the states, in the order of the entries; None before the first step
+        self._rooms = [None] * len(self._entries)
+        self._snapshots = {}
+
+    def __repr__(self):
+        names = ", ".join([e.name for e in self._entries])
+        limit = "" if self.capacity is None else " of {}".format(self.capacity)
+        return "Session({}, length {}{}, states {})".format(type(self.model).__name__, self.length, limit, names)
+
+    # -- one step -------------------------------------------------------------------------------------------------
+
+    def step(self, *args, **kwargs):
+        """Run the model once and keep its states: the outputs that are no states, as one value or a tuple.
+
+        args, kwargs: the inputs that are no states, in their order or by name, as the model takes them. Raises
+        ShapeError where `capacity` is exceeded, and what the model raises; then the session is as it was.
+        """
+        if self._values is not None:
+            return self._step(args, kwargs)
+        try:
+            self._begin(args, kwargs)
+            return self._step(args, kwargs)
+        except BaseException:
+            self.reset()  # another first step may have other sizes
+            raise
+
+    def _step(self, args, kwargs):
+        given = []
+        for i in range(len(self._entries)):
+            value, entry = self._values[i], self._entries[i]
+            if entry.axis is not None:
+                room = self._room(i)
+                if room is not None:
+                    value = Growing(room, value.shape[entry.axis], self.capacity)
+            given.append(value)
+        results = self.model.forward(*self._arguments(args, kwargs, given))
+        if not isinstance(results, tuple):
+            results = (results,)
+        values, rooms, added = [], [], 0
+        for i in range(len(self._entries)):
+            entry = self._entries[i]
+            if entry.output >= len(results):
+                raise EmberletError(
+                    "STATE names output {}, and the model returned {}".format(entry.output, len(results))
+                )
+            value = results[entry.output]
+            room = None
+            if entry.axis is not None:
+                was = given[i].shape[entry.axis]
+                now = value.shape[entry.axis]
+                if now < was:
+                    raise ShapeError(
+                        "state {!r} has {} positions along axis {} after a step, {} before; an appended state does "
+                        "not shrink".format(entry.name, now, entry.axis, was)
+                    )
+                self._check_capacity(now)
+                grown = getattr(given[i], "grown", None) if isinstance(given[i], Growing) else None
+                if grown is value or (isinstance(given[i], Growing) and given[i] is value):
+                    room = given[i].room
+                    value = room.view(now)
+                if not added:
+                    added = now - was
+            values.append(value)
+            rooms.append(room)
+        outputs = self._outputs(results, values, rooms)
+        realize = getattr(values[0].backend, "realize", None) if values else None
+        if realize is not None:  # or a GPU would record the history of a state
+            realize(*[v for v in list(outputs) + values if isinstance(v, Tensor) and v.backend is values[0].backend])
+        self._values = values
+        self._rooms = rooms
+        self.length += added if any(e.axis is not None for e in self._entries) else 1
+        for i in range(len(rooms)):
+            if rooms[i] is not None:
+                rooms[i].belong(self)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _room(self, i):
+        """The Room of an appended state, where its values lie in one that this session may write behind."""
+        entry, value = self._entries[i], self._values[i]
+        room = self._rooms[i]
+        if room is None:
+            return None
+        if room.open(self, value.shape[entry.axis]):
+            return room
+        room = Room(value, entry.axis, room.length)  # a fork, or a rewind behind one: from here on apart
+        self._rooms[i] = room
+        self._values[i] = room.view(value.shape[entry.axis])
+        room.belong(self)
+        return room
+
+    def _check_capacity(self, length):
+        if self.capacity is not None and length > self.capacity:
+            raise ShapeError(
+                "the session would hold {} positions, and its capacity is {}: rewind() or reset() it, or make it "
+                "with a larger capacity=".format(length, self.capacity)
+            )
+
+    def _outputs(self, results, values, rooms):
+        """What is no state. An output that shows elements of a room is copied: later steps write there."""
+        out = []
+        states = [e.output for e in self._entries]
+        for k in range(len(results)):
+            if k in states:
+                continue
+            x = results[k]
+            if isinstance(x, Tensor):
+                if any(r is not None and r.shows(x) for r in rooms):
+                    x = copied(x)
+                elif any(x is v for v in values):
+                    x = Tensor(x.data, x.dtype, x.shape, x.backend)
+            out.append(x)
+        return tuple(out)
+
+    # -- inputs ---------------------------------------------------------------------------------------------------
+
+    def _names(self):
+        """What the inputs that are no states are called, in their order; None where nothing says it."""
+        names = input_names(self.model)
+        states = [e.input for e in self._entries]
+        return None if names is None else [names[k] for k in range(len(names)) if k not in states]
+
+    def _by_name(self, args, kwargs):
+        """The inputs that are no states, by name. Raises EmberletError where they are not all there, or others are."""
+        names = self._names()
+        if len(args) > len(names):
+            raise EmberletError("a step takes {}; found {} inputs".format(", ".join(names) or "no inputs", len(args)))
+        found = {}
+        for k in range(len(args)):
+            found[names[k]] = args[k]
+        parameters = parameters_of(self.model)
+        for word in kwargs:
+            name = word
+            if word not in names and parameters is not None and word in parameters:
+                name = self.model.INPUTS[parameters.index(word)][0]
+            if name in found:
+                raise EmberletError("{!r} is given twice".format(name))
+            if any(name == e.name for e in self._entries):
+                raise EmberletError("{!r} is a state, which the session keeps; initial= sets it".format(name))
+            if name not in names:
+                raise EmberletError("a step takes {}; there is no input {!r}".format(", ".join(names), word))
+            found[name] = kwargs[word]
+        for name in names:
+            if name not in found:
+                raise EmberletError("a step takes {}; {!r} is missing".format(", ".join(names), name))
+        return found
+
+    def _arguments(self, args, kwargs, given):
+        """What `forward` takes, in its order."""
+        model = self.model
+        if getattr(model, "INPUTS", None) is not None:
+            found = self._by_name(args, kwargs)
+            for i in range(len(given)):
+                found[self._entries[i].name] = given[i]
+            try:
+                from ..host.model_inputs import bind
+            except ImportError:  # a device takes tensors as they are
+                return [found[e[0]] for e in model.INPUTS]
+            return bind(model, (), found)
+        free = list(args)
+        out = []
+        for e in sorted(self._entries, key=lambda e: e.input):
+            while len(out) < e.input:
+                if not free:
+                    raise EmberletError("a step got {} inputs, too few for the states behind them".format(len(args)))
+                out.append(free.pop(0))
+            out.append(given[self._entries.index(e)])
+        if kwargs:
+            raise EmberletError("name inputs only where the model's class has INPUTS")
+        return out + free
+
+    # -- the beginning --------------------------------------------------------------------------------------------
+
+    def _begin(self, args, kwargs):
+        """Make the states with which the first step begins: those given, else zeros, no positions where they grow."""
+        sizes = dict(self._dims)
+        if getattr(self.model, "INPUTS", None) is not None:
+            found = self._by_name(args, kwargs)
+            for name, _, shape in self.model.INPUTS:
+                seen = shape_of(found.get(name))
+                if shape is None or seen is None or len(seen) != len(shape):
+                    continue
+                for k in range(len(shape)):
+                    if isinstance(shape[k], str):
+                        sizes.setdefault(shape[k], seen[k])
+        values = [None] * len(self._entries)
+        rooms = [None] * len(self._entries)
+        length = 0
+        for i in range(len(self._entries)):
+            entry = self._entries[i]
+            value = self._first(i, sizes)
+            if entry.axis is not None:
+                if not length:
+                    length = value.shape[entry.axis]
+                self._check_capacity(value.shape[entry.axis])
+                room = Room.of(value, entry.axis, self.capacity)
+                if room is not None:
+                    value = room.view(value.shape[entry.axis])
+                    room.belong(self)
+                rooms[i] = room
+            values[i] = value
+        self._values, self._rooms, self.length = values, rooms, length
+        self._snapshots = {length: self._replaced()}
+
+    def _first(self, i, sizes):
+        entry = self._entries[i]
+        if i in self._initial:
+            from ..functional.arrays import asarray
+
+            value = self._initial[i]
+            known = self.model.INPUTS[entry.input][1] if getattr(self.model, "INPUTS", None) is not None else None
+            home = self._home()
+            if isinstance(value, Tensor):
+                return value if home is None or value.backend is home else asarray(value, device=home)
+            return asarray(value, dtype=None if hasattr(value, "shape") else known, device=home)
+        if getattr(self.model, "INPUTS", None) is None or self.model.INPUTS[entry.input][2] is None:
+            raise EmberletError(
+                "INPUTS does not say the shape of state {!r}; give its first value: session(initial=...)".format(
+                    entry.name
+                )
+            )
+        name, kind, shape = self.model.INPUTS[entry.input]
+        out = []
+        for k in range(len(shape)):
+            d = shape[k]
+            if k == entry.axis and not isinstance(d, int):
+                d = 0
+            elif d is None:
+                d = 1
+            elif not isinstance(d, int):
+                if d not in sizes:
+                    says = "the size {!r} of state {!r} is not known: session(dims={{{!r}: ...}}) says it"
+                    raise EmberletError(says.format(d, name, d))
+                d = sizes[d]
+            out.append(d)
+        from ..dtypes import dtype
+        from ..functional.creation.fills import zeros
+
+        return zeros(tuple(out), dtype=dtype(kind), device=self._home())
+
+    def _home(self):
+        """The backend of the model's first parameter, else the one it was made for."""
+        for _, param in self.model.named_params():
+            return param.backend
+        return getattr(self.model, "backend", None)
+
+    # -- what else can be done with a state -----------------------------------------------------------------------
+
+    def _find(self, name):
+        for i in range(len(self._entries)):
+            e = self._entries[i]
+            if name in (e.name, e.result):
+                return i
+        known = ", ".join([repr(e.name) for e in self._entries])
+        raise EmberletError("there is no state {!r}; the model has {}".format(name, known))
+
+    def state(self, name):
+        """A copy of a state, called by its input or its output, as a Tensor. Raises EmberletError for another name, and
+        before the first step, unless `initial` gave it."""
+        i = self._find(name)
+        if self._values is None:
+            if i not in self._initial:
+                raise EmberletError("state {!r} has its first value with the first step".format(name))
+            return copied(self._first(i, {}))
+        return copied(self._values[i])
+
+    def reset(self):
+        """Begin anew: the next step is the first. `initial` and `dims` hold on. Returns the session."""
+        self._values = None
+        self._rooms = [None] * len(self._entries)
+        self._snapshots = {}
+        self.length = 0
+        return self
+
+    def fork(self):
+        """Another session that goes on from here; neither sees what the other does. Nothing is copied until both have
+        appended."""
+        other = Session(self.model, self.capacity, None, self._dims, self._table)
+        other.length = self.length
+        other._initial = self._initial
+        other._values = None if self._values is None else list(self._values)
+        other._rooms = list(self._rooms)
+        other._snapshots = dict(self._snapshots)
+        for i in range(len(self._rooms)):
+            if self._rooms[i] is not None:
+                self._rooms[i].keep(self._values[i].shape[self._entries[i].axis])
+        return other
+
+    def snapshot(self):
+        """Keep the states that are replaced as they are now, so that `rewind` can come back to this length. It costs
+        nothing where all states grow. Returns the length."""
+        if self._values is not None:
+            self._snapshots[self.length] = self._replaced()
+        return self.length
+
+    def _replaced(self):
+        return [v if e.axis is None else None for e, v in zip(self._entries, self._values)]
+
+    def rewind(self, n):
+        """Forget the last n positions (steps, where no state grows). Returns the session.
+
+        Raises EmberletError where there are fewer, and where a state that is replaced has no snapshot of that length:
+        what it was then is gone. The beginning always has one.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= self.length:
+            raise EmberletError("rewind wants 0 to {} positions, found {!r}".format(self.length, n))
+        if not n:
+            return self
+        target = self.length - n
+        kept = self._snapshots.get(target)
+        replaced = [e.name for e in self._entries if e.axis is None]
+        if replaced and kept is None:
+            raise EmberletError(
+                "cannot rewind to length {}: each step replaces {}, and the value it had is gone; call snapshot() or "
+                "fork() where you may want to return to".format(target, ", ".join(replaced))
+            )
+        for i in range(len(self._entries)):
+            entry, value = self._entries[i], self._values[i]
+            if entry.axis is None:
+                value = kept[i]
+            else:
+                count = value.shape[entry.axis] - n
+                if count < 0:
+                    raise EmberletError("state {!r} has fewer than {} positions".format(entry.name, n))
+                sizes = value.shape[: entry.axis] + (count,) + value.shape[entry.axis + 1 :]
+                rank = len(sizes)
+                value = value.backend.slice(value, (0,) * rank, sizes, (1,) * rank)
+            self._values[i] = value
+        self.length = target
+        for length in list(self._snapshots):
+            if length > target:
+                del self._snapshots[length]
+        return self
+
+    # -- for models that ask how long the past is -----------------------------------------------------------------
+
+    def positions(self, new, batch=1):
+        """int64 (batch, new): length, length + 1, …: what models call position_ids."""
+        from .. import dtypes
+
+        backend = self._home()
+        if backend is None:
+            from ..backend import get_backend
+
+            backend = get_backend()
+        row = backend.reshape(backend.arange(self.length, 1, new, dtypes.int64), (1, new))
+        return row if batch == 1 else backend.concat([row] * batch, 0)
+
+    def attention_mask(self, new, batch=1):
+        """int64 ones (batch, length + new): what models call attention_mask, where no position is padding."""
+        from .. import dtypes
+        from ..functional.creation.fills import ones
+
+        return ones((batch, self.length + new), dtype=dtypes.int64, device=self._home())
+
+
+class Entry:
+    """A state: its input and output by position, the axis or None, and what the two are called."""
+
+    def __init__(self, input, output, axis, name, result):
+        self.input = input
+        self.output = output
+        self.axis = axis
+        self.name = name
+        self.result = result
+
+
+def input_names(model):
+    """What INPUTS calls the inputs; where there is no INPUTS, what `forward` does, or None on a device."""
+    given = getattr(model, "INPUTS", None)
+    return parameters_of(model) if given is None else [e[0] for e in given]
+
+
+def parameters_of(model):
+    """The parameters of `forward`, or None on a device."""
+    try:
+        from inspect import signature
+    except ImportError:
+        return None
+    return list(signature(model.forward).parameters)
+
+
+def entries(model, table=None):
+    """The Entries of a model's STATE, or of another table. Raises EmberletError where it does not fit the model."""
+    table = getattr(model, "STATE", None) if table is None else table
+    if not table:
+        raise EmberletError(
+            "{} has no STATE: say which inputs come back as outputs, by `emberlet codegen --state past=present`, or by "
+            'STATE = (("past", "present", "append", 2),) in the class'.format(type(model).__name__)
+        )
+    names = input_names(model)
+    given = getattr(model, "OUTPUTS", None)
+    results = None if given is None else [e[0] for e in given]
+    found = []
+    for row in table:
+        row = tuple(row)
+        if len(row) == 3 and row[2] == REPLACE:
+            row += (None,)
+        if len(row) != 4 or row[2] not in (APPEND, REPLACE) or (row[2] == APPEND) != isinstance(row[3], int):
+            raise EmberletError(
+                "an entry of STATE is (input, output, 'append', axis) or (input, output, 'replace', None), "
+                "found {!r}".format(row)
+            )
+        i, o = _number(row[0], names, "input"), _number(row[1], results, "output")
+        for e in found:
+            if e.input == i or e.output == o:
+                raise EmberletError("STATE names {!r} or {!r} twice".format(row[0], row[1]))
+        name = names[i] if names is not None and i < len(names) else i
+        result = results[o] if results is not None and o < len(results) else o
+        axis = row[3]
+        if axis is not None and axis < 0:
+            shape = model.INPUTS[i][2] if getattr(model, "INPUTS", None) is not None else None
+            if shape is None:
+                raise EmberletError("count the axis of state {!r} from the front".format(name))
+            axis += len(shape)
+        found.append(Entry(i, o, axis, name, result))
+    return found
+
+
+def _number(word, names, what):
+    if isinstance(word, int):
+        return word
+    if names is None or word not in names:
+        known = "by number, since the class names none" if names is None else "; there are {}".format(", ".join(names))
+        raise EmberletError("STATE names an {} {!r} that is not there{}".format(what, word, known))
+    return names.index(word)
+
+
+def copied(x):
+    """A Tensor of its own with the elements of x."""
+    if x.dtype.kind == "string":
+        return x.backend.from_list(list(x.backend.to_list(x)), x.dtype, x.shape)
+    return x.backend.from_bytes(bytearray(x.backend.to_bytes(x)), x.dtype, x.shape)
+
+
+def shape_of(x):
+    """The shape of a Tensor, an array or nested lists; None where it is not known."""
+    if x is None or hasattr(x, "shape"):
+        return None if x is None else tuple(x.shape)
+    shape = []
+    while isinstance(x, (list, tuple)):
+        shape.append(len(x))
+        if not x:
+            break
+        x = x[0]
+    return tuple(shape)
