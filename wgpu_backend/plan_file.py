@@ -33,16 +33,16 @@ def save(path, model, *examples, **options):
 def load(source, device=None, verify=None):
     """The `SavedPlan` in a file (a path) or in bytes. device: a Device; opened where it is None.
 
-    A file whose name ends in ".wasm" is a WebAssembly module (wasm/file.py), and opens no GPU.
+    A file whose name ends in ".wasm", and bytes that are one, is a WebAssembly module (wasm/file.py) and opens no GPU.
     A file's tensors are read one at a time, in parts, into the GPU's memory. verify: whether they are compared with the
     checksums that the file holds, if it does; by default in a browser's tab, where files come from afar.
     Raises FormatError where it is no plan, or damaged. Under MicroPython open the device first:
     `await open_device_async()`.
     """
-    if isinstance(source, str) and source.endswith(".wasm"):
-        from .wasm.file import load_file
+    if source.endswith(".wasm") if isinstance(source, str) else bytes(source[:4]) == b"\0asm":
+        from .wasm.file import load, load_file
 
-        return load_file(source)
+        return load_file(source) if isinstance(source, str) else load(bytes(source))
     from emberlet.burnpack import Burnpack
 
     if device is None:

@@ -60,6 +60,11 @@ def test_saved_model_runs_in_python(digits: Path) -> None:
         plan.run(x)
 
 
+def test_bytes_are_loaded_like_files(digits: Path) -> None:
+    (logits,) = plan_file.load(digits.read_bytes()).run(image())
+    np.testing.assert_allclose(np.asarray(logits.to_list()), expected(image()), rtol=1e-5, atol=1e-5)
+
+
 def test_without_relaxed_simd_the_other_code_runs(digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "relaxed", lambda: False)
     found = file.load(digits.read_bytes())

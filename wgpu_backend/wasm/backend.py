@@ -36,7 +36,7 @@ class WasmBackend(WgpuBackend):
 
     def __init__(self, index=0, strict=False, planning=False):
         WgpuBackend.__init__(self, index, strict=strict, planning=planning)
-        self._options = Options()
+        self._options = Options(planning or engine.relaxed())
         if index:
             raise BackendError('there is one wasm backend; "wasm:{}" is none'.format(index))
         if not planning:

@@ -32,9 +32,9 @@ class Program:
         self._given = [False] * len(inputs)
         self._lock = lock()
 
-    def run(self, data):
+    def run(self, data, sizes=None):
         """Bytes of the results, given those of the inputs; None leaves an input as it is. Raises BackendError where an
-        input that was never given is left as it is, and after `release`."""
+        input that was never given is left as it is, and after `release`. sizes: None, as no sizes are open."""
         with self._lock:
             instance = self._instance
             if instance is None:
@@ -48,7 +48,7 @@ class Program:
             instance.run()
             return [instance.read(at, nbytes) for at, nbytes in self.results]
 
-    async def run_async(self, data):
+    async def run_async(self, data, sizes=None):
         """`run`; there is nothing to wait for."""
         return self.run(data)
 
