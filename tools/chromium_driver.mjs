@@ -18,6 +18,9 @@ const flags = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
+  // A camera and a microphone that show and sound a test pattern, without a question to anybody.
+  "--use-fake-device-for-media-stream",
+  "--use-fake-ui-for-media-stream",
 ];
 
 const browser = await chromium.launch({ executablePath, headless: true, args: flags });
@@ -80,6 +83,9 @@ const commands = {
   unblock: async ({ page }) => void (await pages.get(page).context.unrouteAll()),
   screenshot: async ({ page, path, full = false }) => void (await pages.get(page).page.screenshot({ path, fullPage: full })),
   click: async ({ page, selector }) => void (await pages.get(page).page.click(selector)),
+  // Choose files of an <input type="file">.
+  files: async ({ page, selector, paths }) => void (await pages.get(page).page.setInputFiles(selector, paths)),
+  fill: async ({ page, selector, text }) => void (await pages.get(page).page.fill(selector, text)),
   select: async ({ page, selector, value }) => void (await pages.get(page).page.selectOption(selector, value)),
   focus: async ({ page, selector }) => void (await pages.get(page).page.focus(selector)),
   press: async ({ page, key }) => void (await pages.get(page).page.keyboard.press(key)),

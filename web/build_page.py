@@ -31,6 +31,21 @@ RUNTIMES = {
 
 DIGITS = ROOT / "examples" / "digits"
 EXAMPLES = 6  # of each digit
+NODE_MODULES_OF_BENCHES = ROOT / "benches" / "web" / "node_modules"
+# npm packages of benches/web that the benchmark page compares with.
+PEERS = {
+    "onnxruntime-web": (
+        "onnxruntime-web/dist/ort.webgpu.bundle.min.mjs",
+        "onnxruntime-web/dist/ort-wasm-simd-threaded.asyncify.*",
+    ),
+    "jax-js": ("@jax-js/jax/dist/*.js",),
+}
+EXAMPLE_MODELS = (
+    DIGITS / "digits.onnx",
+    ROOT / "examples" / "micro_wake_word" / "wake_word.onnx",
+    ROOT / "examples" / "micro_accelerometer" / "accelerometer.onnx",
+    ROOT / "examples" / "sine" / "sine.onnx",
+)
 SERVICE_WORKER = "service_worker.mjs"
 
 
@@ -51,6 +66,10 @@ def build(target: Path) -> Path:
     build_modules(target / "emberlet")
     build_packages(target / "packages")
     facts = build_model(target / "model")
+    build_benchmark(target)
+    (target / "examples").mkdir(exist_ok=True)
+    for source in (*EXAMPLE_MODELS, target / "model" / "digits.plan"):
+        refresh(source, target / "examples" / source.name)
     for source in (WEB / "package" / "download.mjs", *sorted((WEB / "page").iterdir())):
         if source.name == SERVICE_WORKER:
             continue  # written below
@@ -64,6 +83,25 @@ def build(target: Path) -> Path:
     (target / "manifest.json").write_text(json.dumps({**facts, "files": sizes}), encoding="utf-8")
     write_service_worker(target)
     return target
+
+
+def build_benchmark(target: Path) -> None:
+    """The benchmark page's plans, and the other engines where they are installed; the page says where they are not."""
+    import numpy as np
+    from emberlet import asarray
+    from emberlet.wgpu_backend import plan_file
+
+    (target / "bench").mkdir(exist_ok=True)
+    for n in (128, 512):
+        x = asarray(np.zeros((n, n), np.float32), backend="numpy")
+        plan_file.save(str(target / "bench" / f"matmul{n}.plan"), lambda p, q: p @ q, x, x, inputs=["p", "q"])
+    for name, files in PEERS.items():
+        found = [
+            path for pattern in files for path in sorted((ROOT / "benches" / "web" / "node_modules").glob(pattern))
+        ]
+        for source in found:
+            (target / "peers" / name).mkdir(parents=True, exist_ok=True)
+            refresh(source, target / "peers" / name / source.name)
 
 
 def write_service_worker(target: Path) -> None:

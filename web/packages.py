@@ -38,7 +38,7 @@ _PLAN_RUNTIME = {
     "emberlet.wgpu_backend": "__init__ device plan_file",
     "emberlet.wgpu_backend.micropython": "__init__ bridge device",
     "emberlet.wgpu_backend.plan": "__init__ data filling parts ports reading stored",
-    "emberlet.wgpu_backend.run": "__init__ carried kept runtime storage",
+    "emberlet.wgpu_backend.run": "__init__ carried kept runtime stepwise storage",
 }
 _SOURCES = (".py", ".wgsl", ".js", ".json")
 

@@ -76,6 +76,8 @@ export interface Model {
   run(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Values>>;
   /** Runs whose states stay on the GPU. `state`: names of inputs, each with the output that is its next value. */
   session(options: { state: Readonly<Record<string, string>> }): Promise<Session>;
+  /** The time of each dispatch alone, by the host's clock, the shortest of several runs; inputs are those of the last run. */
+  profile(options?: { runs?: number }): Promise<{ kernel: string; workgroups: [number, number, number]; ms: number }[]>;
   /** Give its memory on the GPU back, once the runs that were begun have ended. No garbage collector does. */
   release(): Promise<void>;
 }

@@ -59,6 +59,7 @@ async function begin(source, { cache, onProgress, signal, wasm }) {
     started.registerJsModule("emberlet_page", {
       target: (buffer) => void targets.push(buffer),
       queue: (one) => void (queue = one),
+      now: () => performance.now(),
     });
     started.runPython("import emberlet_web");
     return started;
@@ -171,6 +172,14 @@ class Model {
       const places = JSON.stringify(pairs.map((pair) => pair.places));
       await this.#call(`emberlet_web.open_session(${this.#key}, ${number}, ${places})`);
       return new Session(model, number, pairs);
+    });
+  }
+
+  async profile({ runs = 3 } = {}) {
+    return inTurn(async () => {
+      await this.#call(`answer = await emberlet_web.profile_plan(${this.#key}, ${Math.max(1, Math.floor(runs))})`);
+      const rows = JSON.parse(this.#python.globals.get("answer"));
+      return rows.map(([kernel, workgroups, ms]) => ({ kernel, workgroups, ms }));
     });
   }
 

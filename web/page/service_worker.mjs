@@ -3,7 +3,7 @@
 
 const FILES = {};
 const NAME = "emberlet-page";
-const LARGE = /^pyodide\/|\.zip$/; // kept when it is first used: not every visitor wants it
+const LARGE = /^(pyodide|peers)\/|\.zip$/; // kept when it is first used: not every visitor wants it
 
 const pathOf = (url) => {
   const path = new URL(url).pathname.slice(new URL("./", location.href).pathname.length);

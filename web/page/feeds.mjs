@@ -1,0 +1,185 @@
+// What an input is fed: a form for each, and the values that it gives as a typed array.
+
+const ARRAYS = {
+  float64: Float64Array,
+  float32: Float32Array,
+  float16: globalThis.Float16Array ?? Uint16Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int16: Int16Array,
+  uint16: Uint16Array,
+  int8: Int8Array,
+};
+
+const element = (name, properties = {}, ...children) => {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+};
+
+export class Feed {
+  // port: { name, dtype, shape }, where a size that is open is a string; client: the worker that makes tensors of images.
+  constructor(port, client) {
+    this.port = port;
+    this.client = client;
+    this.stop = () => {};
+    const id = `input-${port.name.replace(/\W/g, "-")}`;
+    this.sizes = port.shape.map((size, axis) =>
+      typeof size === "number"
+        ? null
+        : element("input", { type: "number", min: 1, value: 1, ariaLabel: `${port.name}, axis ${axis} (${size ?? "open"})` }),
+    );
+    this.kind = element("select", { id });
+    for (const [value, text] of this.#kinds()) this.kind.append(element("option", { value, textContent: text }));
+    this.kind.onchange = () => this.#show();
+    this.body = element("div");
+    this.said = element("p", { className: "said" });
+    const sizes = this.sizes.flatMap((input, axis) =>
+      input ? [element("label", {}, `${port.shape[axis] ?? `axis ${axis}`} `, input)] : [],
+    );
+    const shape = port.shape.map((size) => size ?? "?").join(" × ") || "one number";
+    this.element = element(
+      "div",
+      { className: "input" },
+      element("h3", { textContent: port.name }),
+      element("p", { className: "said", textContent: `${port.dtype}, ${shape}` }),
+      ...sizes,
+      element("label", { htmlFor: id }, "Feed ", this.kind),
+      this.body,
+      this.said,
+    );
+    this.#show();
+  }
+
+  get shape() {
+    return this.port.shape.map((size, axis) => (this.sizes[axis] ? Math.max(1, Number(this.sizes[axis].value) || 1) : size));
+  }
+
+  #kinds() {
+    const { dtype, shape } = this.port;
+    const kinds = [["zeros", "zeros"], ["random", "random numbers"], ["numbers", "numbers"]];
+    const channels = [shape.at(1), shape.at(-1)];
+    if (dtype === "float32" && shape.length === 4 && channels.some((c) => c === 1 || c === 3)) {
+      kinds.push(["image", "an image"], ["camera", "the camera"]);
+    }
+    if (/int/.test(dtype)) kinds.push(["text", "text, as bytes"]);
+    if (dtype === "float32" && shape.length <= 3) kinds.push(["microphone", "the microphone"]);
+    return kinds;
+  }
+
+  #show() {
+    this.stop();
+    this.stop = () => {};
+    this.said.textContent = "";
+    this.body.replaceChildren();
+    this[`_${this.kind.value}`]?.();
+  }
+
+  _numbers() {
+    this.text = element("textarea", { ariaLabel: `numbers of ${this.port.name}`, placeholder: "1, 2.5, -3 …" });
+    this.body.append(this.text);
+  }
+
+  _text() {
+    this.text = element("textarea", { ariaLabel: `text of ${this.port.name}`, placeholder: "its UTF-8 bytes, then zeros" });
+    this.body.append(this.text);
+  }
+
+  #scale() {
+    this.scale = element("select", { ariaLabel: "values of a pixel" });
+    const kinds = [["1", "0 to 1"], ["255", "0 to 255"], ["imagenet", "ImageNet's mean and deviation"]];
+    for (const [value, text] of kinds) this.scale.append(element("option", { value, textContent: text }));
+    this.body.append(element("label", {}, "Pixels as ", this.scale));
+  }
+
+  _image() {
+    this.file = element("input", { type: "file", accept: "image/*", ariaLabel: `image of ${this.port.name}` });
+    this.body.append(this.file);
+    this.#scale();
+  }
+
+  _camera() {
+    this.video = element("video", { muted: true, playsInline: true, ariaLabel: "the camera" });
+    this.body.append(this.video);
+    this.#scale();
+    this.#media({ video: true }, (stream) => {
+      this.video.srcObject = stream;
+      return this.video.play();
+    });
+  }
+
+  _microphone() {
+    this.sound = null;
+    const rate = element("input", { type: "number", value: 16000, min: 4000, max: 96000 });
+    const record = element("button", { type: "button", textContent: "Record" });
+    record.onclick = () => this.#record(Number(rate.value));
+    this.body.append(element("label", {}, "Samples a second ", rate), record);
+  }
+
+  async #media(wanted, use) {
+    try {
+      const stream = await navigator.mediaDevices.getUserMedia(wanted);
+      this.stop = () => stream.getTracks().forEach((track) => track.stop());
+      await use(stream);
+    } catch (error) {
+      this.said.textContent = `It cannot be used: ${error.message}`;
+    }
+  }
+
+  // As many samples as the input takes.
+  #record(sampleRate) {
+    const count = this.shape.reduce((a, b) => a * b, 1);
+    return this.#media({ audio: true }, async (stream) => {
+      this.said.textContent = "Recording …";
+      const context = new AudioContext({ sampleRate });
+      await context.audioWorklet.addModule(new URL("recorder.mjs", import.meta.url));
+      const node = new AudioWorkletNode(context, "recorder", { processorOptions: { count } });
+      context.createMediaStreamSource(stream).connect(node);
+      this.sound = await new Promise((resolve) => (node.port.onmessage = ({ data }) => resolve(data)));
+      this.stop();
+      await context.close();
+      this.said.textContent = `${count} samples recorded.`;
+    });
+  }
+
+  // Resolves to the values; throws an Error that says what is missing.
+  async values() {
+    const { name, dtype } = this.port;
+    const array = dtype === "bool" || dtype === "uint8" ? Uint8Array : ARRAYS[dtype];
+    if (!array) throw new Error(`the page cannot feed ${dtype}, which ${name} takes`);
+    const count = this.shape.reduce((a, b) => a * b, 1);
+    const values = new array(count);
+    const big = array === BigInt64Array || array === BigUint64Array;
+    const put = (i, number) => (values[i] = big ? BigInt(Math.round(number)) : number);
+    switch (this.kind.value) {
+      case "random":
+        for (let i = 0; i < count; i++) put(i, /float/.test(dtype) ? Math.random() : Math.floor(2 * Math.random()));
+        return values;
+      case "numbers": {
+        const numbers = this.text.value.split(/[\s,;[\]]+/).filter(Boolean).map(Number);
+        if (numbers.some(Number.isNaN)) throw new Error(`${name}: these are not all numbers`);
+        if (numbers.length !== count) throw new Error(`${name} takes ${count} numbers; there are ${numbers.length}`);
+        numbers.forEach((number, i) => put(i, number));
+        return values;
+      }
+      case "text":
+        for (const [i, byte] of [...new TextEncoder().encode(this.text.value)].slice(0, count).entries()) put(i, byte);
+        return values;
+      case "image":
+      case "camera": {
+        const source = this.kind.value === "camera" ? this.video : this.file.files[0];
+        if (!source || (source === this.video && !source.videoWidth)) throw new Error(`${name}: there is no image yet`);
+        const bitmap = await createImageBitmap(source);
+        return this.client().call("image", { bitmap, shape: this.shape, scale: this.scale.value }, [bitmap]);
+      }
+      case "microphone":
+        if (!this.sound) throw new Error(`${name}: nothing is recorded yet`);
+        values.set(this.sound.subarray(0, count));
+        return values;
+      default:
+        return values;
+    }
+  }
+}

@@ -1,0 +1,22 @@
+// Collects a number of samples of sound, beside the page.
+
+class Recorder extends AudioWorkletProcessor {
+  constructor({ processorOptions: { count } }) {
+    super();
+    this.samples = new Float32Array(count);
+    this.found = 0;
+  }
+
+  process([[samples]]) {
+    if (samples) {
+      const part = samples.subarray(0, this.samples.length - this.found);
+      this.samples.set(part, this.found);
+      this.found += part.length;
+    }
+    if (this.found < this.samples.length) return true;
+    this.port.postMessage(this.samples);
+    return false;
+  }
+}
+
+registerProcessor("recorder", Recorder);

@@ -1,0 +1,45 @@
+"""How long each dispatch of a Program takes by the host's clock, where a page has no timestamps of the GPU to hand."""
+
+
+async def measure(program, clock, runs=3):
+    """A list of (name of the kernel, workgroups, time) in the order of the plan.
+
+    Of each the shortest of `runs` counts, less what an empty submission takes. clock(): the time, in the results' unit.
+    """
+    await program.prepare_async()
+    device = program.device
+    device.enter()
+    try:
+        empty = await _timed(device, None, clock)
+        best = [None] * len(program.steps)
+        for _ in range(runs):
+            empty = min(empty, await _timed(device, None, clock))
+            for i in range(len(best)):
+                spent = await _timed(device, program.steps[i], clock)
+                if best[i] is None or spent < best[i]:
+                    best[i] = spent
+    except Exception as error:
+        raise device.failure("measuring kernels", error)
+    finally:
+        device.leave()
+    found = []
+    for i in range(len(best)):
+        step = program.plan.steps[i]
+        found.append((program.plan.kernels[step.kernel][0], list(step.groups), max(0, best[i] - empty)))
+    return found
+
+
+async def _timed(device, step, clock):
+    encoder = device.raw.create_command_encoder()
+    run = encoder.begin_compute_pass()
+    if step:
+        pipeline, group, x, y, z = step
+        run.set_pipeline(pipeline)
+        run.set_bind_group(0, group)
+        run.dispatch_workgroups(x, y, z)
+    run.end()
+    commands = encoder.finish()
+    begin = clock()
+    device.queue.submit([commands])
+    await device.queue.on_submitted_work_done_async()
+    return clock() - begin
