@@ -25,6 +25,7 @@ from .calibrate import check_samples, each, ranges_of, tallies
 from .compile import compile_mpy
 from .cost import Cost, cost
 from .emit_kernels import assembly_kernels, kernels_source, listing, machine_code
+from .emit_layers import layers_source
 from .emit_model import Pack, Partition, model_source, weights_source
 from .fuse import fuse, in_float32
 from .graph import Graph, Reshape
@@ -59,6 +60,7 @@ class Options:
     lies in a ROMFS; "romfs": the same with an image; "frozen": a module for the firmware; "partition": a burnpack in a
     flash partition). method: of calibration. release: the oldest MicroPython that the .mpy files must load on.
     kernels: "assembly" for boards that have them, or "viper" for all. floats: stay float32, whatever else is given.
+    layers: with a module that lists and times the layers. arena: the module of another model whose arena is used.
     """
 
     name: str
@@ -70,6 +72,8 @@ class Options:
     release: str | None = None
     kernels: str = "assembly"
     floats: bool = False
+    layers: bool = False
+    arena: str = ""
 
     @property
     def in_assembly(self) -> bool:
@@ -135,6 +139,8 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
     if options.kernels not in KERNELS:
         raise UnsupportedError(f"kernels {options.kernels!r}: expected one of {', '.join(KERNELS)}")
     built = BuildResult(plan(graph, options.families), graph, agreement=agreement)
+    if options.arena and (built.program.states or built.program.kept):
+        raise UnsupportedError(f"{options.name} keeps a state from call to call, which another model would overwrite")
     _write_sources(built, options)
     _compile(built, options)
     return built
@@ -207,12 +213,14 @@ def _write_sources(built: BuildResult, options: Options) -> None:
     program, name = built.program, options.name
     packed = None if options.weights in ("module", "frozen") else pack(program)
     partition = options.partition if options.weights == "partition" else None
-    built.sources[f"{name}.py"] = model_source(program, packed, partition)
+    built.sources[f"{name}.py"] = model_source(program, packed, partition, options.layers, options.arena)
     if program.is_float:
         built.sources[f"{name}_kernels.py"] = kernels_source(program, "float32")
     else:
         built.sources[f"{name}_kernels.py"] = kernels_source(program, "viper")
         built.sources[f"{name}_bytecode.py"] = kernels_source(program, "bytecode")
+    if options.layers:
+        built.sources[f"{name}_layers.py"] = layers_source(program, "float32" if program.is_float else "viper")
     if packed is None:
         built.sources[f"{name}_weights.py"] = weights_source(program)
     else:
@@ -239,6 +247,9 @@ def _compile(built: BuildResult, options: Options) -> None:
             files.pop(f"{name}_bytecode.mpy", None)
             source = kernels_source(built.program, "viper", own)
             files[f"{native}.mpy"] = compile_mpy(source, native, arch, release, machine_code(built.program, own))
+            if options.layers:
+                text = layers_source(built.program, "viper", own)
+                files[f"{name}_layers.mpy"] = compile_mpy(text, f"{name}_layers", None, release)
             kernels = assembly_kernels(built.program, own)
             if kernels:
                 built.listings[arch] = listing(built.program, arch)

@@ -57,6 +57,8 @@ def _add_build(p: argparse.ArgumentParser) -> None:
         default="assembly",
         help="assembly where the board has kernels in it (the default), or viper everywhere",
     )
+    p.add_argument("--layers", action="store_true", help="write a module that lists and times the layers on the board")
+    p.add_argument("--arena", default="", metavar="MODULE", help="use the arena of another model's module on the board")
     p.add_argument("--micropython", metavar="RELEASE", help="oldest release that loads the .mpy files, such as 1.22")
 
 
@@ -89,6 +91,8 @@ def _build(a: argparse.Namespace) -> int:
         partition=_partition(a.weights, a.partition, boards[0] if boards else None),
         release=a.micropython,
         kernels=a.kernels,
+        layers=a.layers,
+        arena=module_name(a.arena) if a.arena else "",
         floats=a.float,
     )
     built = build(graph, options, samples)

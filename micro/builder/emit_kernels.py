@@ -70,9 +70,18 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
     `reset(A)` sets what the model remembers to zero. `prepare(W, T)` turns the bytes of both into what `run` takes, in
     place where they are aligned.
     """
+    functions, begin, groups = _layers(program, dialect, arch)
+    lines = [*begin, *(line for group in groups for line in group)]
+    text = "\n\n".join(functions)
+    run = "def run(A, W, T):\n" + ("\n".join("    " + line for line in lines) or "    pass") + "\n"
+    return "\n\n".join([_imports(text, dialect), text, run, _reset(program), _PREPARE[dialect]]).lstrip("\n")
+
+
+def _layers(program: Program, dialect: str, arch: str) -> tuple[list[str], list[str], list[list[str]]]:
+    """The kernels, the first lines of `run`, and its lines for each step."""
     names: dict[str, str] = {}
     functions: list[str] = []
-    lines: list[str] = []
+    groups: list[list[str]] = []
     family = FAMILIES.get(arch, "")
 
     def name(writer: Writer) -> str:
@@ -92,17 +101,25 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
         layer, own = step.layer, (step.inputs, step.output, step.places)
         made = calls(layer, family, *own) if family else None
         if made is not None:
-            lines += map(assembly, made)
+            groups.append(list(map(assembly, made)))
         elif family and isinstance(layer, _Recurrent):
-            lines += layer.calls(name, dialect, *own, _sums_in(family, step.places, assembly))
+            groups.append(layer.calls(name, dialect, *own, _sums_in(family, step.places, assembly)))
         else:
-            lines += layer.calls(name, dialect, *own)
+            groups.append(layer.calls(name, dialect, *own))
+    begin = []
     if family:
         functions.append(_ADDRESSES)
-        lines = ["a = at(A)", "w = at(W)", "t = at(T)", "l = low(W)", *lines]
-    text = "\n\n".join(functions)
-    run = "def run(A, W, T):\n" + ("\n".join("    " + line for line in lines) or "    pass") + "\n"
-    return "\n\n".join([_imports(text, dialect), text, run, _reset(program), _PREPARE[dialect]]).lstrip("\n")
+        begin = ["a = at(A)", "w = at(W)", "t = at(T)", "l = low(W)"]
+    return functions, begin, groups
+
+
+def timed_run(program: Program, dialect: str, arch: str = "") -> str:
+    """A `run(A, W, T, spans)` that writes how many microseconds each step takes, with the module's kernels."""
+    _, begin, groups = _layers(program, dialect, arch)
+    lines = list(begin)
+    for k, group in enumerate(groups):
+        lines += ["start = ticks_us()", *group, f"spans[{k}] = ticks_diff(ticks_us(), start)"]
+    return "def run(A, W, T, spans):\n" + "".join(f"    {line}\n" for line in lines)
 
 
 def machine_code(program: Program, arch: str) -> dict[str, bytes]:

@@ -36,8 +36,15 @@ class Partition:
         return f"from esp32 import Partition\n\ndevice = Partition.find(Partition.TYPE_DATA, label={self.label!r})[0]\n"
 
 
-def model_source(program: Program, pack: Pack | None = None, partition: Partition | None = None) -> str:
-    """The module's source. pack: the file the weights lie in; None where they are a module of their own.
+def model_source(
+    program: Program,
+    pack: Pack | None = None,
+    partition: Partition | None = None,
+    layers: bool = False,
+    arena: str = "",
+) -> str:
+    """The module's source. pack: the file the weights lie in; None where they are a module of their own. layers:
+    whether there is a module that times them; arena: the module of another model whose arena is used.
 
     partition: where the file lies in flash, where it is not a file.
     """
@@ -48,7 +55,7 @@ def model_source(program: Program, pack: Pack | None = None, partition: Partitio
         load = _from_file(program, pack)
     else:
         load = _from_partition(program, pack, partition)
-    parts = [_docstring(program), _kernels(program), load, _state(program), _functions(program)]
+    parts = [_docstring(program), _kernels(program), load, _state(program, arena), _functions(program, layers)]
     return _spaced("\n".join(parts))
 
 
@@ -151,8 +158,13 @@ _w, _t = _load()
 """
 
 
-def _state(program: Program) -> str:
-    if program.is_float:
+def _state(program: Program, other: str = "") -> str:
+    if other:
+        arena = _SHARED.format(
+            other=other, size=program.arena, name=program.name, kind="array" if program.is_float else "bytearray"
+        )
+        arena += "_all = A\n" if program.is_float else "_all = memoryview(A)\n"
+    elif program.is_float:
         arena = f"from array import array\n\nA = array('f', bytes({4 * program.arena}))\n_all = A\n"
     else:
         arena = f"A = bytearray({program.arena})\n_all = memoryview(A)\n"
@@ -185,6 +197,15 @@ def _tuple(items: list[str]) -> str:
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
+_SHARED = """\
+from {other} import A
+import {other} as _other
+
+if type(A).__name__ != "{kind}" or len(A) < {size} or hasattr(_other, "reset"):
+    raise ValueError("the arena of {other} does not hold {name}: it has another kind, is too small, or keeps a state")
+
+"""
+
 _RUN = '''
 def run():
     """Infer what lies in the inputs; nothing is allocated. The inputs may be overwritten."""
@@ -201,6 +222,20 @@ _RESET = '''
 def reset():
     """Forget what came before."""
     _kernels.reset(A)
+'''
+
+_PREDICT_PROFILE = '''
+def predict(*inputs, profile=False):
+    """The numbers of the first output, from the numbers of each input. profile: time each layer, and print them."""
+COUNTED    for which in range(len(inputs)):
+        put(inputs[which], which)
+    if profile:
+        from NAME_layers import profile
+
+        print(profile())
+    else:
+        run()
+    return get()
 '''
 
 _PREDICT = '''
@@ -274,7 +309,7 @@ def best(which=0):
 '''
 
 
-def _functions(program: Program) -> str:
+def _functions(program: Program, layers: bool = False) -> str:
     parts = [_RUN_FLOAT if program.is_float else _RUN]
     if program.states or program.kept:
         parts.append(_RESET)
@@ -282,4 +317,5 @@ def _functions(program: Program) -> str:
     own = _FLOAT if program.is_float else _INT8
     if program.outputs[0].sums:
         own = trees_functions(program)
-    return "\n".join([*parts, own, _PREDICT.replace("COUNTED", counted)])
+    predict = _PREDICT_PROFILE.replace("NAME", program.name) if layers else _PREDICT
+    return "\n".join([*parts, own, predict.replace("COUNTED", counted)])

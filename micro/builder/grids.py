@@ -55,7 +55,7 @@ def keeps_bytes(layer: Layer) -> bool:
 
 
 def _prefers_input(layer: Layer) -> bool:
-    return keeps_bytes(layer) or (isinstance(layer, Move) and len(layer.parts) == 1)
+    return keeps_bytes(layer) or (isinstance(layer, Move) and len(set(layer.inputs)) == 1)
 
 
 def _wanted(layer: Layer, grids: Mapping[str, Grid]) -> Grid | None:

@@ -1,7 +1,17 @@
 """From the compiler's typed IR to a graph of float32 layers. Each file holds a family of operators, and enters its
 functions into TRANSLATORS."""
 
-from . import activations, linear_models, moves, products, recurrences, reductions, trees
+from . import activations, linear_models, moves, picks, products, recurrences, reductions, trees
 from .table import TRANSLATORS
 
-__all__ = ["TRANSLATORS", "activations", "linear_models", "moves", "products", "recurrences", "reductions", "trees"]
+__all__ = [
+    "TRANSLATORS",
+    "activations",
+    "linear_models",
+    "moves",
+    "picks",
+    "products",
+    "recurrences",
+    "reductions",
+    "trees",
+]

@@ -21,6 +21,7 @@ from emberlet.codegen.ops.slicing import Slice
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
 from .layout import channels_last
+from .picks import pick
 from .state import Importer, StoredTensor, dims_of
 from .table import translates
 
@@ -140,7 +141,8 @@ def gather(t: Importer, node: Gather) -> None:
     places = [p % held.dims[axis] for p in picked]
     step = places[1] - places[0] if len(places) > 1 else 1
     if not step or any(b - a != step for a, b in zip(places, places[1:], strict=False)):
-        raise Problem(f"indices {picked}; evenly spaced ones are supported")
+        pick(t, node)
+        return
     ranges = {axis: range(places[0], places[-1] + (1 if step > 0 else -1), step)}
     dims = tuple(len(places) if k == axis else n for k, n in enumerate(held.dims))
     middle = Argument(f"{node.outputs[0].name}:picked", TensorType(node.dtype(0), dims))
@@ -156,8 +158,11 @@ def gather(t: Importer, node: Gather) -> None:
 def pad(t: Importer, node: Pad) -> None:
     held, axes = t.of(node.inputs[0]), node.axes()
     pads = node.config.pads if node.config.pads is not None else node.ints(1)
-    if node.config.mode != "constant" or axes is None or pads is None:
-        raise Problem(f"padding by {node.config.mode}; a constant, of sizes that are known, is supported")
+    if axes is None or pads is None:
+        raise Problem("padding whose sizes are only known when the model runs")
+    if node.config.mode != "constant":
+        pick(t, node)
+        return
     value = float(t.array(node, 2, "the value", limits=True).reshape(-1)[0]) if node.has(2) else node.config.value
     if min(pads, default=0) < 0:
         raise Problem("negative padding is not supported")
@@ -178,10 +183,11 @@ def resize(t: Importer, node: Resize) -> None:
     exact = all(a * n == b for a, n, b in zip(held.dims, times, dims, strict=True))
     steady = c.coordinates in ("asymmetric", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
     rounding = c.nearest_mode == "floor" if c.coordinates == "asymmetric" else c.nearest_mode.startswith("round")
-    if c.mode != "nearest" or not exact or not steady or not rounding:
-        raise Problem(
-            f"from {held.dims} to {dims} by {c.mode}; the nearest element a whole number of times is supported"
-        )
+    if c.mode != "nearest":
+        raise Problem(f"from {held.dims} to {dims} by {c.mode}; the nearest element is supported")
+    if not exact or not steady or not rounding:
+        pick(t, node)
+        return
     out = t.define(node.outputs[0], held.order)
     own, to = [held.dims[k] for k in held.order], strides([dims[k] for k in held.order])
     axes: list[Axis] = []

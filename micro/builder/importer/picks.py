@@ -1,0 +1,105 @@
+"""Operators whose output's elements are elements of the input, wherever those lie: one mechanism for all of them.
+
+The operator itself is asked: evaluated on a tensor of numbers 0, 1, 2, … it says which element goes where. That map is
+cut into blocks in which every index counts in steady steps, and each block is a part of a move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from emberlet.codegen.evaluation import evaluate
+from emberlet.codegen.ir.argument import Constant
+from emberlet.codegen.ir.graph import Node
+from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ir.types import TensorType
+from emberlet.codegen.ir.value import Inline, Value
+from emberlet.codegen.ops.blocks import SpaceToDepth
+from emberlet.codegen.ops.expansion import Expand, Tile
+from emberlet.codegen.ops.indexing import GatherElements, GatherND
+
+from ..kernels.move import Move, Part, strides
+from ..kernels.nest import Axis
+from .state import Importer, dims_of, numpy_of
+from .table import translates
+
+MOST_ELEMENTS = 1 << 22
+
+MOST_PARTS = 64
+"""Blocks of a move: each is a loop of its own in the kernel."""
+
+Places = npt.NDArray[np.int64]
+
+
+@translates(Tile, Expand, SpaceToDepth, GatherElements, GatherND)
+def pick(t: Importer, node: Node[Any]) -> None:
+    """A move of the blocks of the node's map. Raises Problem where they are too many."""
+    held, dims = t.of(node.inputs[0]), dims_of(node.outputs[0])
+    if not 0 < prod(dims) <= MOST_ELEMENTS or prod(held.dims) > MOST_ELEMENTS:
+        raise Problem(f"a tensor of shape {held.dims} to one of shape {dims}")
+    order = held.order if len(dims) == len(held.dims) else tuple(range(len(dims)))
+    lies = np.empty(prod(held.dims), np.int64)
+    lies[np.transpose(np.arange(lies.size).reshape(held.dims), held.order).reshape(-1)] = np.arange(lies.size)
+    places = np.transpose(lies[index_map(node, held.dims)].reshape(dims), order)
+    parts = blocks(places)
+    if len(parts) > MOST_PARTS:
+        raise Problem(f"elements that go to {len(parts)} places apart; at most {MOST_PARTS} are supported")
+    out = t.define(node.outputs[0], order)
+    t.add(Move(node.name, (held.name,) * len(parts), out.name, out.shape, tuple(parts)))
+
+
+def index_map(node: Node[Any], dims: Sequence[int]) -> Places:
+    """For each element of the output, in order, which of the input's it is. Raises Problem."""
+    dtype = node.dtype(0)
+    count = np.arange(prod(dims), dtype=np.float64 if dtype.name == "float64" else np.float32)
+    if dtype.name not in ("float32", "float64"):
+        raise Problem(f"of dtype {dtype}")
+    value = Value(dtype, tuple(dims), Inline(count.tobytes()))
+    first = replace(node.inputs[0], type=TensorType(dtype, tuple(dims)), source=Constant(value))
+    if any(a.present and a.value is None for a in node.inputs[1:]):
+        raise Problem("indices or sizes that are only known when the model runs")
+    (found,) = evaluate(replace(node, inputs=(first, *node.inputs[1:])).typed())
+    if found is None:
+        raise Problem("what it moves is only known when the model runs")
+    return numpy_of(found).astype(np.int64).reshape(-1)
+
+
+def blocks(places: Places) -> list[Part]:
+    """The map as parts of a move: places in the input, in the shape in which the output's elements lie."""
+    to = strides(places.shape)
+    waiting: list[tuple[Places, int]] = [(places, 0)]
+    parts: list[Part] = []
+    while waiting and len(parts) <= MOST_PARTS:
+        block, at = waiting.pop()
+        cuts = {k: runs(block, k) for k in range(block.ndim) if block.shape[k] > 1}
+        uneven = {k: r for k, r in cuts.items() if len(r) > 1}
+        if uneven:
+            axis = min(uneven, key=lambda k: len(uneven[k]))
+            for r in reversed(uneven[axis]):
+                index = tuple(slice(r.start, r.stop) if k == axis else slice(None) for k in range(block.ndim))
+                waiting.append((block[index], at + r.start * to[axis]))
+            continue
+        origin = block[(0,) * block.ndim]
+        steps = [int(np.take(block, 1, k).flat[0] - origin) if n > 1 else 0 for k, n in enumerate(block.shape)]
+        axes = tuple(Axis(n, (step, out)) for n, step, out in zip(block.shape, steps, to, strict=True))
+        parts.append(Part(int(origin), at, axes))
+    return parts
+
+
+def runs(block: Places, axis: int) -> list[range]:
+    """The longest stretches along an axis in which all places count in one steady step."""
+    steps = np.diff(np.moveaxis(block, axis, 0).reshape(block.shape[axis], -1), axis=0)
+    steady = (steps == steps[:, :1]).all(1)
+    found, start = [], 0
+    for i in range(len(steps)):
+        goes_on = steady[i] and (i == start or (steady[i - 1] and steps[i, 0] == steps[i - 1, 0]))
+        if not goes_on:
+            found.append(range(start, i + 1))
+            start = i + 1
+    found.append(range(start, block.shape[axis]))
+    return found
