@@ -36,6 +36,7 @@ from .program import Program
 from .quantize import quantize_graph
 from .reference import dequantize, quantize
 from .romfs import romfs_image
+from .streaming import streamed
 
 WEIGHTS = ("module", "file", "romfs", "frozen", "partition")
 
@@ -61,6 +62,7 @@ class Options:
     flash partition). method: of calibration. release: the oldest MicroPython that the .mpy files must load on.
     kernels: "assembly" for boards that have them, or "viper" for all. floats: stay float32, whatever else is given.
     layers: with a module that lists and times the layers. arena: the module of another model whose arena is used.
+    stream: the axis of the model's input that is time, where each inference takes `new_steps` of it (streaming.py).
     """
 
     name: str
@@ -74,6 +76,8 @@ class Options:
     floats: bool = False
     layers: bool = False
     arena: str = ""
+    stream: int | None = None
+    new_steps: int | None = None
 
     @property
     def in_assembly(self) -> bool:
@@ -138,6 +142,8 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
         graph = quantize_graph(graph)
     if options.kernels not in KERNELS:
         raise UnsupportedError(f"kernels {options.kernels!r}: expected one of {', '.join(KERNELS)}")
+    if options.stream is not None:
+        graph = streamed(graph, options.stream, options.new_steps)
     built = BuildResult(plan(graph, options.families), graph, agreement=agreement)
     if options.arena and (built.program.states or built.program.kept):
         raise UnsupportedError(f"{options.name} keeps a state from call to call, which another model would overwrite")

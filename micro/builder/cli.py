@@ -47,6 +47,15 @@ def _add_build(p: argparse.ArgumentParser) -> None:
         help="sizes that the model leaves open: of an input (image=1,3,96,96) or a dimension (frames=49); repeatable",
     )
     p.add_argument("--board", action="append", default=[], metavar="NAME", help=f"one of {names}; repeatable")
+    p.add_argument(
+        "--stream",
+        type=int,
+        metavar="AXIS",
+        help="the axis of the input that is time: each call takes new steps and gives what the whole window would",
+    )
+    p.add_argument(
+        "--new-steps", type=int, metavar="N", help="steps that each call of a stream takes (default: as few as pay)"
+    )
     p.add_argument("--weights", choices=WEIGHTS, default="file", help="where the weights are stored (default: file)")
     p.add_argument("--method", choices=METHODS, default="auto", help="how ranges are calibrated (default: auto)")
     p.add_argument("--percentile", type=float, default=99.99, help="share of the values in a range (default: 99.99)")
@@ -94,6 +103,8 @@ def _build(a: argparse.Namespace) -> int:
         layers=a.layers,
         arena=module_name(a.arena) if a.arena else "",
         floats=a.float,
+        stream=a.stream,
+        new_steps=a.new_steps,
     )
     built = build(graph, options, samples)
     written = write(built, options, a.out)
@@ -136,7 +147,10 @@ def print_report(built: BuildResult, options: Options) -> None:
         boards = [b for b in options.boards if b.arch == arch or not arch]
         first, *lines = report(options.name, built.costs[arch], boards, options.weights)
         if arch == shared[0]:
-            print("\n".join([first, *(f"  input   {port.text()}" for port in built.program.inputs), *lines]))
+            inputs = [f"  input   {port.text()}" for port in built.program.inputs]
+            if options.stream is not None:
+                inputs[0] += f", the new ones of {built.graph.layouts[built.graph.inputs[0]][0][options.stream]} steps"
+            print("\n".join([first, *inputs, *lines]))
         else:
             print("\n".join(lines[3:]))
     if built.agreement:

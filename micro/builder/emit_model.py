@@ -184,7 +184,7 @@ def _state(program: Program, other: str = "") -> str:
         lines.append(f"labels = {labels!r}")
     if not program.is_float:
         lines.append("input, output = inputs[0], outputs[0]")
-    if program.states or program.kept:
+    if (program.states or program.kept) and not program.calls_to_fill:
         lines.append("_kernels.reset(A)")
     return "\n".join(lines) + "\n"
 
@@ -236,6 +236,17 @@ COUNTED    for which in range(len(inputs)):
     else:
         run()
     return get()
+'''
+
+# What a stream keeps of its past is what zeros before its first step leave there.
+_RESET_STREAM = '''
+def reset():
+    """Forget what came before: as if zeros had."""
+    _kernels.reset(A)
+    for _ in range({calls}):
+        for i in range({start}, {end}):
+            {zero}
+        run()
 '''
 
 _PREDICT = '''
@@ -311,11 +322,19 @@ def best(which=0):
 
 def _functions(program: Program, layers: bool = False) -> str:
     parts = [_RUN_FLOAT if program.is_float else _RUN]
-    if program.states or program.kept:
+    if program.calls_to_fill:
+        (port,) = program.inputs
+        if program.is_float:
+            places = {"start": port.place, "end": port.place + port.size, "zero": "A[i] = 0.0"}
+        else:
+            places = {"start": 0, "end": port.size, "zero": f"input[i] = {port.zero}"}
+        parts.append(_RESET_STREAM.format(calls=program.calls_to_fill, **places))
+    elif program.states or program.kept:
         parts.append(_RESET)
     counted = _COUNTED.format(len(program.inputs)) if len(program.inputs) > 1 else ""
-    own = _FLOAT if program.is_float else _INT8
-    if program.outputs[0].sums:
-        own = trees_functions(program)
+    parts.append(trees_functions(program) if program.outputs[0].sums else _FLOAT if program.is_float else _INT8)
     predict = _PREDICT_PROFILE.replace("NAME", program.name) if layers else _PREDICT
-    return "\n".join([*parts, own, predict.replace("COUNTED", counted)])
+    parts.append(predict.replace("COUNTED", counted))
+    if program.calls_to_fill:
+        parts.append("\nreset()\n")
+    return "\n".join(parts)

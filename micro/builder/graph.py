@@ -53,7 +53,8 @@ class Graph:
     tensors that are kept from one inference to the next, and what their elements are at first: layers read them, and
     the last layers, `kernels.state.Keep`, write them; doubled: the arithmetic is TensorFlow Lite's (doubled.py); once:
     the names of layers that round once all the same; cuts: of inputs that hold ranks, the numbers that each feature is
-    ranked among; sums: of outputs that hold words; labels: of outputs, the names of their elements.
+    ranked among; sums: of outputs that hold words; labels: of outputs, the names of their elements; calls_to_fill:
+    inferences on zeros that fill a stream's states before its first step.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Graph:
     cuts: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
     sums: Mapping[str, Sums] = field(default_factory=dict)
     labels: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
+    calls_to_fill: int = 0
 
     def check(self) -> Graph:
         """This graph. Raises ModelError where a layer reads what no earlier one wrote, or a tensor has no shape."""
@@ -128,6 +130,11 @@ class Graph:
         states: of the layers and tensors that are remembered, by name; empty at first, changed by each call. Without it
         every call begins anew. Raises ShapeError where an input is missing or of another size.
         """
+        if self.calls_to_fill and not states:
+            states = {} if states is None else states
+            started, zeros = replace(self, calls_to_fill=0), self._zeros()
+            for _ in range(self.calls_to_fill):
+                started.run(zeros, states)
         values: dict[str, Array] = {}
         for name in self.inputs:
             if name not in inputs:
@@ -150,6 +157,12 @@ class Graph:
         if states is not None:
             states.update((name, values[name]) for name in self.states)
         return values
+
+    def _zeros(self) -> dict[str, Array]:
+        """Inputs that stand for zeros."""
+        if self.is_float:
+            return {name: np.zeros(self.shapes[name], np.float32) for name in self.inputs}
+        return {name: np.full(self.shapes[name], self.grids[name].zero, np.uint8) for name in self.inputs}
 
     def _on_grid(self, name: str, x: Array) -> Array:
         """Numbers saturated and rounded to the tensor's grid, where a float32 graph has one for it."""

@@ -190,7 +190,7 @@ class _Planner:
         for k, layer in enumerate(self.layers):
             for name in (*layer.inputs, layer.output):
                 last[name] = k
-        for name in self.graph.outputs:
+        for name in (*self.graph.outputs, *self.graph.states):
             last[name] = len(self.layers)
         return last
 
@@ -277,6 +277,7 @@ class _Planner:
                 (buffers[n].place, self.sizes[n], first if graph.is_float else int(first))
                 for n, first in graph.states.items()
             ),
+            graph.calls_to_fill,
         )
 
     def _port(self, name: str, buffers: dict[str, Buffer]) -> Port:

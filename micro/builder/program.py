@@ -60,7 +60,8 @@ def _plain(name: str) -> str:
 class Program:
     """weights: uint8, or float32 where `is_float`; words: of T; arena: elements; peak: the layer at which most of it is
     needed; states: (place, hidden units) of what layers remember, in int8, or (place, elements) in float32; kept:
-    (place, elements, first value) of tensors that are kept from one inference to the next."""
+    (place, elements, first value) of tensors that are kept from one inference to the next; calls_to_fill: as Graph's.
+    """
 
     name: str
     is_float: bool
@@ -73,6 +74,7 @@ class Program:
     peak: str = ""
     states: tuple[tuple[int, int], ...] = ()
     kept: tuple[tuple[int, int, float], ...] = ()
+    calls_to_fill: int = 0
 
     @property
     def arena_bytes(self) -> int:

@@ -1,0 +1,47 @@
+"""The last steps of a stream: what a convolution over time needs of the past, kept from one inference to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from .layer import Array, Layer, View
+from .nest import Axis, nest
+from .writer import Pointer, Writer
+
+X = Pointer("x", "A")
+Y = Pointer("y", "A")
+
+
+@dataclass(frozen=True)
+class Slide(Layer):
+    """Move the steps of a tensor up by as many as are new, and append those.
+
+    inputs: the tensor, which is the output too and a state of the graph, and the new steps. shape: of the tensor;
+    axis: which of its axes is time; new: steps that come in.
+    """
+
+    shape: tuple[int, ...]
+    axis: int
+    new: int
+
+    def reference(self, *inputs: Array) -> Array:
+        before = inputs[0].reshape(self.shape)
+        added = inputs[1].reshape(*self.shape[: self.axis], self.new, *self.shape[self.axis + 1 :])
+        kept = np.take(before, range(self.new, self.shape[self.axis]), self.axis)
+        return np.concatenate([kept, added], self.axis)
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        w = Writer(dialect, (X, Y), self.places())
+        outer, inner = prod(self.shape[: self.axis]), prod(self.shape[self.axis + 1 :])
+        steps, new = self.shape[self.axis] * inner, self.new * inner
+        # Upward, each element to a lower address than it is read from: no element is overwritten before it is read.
+        for place, start, to, length, pitch in (("o", new, 0, steps - new, steps), ("i1", 0, steps - new, new, new)):
+            w.go(X, w.place(place, start))
+            w.go(Y, w.place("o", to))
+            axes = (Axis(outer, (pitch, steps)), Axis(length, (1, 1)))
+            nest(w, axes, (X, Y), lambda at: w.store(Y, w.load(X, at[0]), at[1]))
+        return w

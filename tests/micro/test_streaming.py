@@ -1,0 +1,269 @@
+"""A stream's steps give what the whole window would, exactly: networks over time drawn at random."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from emberlet.errors import UnsupportedError
+from emberlet.micro.builder.build import Options, build, calibrated
+from emberlet.micro.builder.cli import main
+from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.fuse import fuse
+from emberlet.micro.builder.graph import Graph
+from emberlet.micro.builder.kernels.slide import Slide
+from emberlet.micro.builder.plan import plan
+from emberlet.micro.builder.streaming import streamed, time_axis
+from support.microcontrollers.onnx_models import Array, Maker
+from support.microcontrollers.quantized import ACTIVATIONS, Network, samples_of
+from support.onnx_models import expected
+
+from tools.microcontrollers.models import deployed, desktop_boards
+from tools.micropython import Port
+
+
+def network_over_time(seed: int) -> tuple[onnx.ModelProto, int]:
+    """Convolutions over time (and bands) in every manner of padding, a residual, and a head; the axis that is time."""
+    n, rng = Network(seed), np.random.default_rng(seed)
+    flat = bool(rng.integers(0, 2))  # a sequence, or an image of time and bands
+    time, c, bands = int(rng.integers(16, 40)), int(rng.choice([1, 3, 4])), int(rng.integers(4, 8))
+    turned = not flat and bool(rng.integers(0, 2))  # time across rather than down
+    shape = [1, c, time] if flat else [1, c, bands, time] if turned else [1, c, time, bands]
+    axis, length, depth = (2 if flat or not turned else 3), time, c
+
+    def sides(along: Any, across: Any) -> list[Any]:
+        return [along] if flat else [across, along] if turned else [along, across]
+
+    def pads(before: int, behind: int, across: int) -> list[int]:
+        low, high = sides(before, across), sides(behind, across)
+        return [*low, *high]
+
+    for _ in range(int(rng.integers(1, 5))):
+        kind = str(rng.choice(["conv", "conv", "depthwise", "pool", "residual", "causal", "chomp", "same"]))
+        k, d, s = int(rng.integers(1, 5)), int(rng.choice([1, 1, 2])), int(rng.choice([1, 1, 1, 2]))
+        reach = (k - 1) * d + 1
+        before = behind = 0
+        if kind in ("causal", "chomp", "same"):
+            s = 1
+            before = reach - 1 if kind != "same" else (reach - 1) // 2
+            behind = 0 if kind == "causal" else reach - 1 - before if kind == "same" else reach - 1
+        if kind == "residual":
+            k, d, s, reach = 3, 1, 1, 3
+        if length + before + behind < reach + 4:
+            break
+        if kind == "pool":
+            op = str(rng.choice(["MaxPool", "AveragePool"]))
+            n.then(op, kernel_shape=sides(k, 1), strides=sides(s, 1))
+            length = (length - k) // s + 1
+            continue
+        source, group = n.at, depth if kind == "depthwise" else 1
+        wide = depth if kind in ("depthwise", "residual") else int(rng.choice([4, 6]))
+        w, b = n.name(), n.name()
+        n.m.weight(w, wide, depth // group, *sides(k, 3 if not flat else 1), scale=1 / (k * depth) ** 0.5)
+        n.m.weight(b, wide, scale=0.3)
+        if kind == "causal" and bool(rng.integers(0, 2)):
+            amounts, zero = n.name(), [0, 0, *pads(before, behind, 0)]
+            rank = len(shape)
+            n.m.constant(amounts, [0, 0, *zero[2:rank], 0, 0, *zero[rank:]])
+            n.then("Pad", amounts)
+            before = 0
+            length += reach - 1
+        n.then("Conv", w, b, group=group, strides=sides(s, 1), dilations=sides(d, 1), pads=pads(before, behind, 1))
+        length, depth = (length + before + behind - reach) // s + 1, wide
+        if kind in ("chomp", "residual"):
+            start, end, along = n.name(), n.name(), n.name()
+            n.m.constant(along, [axis])
+            if kind == "chomp":
+                n.m.constant(start, [0])
+                n.m.constant(end, [length - reach + 1])
+                n.then("Slice", start, end, along)
+                length -= reach - 1
+            else:
+                # What the convolution leaves of its input: without the first two steps, the last two, or one of each.
+                first = int(rng.integers(0, 3))
+                n.m.constant(start, [first])
+                n.m.constant(end, [first + length])
+                here, n.at = n.at, source
+                n.then("Slice", start, end, along)
+                n.then("Add", here)
+        n.activation(str(rng.choice(ACTIVATIONS)))
+    head = str(rng.choice(["mean", "last", "dense", "steps", "lstm"]))
+    if head == "lstm" and not flat:
+        head = "dense"
+    if head == "mean":
+        n.then("GlobalAveragePool")
+        n.then("Flatten")
+        n.dense(depth, 3)
+    elif head == "last":
+        index = n.name()
+        n.m.constant(index, -1, "int64")
+        n.then("Gather", index, axis=axis)
+        n.then("Flatten")
+        n.dense(depth * (1 if flat else bands), 3)
+    elif head == "dense":
+        n.then("Flatten")
+        n.dense(depth * length * (1 if flat else bands), 3)
+    elif head == "lstm":
+        n.then("Transpose", perm=[2, 0, 1])
+        names = [n.name() for _ in range(2)]
+        n.m.weight(names[0], 1, 20, depth)
+        n.m.weight(names[1], 1, 20, 5)
+        n.m("LSTM", " ".join([n.at, *names]), "_ state", hidden_size=5)
+        n.at = "state"
+    else:
+        w = n.name()
+        n.m.weight(w, 3, depth, *([1] if flat else [1, 1]))
+        n.then("Conv", w)
+    return n.done(shape), axis
+
+
+def quantized_graph(graph: Graph, model: onnx.ModelProto) -> Graph:
+    return calibrated(fuse(graph), {"x": samples_of(model, 12)}, Options("m", method="minmax"))[0]
+
+
+def the_last(graph: Graph, y: Array, new: int) -> Array:
+    """Of an output of the whole window, the part that a stream gives, whose size is `new`."""
+    return y if y.size == new else y.reshape(*graph.shapes[graph.outputs[0]])
+
+
+def check(whole: Graph, stream: Graph, axis: int, seed: int, calls: int = 30) -> None:
+    """Both on the same random steps, after zeros."""
+    (name,) = whole.inputs
+    at, steps = time_axis(whole, name, axis)
+    new = stream.shapes[name][at]
+    rng = np.random.default_rng(seed)
+    shape = (*whole.shapes[name][:at], steps + calls * new, *whole.shapes[name][at + 1 :])
+    if whole.is_float:
+        past, coming = np.zeros(shape, np.float32), rng.standard_normal(shape).astype(np.float32)
+    else:
+        past, coming = np.full(shape, whole.grids[name].zero, np.uint8), rng.integers(0, 256, shape).astype(np.uint8)
+    every = np.concatenate([np.take(past, range(steps), at), coming], at)
+    states: dict[str, Any] = {}
+    output = whole.outputs[0]
+    for k in range(calls):
+        end = steps + (k + 1) * new
+        found = stream.run({name: np.take(every, range(end - new, end), at)}, states)[output]
+        wanted = whole.run({name: np.take(every, range(end - steps, end), at)})[output]
+        if found.shape != wanted.shape:
+            (along,) = (k for k, (a, b) in enumerate(zip(found.shape, wanted.shape, strict=True)) if a != b)
+            wanted = np.take(wanted, range(wanted.shape[along] - found.shape[along], wanted.shape[along]), along)
+        if whole.is_float:
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+        else:
+            np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_step_gives_what_the_whole_window_would(seed: int) -> None:
+    model, axis = network_over_time(seed)
+    graph = read_graph(model.SerializeToString(), "m")
+    # Outputs along time are moved into the model's order behind the last layer: as they lie, they stream.
+    for whole in (quantized_graph(graph, model), fuse(graph)):
+        for new in (None, 1, 3):
+            stream = streamed(whole, axis, new)
+            check(whole, stream, axis, seed)
+            plan(stream)
+
+
+def keyword_spotter() -> onnx.ModelProto:
+    """A streaming keyword spotter: separable convolutions over 30 frames of 10 bands, without padding in time."""
+    n = Network(2)
+    m = n.m
+    m.weight("w0", 16, 10, 3)
+    n.then("Conv", "w0")
+    n.activation("Relu")
+    for k in (5, 7):
+        m.weight(f"d{k}", 16, 1, k)
+        n.then("Conv", f"d{k}", group=16)
+        m.weight(f"p{k}", 16, 16, 1)
+        n.then("Conv", f"p{k}")
+        n.activation("Relu")
+    n.then("GlobalAveragePool")
+    n.then("Flatten")
+    n.dense(16, 3)
+    n.then("Softmax")
+    return n.done([1, 10, 30])
+
+
+def test_convolutions_over_time_compute_new_steps_only() -> None:
+    model = keyword_spotter()
+    graph = read_graph(model.SerializeToString(), "m")
+    whole = quantized_graph(graph, model)
+    stream = streamed(whole, 2)
+    assert stream.shapes["x"] == (1, 10)
+    assert [x.macs for x in stream.layers if x.macs] == [480, 80, 256, 112, 256, 48]
+    assert sum(x.macs for x in stream.layers) * 15 < sum(x.macs for x in whole.layers)
+    # Of each tensor that is kept there is one copy, and no step moves more than it keeps.
+    kept = [x for x in stream.layers if isinstance(x, Slide)]
+    assert sorted(x.shape for x in kept) == [(3, 10), (5, 16), (7, 16), (18, 16)]
+
+
+def test_a_causal_network_streams_where_its_last_step_is_taken() -> None:
+    m = Maker()
+    at = "x"
+    for k, dilation in enumerate((1, 2, 4)):
+        m.weight(f"w{k}", 4, 4, 3)
+        m("Conv", f"{at} w{k}", f"a{k}", dilations=[dilation], pads=[2 * dilation, 0])
+        m("Relu", f"a{k}", f"b{k}")
+        at = f"b{k}"
+    m.constant("last", -1, "int64")
+    m("Gather", f"{at} last", "y", axis=2)
+    for steps, whole_windows in ((15, 0), (14, 3)):  # the receptive field is 15 steps
+        graph = fuse(read_graph(m.model([1, 4, steps]).SerializeToString(), "m"))
+        stream = streamed(graph, 2)
+        assert sum(x.window.is_padded for x in stream.layers if x.kind == "conv") == whole_windows
+        check(graph, stream, 2, 0)
+
+
+@pytest.mark.parametrize("floats", [False, True])
+def test_a_stream_runs_on_micropython(floats: bool, unix_port: Port, tmp_path: Path) -> None:
+    model = keyword_spotter()
+    graph = read_graph(model.SerializeToString(), "spotter")
+    boards = desktop_boards()
+    options = Options("spotter", boards=boards, method="minmax", floats=floats, stream=2)  # type: ignore[arg-type]
+    built = build(graph, options, None if floats else {"x": samples_of(model, 12)})
+    folder = deployed(built, options, tmp_path, unix_port.name)
+    frames = np.random.default_rng(4).standard_normal((40, 10)).astype(np.float32)
+    script = f"""
+import gc, json, sys
+sys.path[:] = ["{folder}"]
+import spotter as model
+frames = json.loads('''{json.dumps(frames.tolist())}''')
+found = [model.predict(f) for f in frames]
+before = taken = 0
+gc.collect()
+gc.disable()
+before = gc.mem_alloc()
+model.run()
+taken = gc.mem_alloc() - before
+gc.enable()
+model.reset()
+print(json.dumps([found, [model.predict(f) for f in frames[:5]], taken]))
+"""
+    found, again, taken = json.loads(unix_port.run(script, micropypath=[]).check().stdout)
+    assert again == found[:5]
+    assert floats or taken == 0
+    padded = np.concatenate([np.zeros((30, 10), np.float32), frames])
+    for k, y in enumerate(found):
+        (wanted,) = expected(model, {"x": padded[k + 1 : k + 31].T[None]})
+        np.testing.assert_allclose(y, wanted.reshape(-1), atol=1e-4 if floats else 0.05)
+
+
+def test_the_command_line_says_what_a_call_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = keyword_spotter()
+    onnx.save(model, tmp_path / "spotter.onnx")
+    np.savez(tmp_path / "samples.npz", x=samples_of(model, 12))
+    build_it = ["build", str(tmp_path / "spotter.onnx"), "--calibration", str(tmp_path / "samples.npz")]
+    build_it += ["--out", str(tmp_path / "dist"), "--board", "rp2"]
+    assert main([*build_it, "--stream", "2"]) == 0
+    assert "input   x: 1 × 10 (steps × channels), the new ones of 30 steps" in capsys.readouterr().out
+    assert main([*build_it, "--stream", "2", "--new-steps", "4"]) == 0
+    assert "input   x: 4 × 10" in capsys.readouterr().out
+    with pytest.raises(UnsupportedError, match=r"--stream 5: input 'x' has the axes 1 \(10\), 2 \(30\)"):
+        main([*build_it, "--stream", "5"])
+    with pytest.raises(UnsupportedError, match="--new-steps is 31, expected 1 to 30"):
+        main([*build_it, "--stream", "2", "--new-steps", "31"])
