@@ -48,6 +48,13 @@ def _add_build(p: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--board", action="append", default=[], metavar="NAME", help=f"one of {names}; repeatable")
     p.add_argument(
+        "--state",
+        action="append",
+        default=[],
+        metavar="INPUT=OUTPUT",
+        help="an input that takes what an output held after the call before: kept on the board; repeatable",
+    )
+    p.add_argument(
         "--stream",
         type=int,
         metavar="AXIS",
@@ -89,7 +96,7 @@ def _build(a: argparse.Namespace) -> int:
         raise EmberletError(f"--micropython is {a.micropython!r}, expected a release such as 1.22")
     name = module_name(a.name or a.model.stem)
     boards = [board(b) for b in a.board]
-    graph = read_graph(a.model, name, dict(_sizes(text) for text in a.shape))
+    graph = read_graph(a.model, name, dict(_sizes(text) for text in a.shape), dict(_state(text) for text in a.state))
     samples = samples_from(a.calibration, graph) if a.calibration and not a.float else None
     options = Options(
         name=name,
@@ -119,6 +126,14 @@ def _sizes(text: str) -> tuple[str, tuple[int, ...]]:
     if not name or not re.fullmatch(r"\d+(,\d+)*", sizes):
         raise EmberletError(f"--shape is {text!r}, expected NAME=SIZES, such as image=1,3,96,96")
     return name, tuple(int(n) for n in sizes.split(","))
+
+
+def _state(text: str) -> tuple[str, str]:
+    """Input and output of a --state. Raises EmberletError."""
+    source, equals, output = text.partition("=")
+    if not source or not equals or not output:
+        raise EmberletError(f"--state is {text!r}, expected INPUT=OUTPUT, such as cache=new_cache")
+    return source, output
 
 
 def _partition(weights: str, where: str, board: Board | None) -> Partition | None:

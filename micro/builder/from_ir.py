@@ -23,11 +23,13 @@ def read_graph(
     source: str | os.PathLike[str] | bytes,
     name: str | None = None,
     sizes: Mapping[str, Sequence[int]] | None = None,
+    states: Mapping[str, str] | None = None,
 ) -> Graph:
     """The float32 graph of an ONNX model or a .tflite file; a batch that is left open is 1.
 
-    sizes: of inputs, by their names, or of one symbolic dimension, by its name. Raises ModelError, which lists every
-    operator that microcontrollers do not do, and OSError.
+    sizes: of inputs, by their names, or of one symbolic dimension, by its name. states: inputs, zeros at first, that
+    take what an output held after the inference before, and the names of those outputs. Raises ModelError, which lists
+    every operator that microcontrollers do not do, and OSError.
     """
     if (source[4:8] == b"TFL3") if isinstance(source, bytes) else str(source).endswith(".tflite"):
         from .tflite.importing import read_tflite
@@ -36,18 +38,25 @@ def read_graph(
             return read_tflite(source, name or "model")
         return read_tflite(Path(source).read_bytes(), name or Path(source).stem, Path(source).name)
     model = read_model(source, name)
-    return graph_of(model, name or (Path(source).stem if not isinstance(source, bytes) else "model"), sizes)
+    return graph_of(model, name or (Path(source).stem if not isinstance(source, bytes) else "model"), sizes, states)
 
 
-def graph_of(model: Model, name: str, sizes: Mapping[str, Sequence[int]] | None = None) -> Graph:
+def graph_of(
+    model: Model,
+    name: str,
+    sizes: Mapping[str, Sequence[int]] | None = None,
+    states: Mapping[str, str] | None = None,
+) -> Graph:
     """The graph of a model that has been read. Raises ModelError.
 
     Images (inputs of rank 4) come in channels last. So do inputs of rank 3 whose channels a layer names; of the others
     it is decided by what moves fewer elements.
     """
     inputs = sized(model.graph.inputs, sizes or {})
+    states = states or {}
+    _check_states(model, states)
     plain = {a.name: tuple(range(len(dims_of(a)))) for a in inputs}
-    first = _import(model, name, inputs, plain)
+    first = _import(model, name, inputs, plain, states)
     known = {a.name: first.channels.axis.get(a.name) for a in inputs}
     orders = {
         a.name: input_order(dims_of(a), known[a.name])
@@ -55,17 +64,30 @@ def graph_of(model: Model, name: str, sizes: Mapping[str, Sequence[int]] | None 
         else plain[a.name]
         for a in inputs
     }
-    importers = [first if orders == plain else _import(model, name, inputs, orders)]
+    importers = [first if orders == plain else _import(model, name, inputs, orders, states)]
     open_ = [a.name for a in inputs if len(dims_of(a)) == 3 and known[a.name] is None]
     if open_:
-        importers.append(_import(model, name, inputs, orders | dict.fromkeys(open_, channels_last(3))))
+        importers.append(_import(model, name, inputs, orders | dict.fromkeys(open_, channels_last(3)), states))
     best = min(importers, key=lambda importer: (len(importer.problems), importer.moved))
     if best.problems:
         raise ModelError(f"{name} cannot run on a microcontroller:\n" + "\n".join("- " + p for p in best.problems))
     return best.graph()
 
 
-def _import(model: Model, name: str, inputs: Sequence[Argument], orders: Mapping[str, Order]) -> Importer:
+def _check_states(model: Model, states: Mapping[str, str]) -> None:
+    """Raises ModelError where a state names no input, or no output."""
+    for source, kind, known in (
+        (states.keys(), "input", [a.name for a in model.graph.inputs]),
+        (states.values(), "output", [a.name for a in model.graph.outputs]),
+    ):
+        for name in source:
+            if name not in known:
+                raise ModelError(f"--state: the model has no {kind} {name!r}; its {kind}s are {', '.join(known)}")
+
+
+def _import(
+    model: Model, name: str, inputs: Sequence[Argument], orders: Mapping[str, Order], states: Mapping[str, str]
+) -> Importer:
     """orders: of the axes of each input, as its elements come."""
     importer = Importer(name)
     outputs = {a.name for a in model.graph.outputs}
@@ -87,7 +109,11 @@ def _import(model: Model, name: str, inputs: Sequence[Argument], orders: Mapping
     for output in model.graph.outputs:
         if not problems:
             try:
-                importer.add_output(known_arguments.get(output.name, output))
+                argument = known_arguments.get(output.name, output)
+                for kept in [k for k, v in states.items() if v == output.name]:
+                    importer.keep_state(known_arguments[kept], argument)
+                if output.name not in states.values():
+                    importer.add_output(argument)
             except (Problem, EmberletError) as problem:
                 problems.append(f"output {output.name!r}: {problem}")
     importer.problems = problems

@@ -8,16 +8,20 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
-from emberlet.errors import UnsupportedError
+from emberlet.errors import ModelError, UnsupportedError
 from emberlet.micro.builder.build import Options, build, calibrated
+from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.kernels.slide import Slide
 from emberlet.micro.builder.plan import plan
+from emberlet.micro.builder.reference import dequantize, quantize
 from emberlet.micro.builder.streaming import streamed, time_axis
+from onnx import TensorProto, helper
 from support.microcontrollers.onnx_models import Array, Maker
 from support.microcontrollers.quantized import ACTIVATIONS, Network, samples_of
 from support.onnx_models import expected
@@ -267,3 +271,69 @@ def test_the_command_line_says_what_a_call_takes(tmp_path: Path, capsys: pytest.
         main([*build_it, "--stream", "5"])
     with pytest.raises(UnsupportedError, match="--new-steps is 31, expected 1 to 30"):
         main([*build_it, "--stream", "2", "--new-steps", "31"])
+
+
+# -- models that carry their state as inputs and outputs --------------------------------------------------------------
+
+
+def carrying(seed: int) -> tuple[bytes, dict[str, str], list[int]]:
+    """Convolutions over one new step that read what earlier steps left, each behind a cache of its own."""
+    m, rng = Maker(seed), np.random.default_rng(seed)
+    bands, at, depth, states, inputs = int(rng.choice([0, 5])), "x", 4, {}, []
+    m.constant("axis", [2])
+    layers = int(rng.integers(1, 4))
+    for k in range(layers):
+        reach = int(rng.integers(2, 5))
+        cache, wide = [1, depth, reach - 1, *([bands] if bands else [])], int(rng.choice([4, 6]))
+        inputs.append(helper.make_tensor_value_info(f"cache{k}", TensorProto.FLOAT, cache))
+        m("Concat", f"cache{k} {at}", f"a{k}", axis=2)
+        m.constant(f"from{k}", [1])
+        m.constant(f"to{k}", [reach])
+        m("Slice", f"a{k} from{k} to{k} axis", f"new{k}")
+        states[f"cache{k}"] = f"new{k}"
+        m.weight(f"w{k}", wide, depth, reach, *([3] if bands else []), scale=0.3)
+        m.weight(f"b{k}", wide)
+        m("Conv", f"a{k} w{k} b{k}", f"c{k}", **({"pads": [0, 1, 0, 1]} if bands else {}))
+        m("Tanh", f"c{k}", f"d{k}")
+        at, depth = f"d{k}", wide
+    m("Flatten", at, "y")
+    shape = [1, 4, 1, *([bands] if bands else [])]
+    graph = m.model(list(shape), " ".join(["y", *states.values()])).graph
+    made = helper.make_graph(m.nodes, "g", [graph.input[0], *inputs], graph.output, m.constants)
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    return bytes(model.SerializeToString()), states, shape
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_states_that_go_out_and_come_in_stay_on_the_board(seed: int) -> None:
+    model, states, shape = carrying(seed)
+    graph = fuse(read_graph(model, "m", None, states))
+    assert graph.inputs == ("x",) and len(graph.outputs) == 1 and len(graph.states) == len(states)
+    session = onnxruntime.InferenceSession(model)
+    before = {i.name: np.zeros(i.shape, np.float32) for i in session.get_inputs() if i.name != "x"}
+    x = np.random.default_rng(seed).standard_normal((60, *shape)).astype(np.float32)
+    quantized = calibrated(graph, {"x": x}, Options("m", method="minmax"))[0]
+    plan(quantized)
+    kept: dict[str, Any] = {}
+    rounded: dict[str, Any] = {}
+    for sample, mine in zip(x[:20], check_samples({"x": x}, graph)["x"], strict=False):
+        y, *after = session.run(None, {"x": sample, **before})
+        before = dict(zip(states, after, strict=True))
+        found = graph.run({"x": mine}, kept)[graph.outputs[0]]
+        np.testing.assert_allclose(found.reshape(-1), y.reshape(-1), rtol=1e-4, atol=1e-5)
+        grid, out = quantized.grids["x"], quantized.grids[quantized.outputs[0]]
+        z = quantized.run({"x": quantize(mine, grid.scale, grid.zero)}, rounded)[quantized.outputs[0]]
+        assert np.abs(dequantize(z, out.scale, out.zero).reshape(-1) - y.reshape(-1)).mean() < 0.06
+
+
+@pytest.mark.parametrize(
+    ("states", "says"),
+    [
+        ({"cache": "new0"}, "no input 'cache'; its inputs are x, cache0"),
+        ({"cache0": "new"}, "no output 'new'; its outputs are y, new0"),
+        ({"cache0": "y"}, "the state 'cache0' has"),
+    ],
+)
+def test_states_that_do_not_fit_are_refused(states: dict[str, str], says: str) -> None:
+    with pytest.raises(ModelError, match=says):
+        read_graph(carrying(0)[0], "m", None, states)

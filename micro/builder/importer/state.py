@@ -22,6 +22,7 @@ from ..graph import Graph, Grid, Reshape, Sums
 from ..kernels.layer import Array, Layer
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
+from ..kernels.state import Keep
 from .layout import Channels, Order, channels_last
 
 
@@ -239,6 +240,22 @@ class Importer:
 
     def add(self, layer: Layer) -> None:
         self.layers.append(layer)
+
+    def keep_state(self, source: Argument, output: Argument) -> None:
+        """An input of the model, zeros at first, takes what an output held after the inference before.
+
+        Raises Problem where their shapes differ.
+        """
+        before = self.held[source.name]
+        if before.name in self.remembered or output.name in self.dropped:
+            return  # a layer keeps it already
+        after = self.of(output)
+        if after.dims != before.dims:
+            raise Problem(f"has the shape {after.dims}, and the state {source.name!r} has {before.dims}")
+        name = self.ordered(after, before.order).name
+        self.inputs.remove(before.name)
+        self.states[before.name] = 0.0
+        self.kept.append(Keep(f"keep {source.name}", (name,), before.name, self.shapes[before.name]))
 
     def take_state(self, held: StoredTensor) -> bool:
         """Whether a tensor is an input of the model or a part of one. Then a layer remembers it, and the input goes."""
