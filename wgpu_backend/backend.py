@@ -29,6 +29,12 @@ class WgpuBackend(Recording):
     OVERRIDES = ("dot_product_attention",)
     float64_is_float32 = True
 
+    def resident(self, model, entries, capacity):
+        """What steps of a Session run on (resident.py), or None."""
+        from .resident import resident
+
+        return resident(model, entries, capacity, self)
+
     # -- creation -------------------------------------------------------------------------------------------------
 
     def full(self, shape, value, dtype):

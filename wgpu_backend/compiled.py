@@ -333,11 +333,14 @@ class Planned:
         counts = self.plan.counts
         return None if counts.refusal(sizes, counts.values(sizes)) else sizes
 
-    def words(self, arguments, sizes=None):
-        """The inputs' elements as bytes of words."""
+    def words(self, arguments, sizes=None, kept=()):
+        """The inputs' elements as bytes of words; None for the arguments `kept`, which are on the GPU already."""
         out = []
         values = None if sizes is None else self.plan.counts.values(sizes)
         for node in self.arguments:
+            if node.arg in kept:
+                out.append(None)
+                continue
             x = arguments[node.arg]
             words = storage.widen(x.backend.to_bytes(x), x.dtype, x.size, node.word)
             if words is None:

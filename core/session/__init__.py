@@ -34,6 +34,7 @@ class Session:
         self._values = None  # of the states, in the order of the entries; None before the first step
         self._rooms = [None] * len(self._entries)
         self._snapshots = {}
+        self._engine = None  # what runs the steps on a GPU, False where nothing does
 
     def __repr__(self):
         names = ", ".join([e.name for e in self._entries])
@@ -66,7 +67,7 @@ class Session:
                 if room is not None:
                     value = Growing(room, value.shape[entry.axis], self.capacity)
             given.append(value)
-        results = self.model.forward(*self._arguments(args, kwargs, given))
+        results, done = self._run(self._arguments(args, kwargs, given))
         if not isinstance(results, tuple):
             results = (results,)
         values, rooms, added = [], [], 0
@@ -97,7 +98,7 @@ class Session:
             rooms.append(room)
         outputs = self._outputs(results, values, rooms)
         realize = getattr(values[0].backend, "realize", None) if values else None
-        if realize is not None:  # or a GPU would record the history of a state
+        if realize is not None and not done:  # or a GPU would record the history of a state
             realize(*[v for v in list(outputs) + values if isinstance(v, Tensor) and v.backend is values[0].backend])
         self._values = values
         self._rooms = rooms
@@ -106,6 +107,17 @@ class Session:
             if rooms[i] is not None:
                 rooms[i].belong(self)
         return outputs[0] if len(outputs) == 1 else outputs
+
+    def _run(self, arguments):
+        """(the model's results, whether they are computed): by a plan where the backend keeps states in its memory."""
+        if self._engine is None:
+            make = getattr(self._values[0].backend, "resident", None) if isinstance(self._values[0], Tensor) else None
+            self._engine = (make and make(self.model, self._entries, self.capacity)) or False
+        if self._engine:
+            found = self._engine.step(arguments)
+            if found is not None:
+                return tuple(found), True
+        return self.model.forward(*arguments), False
 
     def _room(self, i):
         """The Room of an appended state, where its values lie in one that this session may write behind."""
@@ -310,6 +322,7 @@ class Session:
         other = Session(self.model, self.capacity, None, self._dims, self._table)
         other.length = self.length
         other._initial = self._initial
+        other._engine = self._engine
         other._values = None if self._values is None else list(self._values)
         other._rooms = list(self._rooms)
         other._snapshots = dict(self._snapshots)

@@ -213,9 +213,9 @@ class Program:
             if len(out.staging) < _SPARE and not self._released:
                 out.staging.append(taken.pop())
 
-    def run(self, data, sizes=None):
+    def run(self, data, sizes=None, carried=None):
         """Bytes of the results, given those of the inputs (None leaves an input as it is): one submission. sizes: the
-        numbers of an OpenProgram's symbols (open_program.py).
+        numbers of an OpenProgram's symbols (open_program.py). carried: as for `run_async`.
 
         Calls of several threads may overlap, and any may be interrupted: the others and later ones are not disturbed.
         Raises BackendError where the device refuses, or where an input that was never given is left as it is.
@@ -225,7 +225,7 @@ class Program:
         try:
             self._usable()
             self.prepare()
-            out = self._submit(data, taken, None, sizes)
+            out = self._submit(data, taken, carried, sizes)
             staged = taken[0]
             staged.map_sync("READ", 0, out.nbytes)
             whole = staged.read_mapped(0, out.nbytes)

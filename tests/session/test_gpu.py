@@ -1,0 +1,83 @@
+"""Sessions on the GPU: states stay in its memory, and one plan serves every length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from emberlet.backend import get_backend
+from emberlet.codegen import load
+from models.index import HERE
+
+pytestmark = pytest.mark.needs("gpu-driver")
+LLAMA, LSTM = HERE / "llama" / "model.onnx", HERE / "lstm_step" / "model.onnx"
+
+
+def read(monkeypatch: pytest.MonkeyPatch, backend: Any) -> list[tuple[int, ...]]:
+    """The shapes of tensors whose elements are read from now on."""
+    shapes: list[tuple[int, ...]] = []
+    whole = type(backend).to_bytes
+
+    def to_bytes(self: Any, x: Any) -> Any:
+        shapes.append(x.shape)
+        return whole(self, x)
+
+    monkeypatch.setattr(type(backend), "to_bytes", to_bytes)
+    return shapes
+
+
+def test_a_growing_state_takes_one_plan_and_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = load(LLAMA, "wgpu").session(capacity=64)
+    twin = load(LLAMA, "numpy").session(capacity=64)
+    device = get_backend("wgpu").device
+    for n in range(3):
+        np.testing.assert_allclose(session.step([[n]]), twin.step([[n]]), atol=1e-4)
+    buffers, shapes = device.created_buffers, read(monkeypatch, get_backend("wgpu"))
+    for n in range(3, 40):
+        np.testing.assert_allclose(session.step([[n]]), twin.step([[n]]), atol=1e-4)
+    compiled = session._engine.compiled
+    assert len(compiled._open) == 1 and not compiled.fixed
+    assert device.created_buffers == buffers
+    assert {len(shape) for shape in shapes} <= {2, 3}, "only tokens and logits are read, no caches"
+    np.testing.assert_allclose(session.state("key1"), twin.state("key1"), atol=1e-4)
+
+
+def test_a_replaced_state_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, twin = load(LSTM, "wgpu").session(), load(LSTM, "numpy").session()
+    x = np.random.default_rng(0).standard_normal((12, 1, 1, 12)).astype(np.float32)
+    session.step(x[0])
+    twin.step(x[0])
+    shapes = read(monkeypatch, get_backend("wgpu"))
+    for frame in x[1:]:
+        np.testing.assert_allclose(session.step(frame), twin.step(frame), atol=1e-4)
+    assert (2, 1, 24) not in shapes
+    assert len(session._engine.compiled._programs) == 1
+
+
+def test_sessions_and_forks_share_plans_and_no_state() -> None:
+    net, twin = load(LLAMA, "wgpu"), load(LLAMA, "numpy")
+    sessions, others = [net.session(capacity=32)], [twin.session(capacity=32)]
+    for n in range(12):
+        if n in (3, 6):
+            sessions.append(sessions[0].fork())
+            others.append(others[0].fork())
+        if n == 9:
+            sessions[1].rewind(4)
+            others[1].rewind(4)
+        for k, (session, other) in enumerate(zip(sessions, others, strict=True)):
+            token = [[(7 * n + 13 * k) % 80]]
+            np.testing.assert_allclose(session.step(token), other.step(token), atol=1e-4)
+    assert len({id(s._engine) for s in sessions}) == 1
+    assert len(sessions[0]._engine.compiled._open) == 1
+    for session, other in zip(sessions, others, strict=True):
+        np.testing.assert_allclose(session.state("value0"), other.state("value0"), atol=1e-4)
+
+
+def test_steps_of_several_lengths() -> None:
+    session, twin = load(LLAMA, "wgpu").session(), load(LLAMA, "numpy").session()
+    random = np.random.default_rng(4)
+    for new in (5, 1, 3, 1, 1, 2, 4, 1):
+        tokens = random.integers(0, 80, (2, new))
+        np.testing.assert_allclose(session.step(tokens), twin.step(tokens), atol=1e-4)
+    np.testing.assert_allclose(session.state("value1"), twin.state("value1"), atol=1e-4)
