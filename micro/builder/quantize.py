@@ -19,7 +19,9 @@ from .kernels.dot import Dot, DotFloat
 from .kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat, sum_factors
 from .kernels.layer import Array, Layer
 from .kernels.move import Copy, Move
+from .kernels.normalize import Normalize, NormalizeFloat
 from .kernels.pool import AveragePool, AveragePoolFloat, MaxPool, Reduce, ReduceFloat
+from .kernels.product import Product, ProductFloat
 from .kernels.recurrent import GATE, MIDDLE, Gru, Lstm, Rows
 from .kernels.recurrent_float import GruFloat, LstmFloat
 from .kernels.softmax import Softmax, SoftmaxFloat
@@ -173,6 +175,22 @@ class Quantizer:
         values = apply(layer.chain, dequantize(np.arange(256), x.scale, x.zero))
         table = quantize(values, out.scale, out.zero)
         return Lookup(layer.name, layer.inputs, layer.output, layer.shape, table)
+
+    @layer.register
+    def _(self, layer: ProductFloat) -> Layer:
+        a, b = (self.grids[name] for name in layer.inputs)
+        out = self.grids[layer.output]
+        reach = layer.depth * max(a.zero, 255 - a.zero) * max(b.zero, 255 - b.zero)
+        requant = choose(a.scale * b.scale / out.scale, reach, out.zero, what=layer.name)
+        at = (layer.name, layer.inputs, layer.output, layer.rows, layer.depth, layer.columns, layer.first, layer.second)
+        return Product(*at, layer.batches, (a.zero, b.zero), requant)
+
+    @layer.register
+    def _(self, layer: NormalizeFloat) -> Layer:
+        x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
+        at = (layer.name, layer.inputs, layer.output, layer.rows, layer.length, layer.factors, layer.shifts)
+        how = (layer.by_row, layer.centered, layer.epsilon)
+        return Normalize(*at, *how, x.scale, x.zero, out.scale, out.zero)
 
     @layer.register
     def _(self, layer: MaxPool) -> Layer:

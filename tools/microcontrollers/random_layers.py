@@ -16,7 +16,9 @@ from emberlet.micro.builder.kernels.elementwise import Binary, Lookup, sum_facto
 from emberlet.micro.builder.kernels.layer import Array, Layer, View, as_image, dense_view
 from emberlet.micro.builder.kernels.move import Border, Copy, Move, Part, strides
 from emberlet.micro.builder.kernels.nest import Axis
+from emberlet.micro.builder.kernels.normalize import Normalize
 from emberlet.micro.builder.kernels.pool import AveragePool, MaxPool, Reduce, window_counts
+from emberlet.micro.builder.kernels.product import Product
 from emberlet.micro.builder.kernels.recurrent import MIDDLE, Gru, Lstm, Rows
 from emberlet.micro.builder.kernels.softmax import Softmax
 from emberlet.micro.builder.kernels.state import Keep
@@ -254,6 +256,36 @@ def kept(rng: Rng) -> Case:
     return Case(Keep("keep", ("x",), "y", shape), (bytes_at_random(rng, shape),), shape)
 
 
+def product(rng: Rng) -> Case:
+    """Of two tensors, each of which may lie transposed."""
+    rows, depth, columns = (int(v) for v in rng.integers(1, 9, 3))
+    count = int(rng.integers(1, 4))
+    first = (depth, 1) if rng.random() < 0.5 else (1, rows)
+    second = (columns, 1) if rng.random() < 0.5 else (1, depth)
+    repeated = bool(rng.random() < 0.3)
+    batches = ((count, rows * depth, 0 if repeated else depth * columns),) if count > 1 else ()
+    zeros = (int(rng.integers(0, 256)), int(rng.integers(0, 256)))
+    reach = depth * 255 * 255
+    requant = choose(255 / reach * 10 ** rng.uniform(0, 1.5), reach, int(rng.integers(0, 256)))
+    inputs = bytes_at_random(rng, (count, rows * depth)), bytes_at_random(rng, (count, depth * columns))
+    layer = Product("product", ("x", "z"), "y", rows, depth, columns, first, second, batches, zeros, requant)
+    return Case(layer, inputs, (count, rows, columns))
+
+
+def normalization(rng: Rng) -> Case:
+    rows, length, by_row = int(rng.integers(1, 5)), int(rng.integers(1, 70)), bool(rng.random() < 0.3)
+    count = rows if by_row else length
+    x = bytes_at_random(rng, (rows, length))
+    if rng.random() < 0.2:
+        x[:] = x[:, :1]
+    factors, shifts = rng.normal(0, 1, count), rng.normal(0, 1, count)
+    scale, out = 10 ** rng.uniform(-3, -0.5), 10 ** rng.uniform(-2.5, -1)
+    zeros = int(rng.integers(0, 256)), int(rng.integers(0, 256))
+    how = (by_row, bool(rng.random() < 0.7), 10.0 ** rng.uniform(-8, -3), scale, zeros[0], out, zeros[1])
+    layer = Normalize("normalize", ("x",), "y", rows, length, factors, shifts, *how)
+    return Case(layer, (x,), (rows, length))
+
+
 def forest(rng: Rng) -> Case:
     features, targets, wide = int(rng.integers(1, 6)), int(rng.integers(1, 4)), bool(rng.random() < 0.4)
     nodes: list[Branch | Leaf] = []
@@ -296,6 +328,8 @@ KINDS: tuple[Callable[[Rng], Case], ...] = (
     rounding_twice,
     kept,
     forest,
+    product,
+    normalization,
 )
 
 

@@ -19,6 +19,7 @@ from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
 from ..kernels.window import Window
 from .layout import channels_last
+from .normalizations import product_of_tensors
 from .state import Importer, StoredTensor, dims_of
 from .table import translates
 
@@ -142,6 +143,9 @@ def gemm(t: Importer, node: Gemm) -> None:
 
 @translates(MatMul)
 def matmul(t: Importer, node: MatMul) -> None:
+    if node.value(0) is None and node.value(1) is None:
+        product_of_tensors(t, node)
+        return
     matrix = t.array(node, 1, "the second operand of a matrix product")
     if matrix.ndim != 2:
         raise Problem(f"a second operand of shape {matrix.shape}; a matrix is supported")
