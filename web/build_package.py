@@ -16,7 +16,8 @@ from build_page import WEB, build_runtime, refresh
 from packages import ROOT, plan_runtime_files, without_comments
 
 PACKAGE = WEB / "package"
-MODULES = ("emberlet", "arriving", "download", "kept", "sources")
+MODULES = ("emberlet", "arriving", "download", "kept", "sources", "wasm")
+TYPES = ("emberlet", "wasm")
 LICENSES = ("LICENSE-APACHE", "LICENSE-MIT")
 OF_MICROPYTHON = ("micropython.mjs", "micropython.wasm")
 
@@ -26,7 +27,8 @@ def build_modules(folder: Path) -> None:
     build_runtime("micropython", folder)
     for name in MODULES:
         refresh(PACKAGE / f"{name}.mjs", folder / f"{name}.mjs")
-    refresh(PACKAGE / "emberlet.d.mts", folder / "emberlet.d.mts")
+    for name in TYPES:
+        refresh(PACKAGE / f"{name}.d.mts", folder / f"{name}.d.mts")
     write_changed(folder / "python.mjs", python_module())
 
 

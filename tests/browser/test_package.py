@@ -66,6 +66,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     public = folder / "public"
     public.mkdir()
     write_plan(DIGITS, public / "model.plan")
+    write_plan(DIGITS, public / "model.wasm")
     model = onnx.load(LSTM / "model.onnx")
     for value in (*model.graph.input, *model.graph.output):
         value.name = RENAMED.get(value.name, value.name)
@@ -134,13 +135,29 @@ def test_python_without_comments_keeps_its_lines() -> None:
 
 
 def test_the_lines_that_the_readme_shows_run(page: Page, project: Path) -> None:
-    first, options, states, *_ = fenced("js")
+    first, options, fallback, states, *_ = fenced("js")
     found = module(page, project, f"{first}\nexport const found = [...logits];")
     np.testing.assert_allclose([found], expected(ZEROS), atol=1e-4)
     load = 'import { load } from "emberlet-web";'
     assert module(page, project, f"{load}\n{options}\nexport const found = model.adapter;")
+    assert module(page, project, f"{load}\n{fallback}\nexport const found = model.device;") == "webgpu"
     sequence = "const sequence = [1, 2, 3].map((n) => new Float32Array(12).fill(n));"
     assert module(page, project, f"{load}\n{sequence}\n{states}\nexport const found = h.length;") == 48
+
+
+@pytest.mark.parametrize("gpu", ["value: undefined", "get: () => ({ requestAdapter: async () => null })"])
+def test_without_a_gpu_the_fallback_runs(browser: Browser, served: Server, gpu: str) -> None:
+    hide = f"Object.defineProperty(Navigator.prototype, 'gpu', {{ {gpu} }})"
+    page = browser.open(served.url + "empty.html", before=hide)
+    device, logits, told = page.evaluate("""async () => {
+      const { load } = await import("emberlet-web");
+      const model = await load("model.plan", { fallback: "model.wasm" });
+      const { logits } = await model.run({ image: new Float32Array(64) });
+      return [model.device, [...logits], await load("model.plan").catch((error) => error.message)];
+    }""")
+    page.close()
+    assert device == "wasm" and "WebGPU" in told
+    np.testing.assert_allclose([logits], expected(ZEROS), atol=1e-4)
 
 
 def test_the_worker_that_the_readme_shows_runs(page: Page, project: Path) -> None:
@@ -382,6 +399,7 @@ def test_every_source_of_bytes_is_taken(page: Page) -> None:
 
 GOOD = """
 import { load, type LoadOptions, type Model, type Port, type Session } from "emberlet-web";
+import { load as loadCompiled } from "emberlet-web/wasm";
 
 const onProgress: LoadOptions["onProgress"] = ({ loaded, total }) => console.log(loaded / (total ?? 1));
 const model: Model = await load("model.plan", { cache: false, onProgress });
@@ -394,6 +412,10 @@ const session: Session = await model.session({ state: { h: "h_next" } });
 await session.setState("h", new Float32Array(4));
 for (const source of [new Uint8Array(3), new Blob([]), new URL("https://localhost/")]) await load(source);
 await Promise.all([session.release(), model.release()]);
+const either = await load("model.plan", { fallback: "model.wasm" });
+if (either.device === "wasm") either.runNow({ image: zeros });
+const compiled = await loadCompiled(new Uint8Array(3));
+const device: "wasm" = compiled.device;
 """
 BAD = """
 import { load } from "emberlet-web";

@@ -1,5 +1,7 @@
 /** Runs plans, which `emberlet compile model.onnx` writes, on WebGPU. Every error is an Error of one sentence. */
 
+import type { WasmModel } from "./wasm.mjs";
+
 /** What a value is given and returned as: flat, row by row. float16 is a Float16Array where the browser has one, else
  * its bits in a Uint16Array, as bfloat16's; bool is a byte each. */
 export type Values =
@@ -57,6 +59,13 @@ export interface LoadOptions {
 
 /** Where a plan comes from: its address, or its bytes. */
 export type Source = string | URL | Request | ArrayBuffer | ArrayBufferView | Blob | Response | ReadableStream<Uint8Array>;
+
+/** The same with a file for browsers without WebGPU, or without a GPU: `fallback` is what
+ * `emberlet compile model.onnx --out model.wasm` wrote. `device` of the model tells which it is. */
+export function load(
+  source: Source,
+  options: LoadOptions & { fallback: string | URL | Request | ArrayBuffer | ArrayBufferView | Blob },
+): Promise<Model | WasmModel>;
 
 /** Open the GPU and load a plan: its weights go to the GPU as they arrive, while its kernels compile. */
 export function load(source: Source, options?: LoadOptions): Promise<Model>;

@@ -34,7 +34,11 @@ let last = Promise.resolve();
 let targets = []; // what Python hands over of the GPU while it opens a plan
 let queue = null;
 
-export async function load(source, { cache = true, onProgress = () => {}, signal, wasm } = {}) {
+export async function load(source, { cache = true, onProgress = () => {}, signal, wasm, fallback } = {}) {
+  if (fallback && !(await hasGpu())) {
+    const processor = await import("./wasm.mjs");
+    return processor.load(fallback, { signal });
+  }
   try {
     try {
       return await begin(source, { cache, onProgress, signal, wasm });
@@ -96,6 +100,15 @@ async function begin(source, { cache, onProgress, signal, wasm }) {
       throw Object.assign(new Error(`${plan.name}: ${error.message}`, { cause: error }), { fromCache });
     }
     throw error;
+  }
+}
+
+// A browser may have navigator.gpu and still no adapter.
+async function hasGpu() {
+  try {
+    return Boolean(await globalThis.navigator?.gpu?.requestAdapter({ powerPreference: "high-performance" }));
+  } catch {
+    return false;
   }
 }
 

@@ -1,0 +1,20 @@
+/** Runs models that `emberlet compile model.onnx --out model.wasm` wrote, on the processor and without Python. */
+
+import type { Port, Values } from "./emberlet.mjs";
+
+/** Load a compiled model from an address or from bytes. Throws an Error of one sentence. */
+export function load(
+  source: string | URL | Request | Response | ArrayBuffer | ArrayBufferView | Blob,
+  options?: { signal?: AbortSignal },
+): Promise<WasmModel>;
+
+export interface WasmModel {
+  readonly device: "wasm";
+  readonly inputs: readonly Port[];
+  readonly outputs: readonly Port[];
+  /** All outputs by name, each a new array; takes all inputs by name. */
+  run(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Values>>;
+  /** `run`, at once. */
+  runNow(inputs?: Readonly<Record<string, Values>>): Record<string, Values>;
+  release(): Promise<void>;
+}
