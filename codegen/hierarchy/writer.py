@@ -31,7 +31,7 @@ from ..ir.argument import DYNAMIC, Argument
 from ..ir.graph import Graph, Model, Node
 from ..ir.types import ScalarType, ShapeType, TensorType, describe_shape
 from ..ir.value import Transposed, Value
-from ..ops.internal import InputSize, InputSizeConfig
+from ..ops.internal import InputSize, InputSizeConfig, Sizes
 from .classes import Class, Draft, classified, held
 from .invoke import invoke
 from .regions import Region, grouped
@@ -49,13 +49,30 @@ def write(model: Model, weights: str | None = None, top_comment: str = "") -> Wr
     scopes, said = scopes_of(model, model.graph.nodes)
     if not any(scopes):
         return ModuleWriter(model).write(weights, top_comment)
-    hierarchy = Hierarchy(model, *grouped(model.graph, scopes), said)
+    root, places = grouped(model.graph, scopes)
+    if not repeats(root):
+        return Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
+    hierarchy = Hierarchy(model, root, places, said)
     written = hierarchy.write(weights, top_comment)
     if hierarchy.classes and len(hierarchy.drafts) < 2 * hierarchy.classes:  # little comes twice
         single = Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
         if single.source.count("\n") < written.source.count("\n"):
             return single
     return written
+
+
+def repeats(root: Region) -> bool:
+    """Whether any two regions might be of one class; where none are, one class is shorter than several."""
+    seen: set[tuple[str, ...]] = set()
+    todo = root.regions()
+    while todo:
+        region = todo.pop()
+        operators = tuple(sorted(n.op() for n in region.nodes() if not isinstance(n, Sizes | InputSize)))
+        if operators in seen:
+            return True
+        seen.add(operators)
+        todo += region.regions()
+    return False
 
 
 class Hierarchy:

@@ -10,6 +10,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from emberlet.dtypes import DType
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
 
 C = TypeVar("C")
 MAX_DIMS = 1024
+
+
+@cache
+def graph_fields(config: type) -> tuple[str, ...]:
+    """The fields of a config's class that may hold a subgraph."""
+    return tuple(f.name for f in fields(config) if "Graph" in str(f.type)) if is_dataclass(config) else ()
 
 
 @dataclass(frozen=True)
@@ -191,10 +198,7 @@ class Node(ABC, Generic[C]):
 
     def graphs(self) -> tuple[Graph, ...]:
         """The subgraphs in the config."""
-
-        if not is_dataclass(self.config):
-            return ()
-        held = (getattr(self.config, f.name) for f in fields(self.config))
+        held = (getattr(self.config, name) for name in graph_fields(type(self.config)))
         return tuple(g for g in held if isinstance(g, Graph))
 
     def uses(self) -> tuple[Argument, ...]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from ..evaluation import known
 from ..ir.argument import DYNAMIC, Argument, Constant
-from ..ir.graph import Graph, Node
+from ..ir.graph import Graph, Node, graph_fields
 from ..ir.problem import Problem
 from ..ir.sizes import identified, without_identities
 from ..ir.types import OptionalType, ScalarType, SequenceType, Shape, ShapeType, TensorType, UnknownType, refine
@@ -185,15 +185,13 @@ def typed(node: N) -> N:
 
 def with_graphs(node: Node[Any], change: Callable[[Graph], Graph]) -> Node[Any]:
     """The node with each subgraph of its config changed."""
-    if not is_dataclass(node.config) or isinstance(node.config, type):
-        return node
     changed = {}
-    for f in fields(node.config):
-        held = getattr(node.config, f.name)
+    for name in graph_fields(type(node.config)):
+        held = getattr(node.config, name)
         if isinstance(held, Graph):
             new = change(held)
             if new is not held:
-                changed[f.name] = new
+                changed[name] = new
     return replace(node, config=replace(node.config, **changed)) if changed else node
 
 

@@ -1,0 +1,69 @@
+"""Small exports of many public architectures: what onnxruntime computes, in classes and flat, with the source's names."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from emberlet.codegen import load
+from emberlet.codegen.generation import translate
+
+HERE = Path(__file__).parent / "architectures"
+NAMES = sorted(p.name.removesuffix(".onnx.gz") for p in HERE.glob("*.onnx.gz"))
+SIZES = {"batch": 2, "length": 7, "past": 5, "past + length": 12}
+# Batch normalizations that are folded into convolutions have no names; a list without names in the file has others.
+FEW_NAMES = {"albert_traced", "resnet50", "resnet50_traced"}
+
+
+def _model(name: str) -> bytes:
+    return gzip.decompress((HERE / f"{name}.onnx.gz").read_bytes())
+
+
+def _inputs(session: onnxruntime.InferenceSession) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    found = {}
+    for i in session.get_inputs():
+        shape = [d if isinstance(d, int) else SIZES[d] for d in i.shape]
+        if i.name in ("mask", "in1"):
+            found[i.name] = np.ones(shape, np.int64)
+            found[i.name][1, :3] = 0
+        elif i.type == "tensor(int64)":
+            found[i.name] = random.integers(0, 40, shape)
+        else:
+            found[i.name] = random.standard_normal(shape).astype(np.float32)
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_architecture_computes_what_onnxruntime_does(name: str) -> None:
+    data = _model(name)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    inputs = _inputs(session)
+    want = session.run(None, inputs)
+    results = []
+    for flat in (False, True):
+        got = load(data, backend="numpy", name=name, flat=flat)(*inputs.values())
+        results.append([np.array(r.tolist(), w.dtype) for r, w in zip(got if len(want) > 1 else (got,), want)])
+    for classes, plain, w in zip(*results, want, strict=True):
+        assert classes.tobytes() == plain.tobytes()
+        assert np.abs(classes - w).max() <= 1e-4 * max(1.0, np.abs(w).max())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_have_the_names_of_the_source(name: str) -> None:
+    keys = set(json.loads((HERE / f"{name}.json").read_text(encoding="utf-8")))
+    record = translate(_model(name), name)[1].record
+    if name not in FEW_NAMES:
+        assert len(keys & set(record)) >= 0.95 * len(record)
+
+
+def test_repeated_layers_are_a_class() -> None:
+    """Transformers of any depth are shorter than this."""
+    for name in ("bert", "bert_traced", "llama", "llama_traced", "gpt2", "vit", "qwen2", "mistral_traced", "phi"):
+        assert len(translate(_model(name), name, weights_name="w.bpk")[1].source.splitlines()) <= 110, name
