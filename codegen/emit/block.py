@@ -7,6 +7,7 @@ written where they are used.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
 _TENSORS = ("x", "y", "z", "u", "v", "w")
 _SCALARS = ("n", "m", "k")
 _SHAPES = ("shape",)
+_ROLES = {
+    "slice": "part",
+    "pow": "power",
+    "round": "rounded",
+    "abs": "size",
+    "sum": "total",
+    "max": "larger",
+    "min": "smaller",
+}
 MAX_NESTED = 16  # expressions within one another
 WORTH_DELETING = 1 << 14
 
@@ -218,7 +228,9 @@ class Block:
         for v in pool:
             if free(v):
                 return v
-        return self._numbered(identifier(module_path(output.name).rpartition(".")[2] or snake(node.op())))
+        name = identifier(module_path(output.name).rpartition(".")[2] or snake(node.op()))
+        plain = name.rstrip("_")
+        return self._numbered(_ROLES.get(plain, f"{plain}_value") if hasattr(builtins, plain) else name)
 
     def _numbered(self, name: str) -> str:
         candidate, n = name, 1

@@ -10,7 +10,6 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from emberlet.dtypes import DType
@@ -40,10 +39,17 @@ C = TypeVar("C")
 MAX_DIMS = 1024
 
 
-@cache
-def graph_fields(config: type) -> tuple[str, ...]:
-    """The fields of a config's class that may hold a subgraph."""
-    return tuple(f.name for f in fields(config) if "Graph" in str(f.type)) if is_dataclass(config) else ()
+_GRAPH_FIELDS: dict[Any, tuple[str, ...]] = {}
+
+
+def graph_fields(config: Any) -> tuple[str, ...]:
+    """The fields of a config that may hold a subgraph."""
+    kind = type(config)
+    found = _GRAPH_FIELDS.get(kind)
+    if found is None:
+        found = tuple(f.name for f in fields(kind) if "Graph" in str(f.type)) if is_dataclass(kind) else ()
+        _GRAPH_FIELDS[kind] = found
+    return found
 
 
 @dataclass(frozen=True)
@@ -198,7 +204,7 @@ class Node(ABC, Generic[C]):
 
     def graphs(self) -> tuple[Graph, ...]:
         """The subgraphs in the config."""
-        held = (getattr(self.config, name) for name in graph_fields(type(self.config)))
+        held = (getattr(self.config, name) for name in graph_fields(self.config))
         return tuple(g for g in held if isinstance(g, Graph))
 
     def uses(self) -> tuple[Argument, ...]:

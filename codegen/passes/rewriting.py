@@ -186,7 +186,7 @@ def typed(node: N) -> N:
 def with_graphs(node: Node[Any], change: Callable[[Graph], Graph]) -> Node[Any]:
     """The node with each subgraph of its config changed."""
     changed = {}
-    for name in graph_fields(type(node.config)):
+    for name in graph_fields(node.config):
         held = getattr(node.config, name)
         if isinstance(held, Graph):
             new = change(held)

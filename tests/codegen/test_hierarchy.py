@@ -1,5 +1,7 @@
 """Modules recovered: the code with a class for each is the flat code, value by value."""
 
+import ast
+import builtins
 import os
 from pathlib import Path
 from typing import Any
@@ -136,3 +138,21 @@ def test_a_loop_that_only_its_condition_ends_is_a_while() -> None:
     source = translate(model, "net")[1].source
     assert "while keep_on:" in source and "9223372036854775807" not in source
     check(model, np.array([3.0], np.float32))
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_no_local_hides_a_builtin(flat: bool) -> None:
+    """However many values are alive at once, and whatever their operators are called."""
+    ops = ("Slice", "Pow", "Round", "Abs", "Sum", "Max", "Min")
+    inputs = {"Slice": "x, zero, one", "Pow": "x, two", "Sum": "x, x", "Max": "x, two", "Min": "x, two"}
+    nodes = " ".join(
+        f"v{i} = {op}({inputs.get(op, 'x')}) w{i} = {op}({inputs.get(op, 'x')})" for i, op in enumerate(ops)
+    )
+    more = " ".join(f"u{i} = Mul(v{i}, t{i}) t{i + 1} = Add(u{i}, w{i})" for i in range(len(ops)))
+    model = parse(
+        f"""g (float[1] x, float[1] t0) => (float[1] t{len(ops)}) <int64[1] zero = {{0}}, int64[1] one = {{1}},
+            float two = {{2.0}}> {{ {nodes} {more} }}"""
+    )
+    source = translate(model, "net", flat=flat, passes=[])[1].source
+    names = {n.id for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    assert not [n for n in names if hasattr(builtins, n) or n.endswith("_")]

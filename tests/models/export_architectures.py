@@ -184,7 +184,8 @@ def network(name: str, traced: bool) -> nn.Module:
     else:
         made = getattr(hf, kind)
     settings.use_cache = False
-    settings._attn_implementation = "eager" if traced else "sdpa"
+    if traced:
+        settings._attn_implementation = "eager"
     return made(settings)
 
 
