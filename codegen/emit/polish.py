@@ -465,6 +465,9 @@ class _Naming:
         return chosen
 
     def _pick(self, variable: str, held: set[str], chosen: Mapping[str, str]) -> str:
+        match self.made_by.get(variable):
+            case (Name(source), _, 1) if variable not in self.hints.words and chosen.get(source, "") not in {*held, ""}:
+                return chosen[source]  # a loop goes on with what was made before it
         if variable in self.hints.words:
             wanted = self.hints.words[variable]
         else:

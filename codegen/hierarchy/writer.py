@@ -50,7 +50,7 @@ def write(model: Model, weights: str | None = None, top_comment: str = "") -> Wr
     if not any(scopes):
         return ModuleWriter(model).write(weights, top_comment)
     root, places = grouped(model.graph, scopes)
-    if not repeats(root):
+    if not repeats(root) and not narrow(root):
         return Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
     hierarchy = Hierarchy(model, root, places, said)
     written = hierarchy.write(weights, top_comment)
@@ -73,6 +73,12 @@ def repeats(root: Region) -> bool:
         seen.add(operators)
         todo += region.regions()
     return False
+
+
+def narrow(root: Region) -> bool:
+    """Whether parameters have a dtype to be written out, whose lines are shorter in a class of their own."""
+    found = {a.value.dtype for n in root.nodes() for a in parameters(n) if a.value is not None}
+    return any(d.is_float and d.name != "float32" for d in found)
 
 
 class Hierarchy:

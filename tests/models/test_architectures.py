@@ -15,8 +15,9 @@ from emberlet.codegen.generation import translate
 HERE = Path(__file__).parent / "architectures"
 NAMES = sorted(p.name.removesuffix(".onnx.gz") for p in HERE.glob("*.onnx.gz"))
 SIZES = {"batch": 2, "length": 7, "past": 5, "past + length": 12}
-# Batch normalizations that are folded into convolutions have no names; a list without names in the file has others.
-FEW_NAMES = {"albert_traced", "resnet50", "resnet50_traced"}
+# A batch normalization that is folded into a convolution has no names of its own, and a table that is computed from
+# parameters before the model runs has another. ALBERT's layers share weights, which TorchScript names after their uses.
+FEW_NAMES = {"albert_traced", "resnet50", "resnet50_traced", "swin_traced", "yolos"}
 
 
 def _model(name: str) -> bytes:

@@ -70,10 +70,9 @@ class LlamaModel(nn.Module):
         x = x * self.rotary_emb.inv_freq.val()  # (1, length, 2)
         cos = F.cos(x)
         sin = F.sin(x)
-        x = y
         for layer in self.layers:
-            x = layer(x, cos, sin)
-        return self.norm(x)
+            y = layer(y, cos, sin)
+        return self.norm(y)
 
 
 class Llama(Model):
