@@ -17,6 +17,7 @@ from emberlet.errors import UnsupportedError
 from .calibrate import Range, grid_over
 from .functions import apply
 from .graph import Graph, Grid, Reshape, renamed
+from .kernels.arg import Arg
 from .kernels.elementwise import BinaryFloat, MapFloat
 from .kernels.layer import Layer
 from .kernels.move import Copy, Move
@@ -62,6 +63,8 @@ def _wanted(layer: Layer, grids: Mapping[str, Grid]) -> Grid | None:
     """The grid that a layer's kernel writes, where it has no choice."""
     if isinstance(layer, LstmFloat | GruFloat):
         return HIDDEN_GRID
+    if isinstance(layer, Arg):
+        return Grid(1.0, 0)
     if isinstance(layer, SoftmaxFloat) and not layer.log:
         own = grids.get(layer.output)
         return own if own is not None and takes_scale(own.scale) else SOFTMAX_GRID

@@ -14,6 +14,7 @@ from .calibrate import Range, grid_over
 from .functions import apply
 from .graph import Graph, Grid, Reshape
 from .grids import HIDDEN_GRID, with_grids
+from .kernels.arg import Arg
 from .kernels.depthwise import Depthwise, DepthwiseFloat
 from .kernels.dot import Dot, DotFloat
 from .kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat, sum_factors
@@ -196,6 +197,7 @@ class Quantizer:
     def _(self, layer: MaxPool) -> Layer:
         return replace(layer, fill=0)
 
+    @layer.register(Arg)
     @layer.register(Reshape)
     @layer.register(Copy)
     @layer.register(Keep)

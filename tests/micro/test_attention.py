@@ -12,6 +12,7 @@ from emberlet.micro.builder.build import Options, build, calibrated
 from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
+from emberlet.micro.builder.reference import quantize
 from onnx import TensorProto, helper, numpy_helper
 
 from tools.micropython import Port
@@ -30,7 +31,11 @@ def node(op: str, inputs: str, output: str, **attributes: Any) -> onnx.NodeProto
 def model(shape: list[int], nodes: list[onnx.NodeProto], **constants: np.ndarray[Any, Any]) -> bytes:
     given = [numpy_helper.from_array(c, n) for n, c in constants.items()]
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
-    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    outputs = [
+        helper.make_tensor_value_info(
+            "y", TensorProto.INT64 if nodes[-1].op_type.startswith("Arg") else TensorProto.FLOAT, None
+        )
+    ]
     graph = helper.make_graph(nodes, "g", inputs, outputs, given)
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     return bytes(made.SerializeToString())
@@ -68,6 +73,8 @@ MODELS = {
     "layer norm": model([1, 5, 12], [node("LayerNormalization", "x g b", "y")], g=number(12), b=number(12)),
     "layer norm of two axes": model([1, 4, 6], [node("LayerNormalization", "x g", "y", axis=1)], g=number(4, 6)),
     "instance norm": model([1, 3, 6, 5], [node("InstanceNormalization", "x g b", "y")], g=number(3), b=number(3)),
+    "index of the greatest": model([1, 4, 6], [node("ArgMax", "x", "y", axis=2, keepdims=0)]),
+    "index of the least": model([1, 4, 6], [node("ArgMin", "x", "y", axis=1)]),
     "product": model([1, 5, 6], [node("Transpose", "x", "z", perm=(0, 2, 1)), node("MatMul", "x z", "y")]),
 }
 
@@ -83,7 +90,8 @@ def test_numbers_are_those_of_onnxruntime(name: str) -> None:
         expected = session.run(None, {"x": x[None]})[0]
         found = graph.run({graph.inputs[0]: own})[graph.outputs[0]]
         np.testing.assert_allclose(found.reshape(-1), expected.reshape(-1), rtol=1e-4, atol=1e-5)
-    assert calibrated(graph, {"x": samples}, Options("m"))[1].rms < 0.012
+    # An index may be another one where two elements have the same byte.
+    assert calibrated(graph, {"x": samples}, Options("m"))[1].rms < (0.15 if name.startswith("index") else 0.012)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -98,4 +106,8 @@ def test_micropython_computes_the_same(name: str, as_float: bool, unix_port: Por
     script = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport m\nprint(*m.predict({given!r}))"
     found = [float(v) for v in unix_port.run(script, heap="16M", micropypath=[]).check().stdout.split()]
     expected = fuse(graph).run({graph.inputs[0]: samples[0]})[graph.outputs[0]].reshape(-1)
+    if name.startswith("index") and not as_float:
+        port, own = result.program.inputs[0], result.graph
+        expected = own.run({own.inputs[0]: quantize(samples[0], port.scale, port.zero)})[own.outputs[0]].reshape(-1)
+        assert found == expected.tolist()
     np.testing.assert_allclose(found, expected, atol=1e-4 if as_float else 0.08 * float(np.ptp(expected)))

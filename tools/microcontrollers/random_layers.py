@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 from emberlet.micro.builder.assembly.registry import ALL, scratch
 from emberlet.micro.builder.doubled import DividedRequant, doubled
+from emberlet.micro.builder.kernels.arg import Arg
 from emberlet.micro.builder.kernels.depthwise import Depthwise
 from emberlet.micro.builder.kernels.dot import Dot
 from emberlet.micro.builder.kernels.doubled_sum import DoubledSum
@@ -286,6 +287,12 @@ def normalization(rng: Rng) -> Case:
     return Case(layer, (x,), (rows, length))
 
 
+def arg(rng: Rng) -> Case:
+    shape = tuple(int(v) for v in (rng.integers(1, 4), rng.integers(1, 60), rng.integers(1, 6)))
+    layer = Arg("arg", ("x",), "y", shape, str(rng.choice(["max", "min"])))  # type: ignore[arg-type]
+    return Case(layer, (bytes_at_random(rng, shape),), (shape[0], shape[2]))
+
+
 def forest(rng: Rng) -> Case:
     features, targets, wide = int(rng.integers(1, 6)), int(rng.integers(1, 4)), bool(rng.random() < 0.4)
     nodes: list[Branch | Leaf] = []
@@ -330,6 +337,7 @@ KINDS: tuple[Callable[[Rng], Case], ...] = (
     forest,
     product,
     normalization,
+    arg,
 )
 
 

@@ -10,6 +10,7 @@ from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ops import pooling as p
 from emberlet.codegen.ops import reduction as r
 
+from ..kernels.arg import Arg
 from ..kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat, window_counts
 from ..kernels.window import Window
 from .layout import channels_last
@@ -18,6 +19,9 @@ from .state import Importer, StoredTensor, dims_of
 from .table import translates
 
 LEAST = -3.4e38
+
+MOST_INDICES = 256
+"""An index is a byte of its own."""
 
 
 def _window(node: p.Pool, held: StoredTensor) -> Window:
@@ -72,6 +76,21 @@ def reduction(t: Importer, node: r.Reduction) -> None:
     if axes is None:
         raise Problem("axes that are only known when the model runs")
     _reduce(t, node, held, axes, KINDS[type(node)])
+
+
+@translates(r.ArgMax, r.ArgMin)
+def arg(t: Importer, node: r.ArgExtreme) -> None:
+    held, c = t.of(node.inputs[0]), node.config
+    axis = c.axis % len(held.dims)
+    if c.select_last_index or held.dims[axis] > MOST_INDICES:
+        raise Problem(
+            f"the index of one of {held.dims[axis]} elements; the first, of at most {MOST_INDICES}, is supported"
+        )
+    at = held.order.index(axis)
+    sizes = [held.dims[k] for k in held.order]
+    shape = (prod(sizes[:at]), sizes[at], prod(sizes[at + 1 :]))
+    out = t.define(node.outputs[0], _remaining(held, (axis,), len(dims_of(node.outputs[0]))))
+    t.add(Arg(node.name, (held.name,), out.name, shape, "max" if isinstance(node, r.ArgMax) else "min"))
 
 
 def _reduce(t: Importer, node: Node[Any], held: StoredTensor, axes: tuple[int, ...], kind: str) -> None:
