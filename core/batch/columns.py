@@ -29,9 +29,9 @@ class Fitted:
 
 
 def of_batch(batch: Any) -> Columns:
-    """The columns of a dict of arrays, an Arrow table or record batch, or a pandas frame."""
+    """The columns of a dict of arrays (NumPy's or Arrow's), an Arrow table or record batch, or a pandas frame."""
     if isinstance(batch, Mapping):
-        return dict(batch)
+        return {name: _of_arrow(x) if hasattr(x, "null_count") else x for name, x in batch.items()}
     if hasattr(batch, "schema") and hasattr(batch, "column"):
         return {name: _of_arrow(batch.column(i)) for i, name in enumerate(batch.schema.names)}
     if hasattr(batch, "columns") and hasattr(batch, "iloc"):
@@ -74,7 +74,15 @@ def like(columns: Columns, batch: Any) -> Any:
     if isinstance(batch, Mapping):
         return columns
     if hasattr(batch, "schema"):
-        return table(columns)
+        found = table(columns)
+        if isinstance(batch, type(found)):
+            return found
+        import pyarrow as pa
+
+        arrays = [x.combine_chunks() for x in found.columns]  # a record batch, of which Spark wants one back
+        return pa.RecordBatch.from_arrays(
+            [x.chunk(0) if isinstance(x, pa.ChunkedArray) else x for x in arrays], schema=found.schema
+        )
     import pandas as pd
 
     return pd.DataFrame({name: list(x) if getattr(x, "ndim", 1) > 1 else x for name, x in columns.items()})

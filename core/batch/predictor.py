@@ -143,7 +143,7 @@ class Predictor:
         return model(made, None)
 
     def map(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """The results of many batches, one after the other: what Spark's `mapInPandas` and `mapInArrow` take."""
+        """The results of many batches, one after the other: what Spark's `mapInPandas` takes."""
         for batch in batches:
             yield self(batch)
 

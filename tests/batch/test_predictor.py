@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -18,6 +21,7 @@ from emberlet.batch import Predictor
 from emberlet.batch.pieces import MOST_BYTES, MOST_ROWS, rows_at_once
 from emberlet.errors import DTypeError, EmberletError, FormatError, ShapeError
 from PIL import Image
+from pyarrow import parquet
 from support.onnx_models import expected
 
 from tools.components import require
@@ -115,6 +119,10 @@ def test_arrow_tables_and_frames_come_back_as_what_they_were() -> None:
         assert found.column_names == ["id", "score"]
         assert found["id"].to_pylist() == list(range(9))
         close(found["score"].to_pylist(), wanted)
+    batch = pa.RecordBatch.from_pydict({"id": pa.array(range(9)), "image": flat})
+    (record,) = predictor.map(iter([batch]))
+    assert isinstance(record, pa.RecordBatch)
+    close(record["score"].to_pylist(), wanted)
     frame = predictor(pd.DataFrame({"id": range(9), "image": [x.reshape(-1) for x in images]}, index=range(20, 29)))
     assert list(frame.columns) == ["id", "score"]
     close(np.stack(frame["score"].tolist()), wanted)
@@ -238,6 +246,47 @@ def test_spark_gets_an_iterator_of_frames() -> None:
         close(
             np.stack(found["logits"].tolist()), predictor.results({"image": digits(len(frame), len(frame))})["logits"]
         )
+
+
+DAFT = """
+import sys
+
+import daft
+from daft import DataType, Series, col
+from emberlet.batch import Predictor
+
+
+@daft.cls
+class Score:
+    def __init__(self, model: str) -> None:
+        self.predictor = Predictor(model)
+
+    @daft.method.batch(return_dtype=DataType.list(DataType.float32()))
+    def __call__(self, image: Series) -> Series:
+        return list(self.predictor({"image": image.to_arrow()})["logits"])
+
+
+model, source, out = sys.argv[1:]
+rows = daft.read_parquet(source)
+rows.select(col("id"), Score(model)(col("image")).alias("logits")).write_parquet(out)
+"""
+
+
+def test_daft_calls_it_from_a_class(tmp_path: Path) -> None:
+    """In a process of its own: Daft keeps threads."""
+    require("daft")
+    images = digits(500)
+    flat = pa.FixedSizeListArray.from_arrays(pa.array(images.reshape(-1)), 64)
+    parquet.write_table(pa.table({"id": range(500), "image": flat}), tmp_path / "in.parquet")
+    script = tmp_path / "score.py"
+    script.write_text(DAFT, encoding="utf-8")
+    environment = {**os.environ, "DO_NOT_TRACK": "true", "DAFT_ANALYTICS_ENABLED": "0", "DAFT_PROGRESS_BAR": "0"}
+    command = [sys.executable, str(script), str(DIGITS), str(tmp_path / "in.parquet"), str(tmp_path / "out")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    found = parquet.read_table(tmp_path / "out").sort_by("id")
+    assert found["id"].to_pylist() == list(range(500))
+    close(found["logits"].to_pylist(), expected(DIGITS, {"image": images})[0])
 
 
 @pytest.mark.parametrize(
