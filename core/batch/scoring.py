@@ -21,12 +21,13 @@ from pyarrow import fs as arrow_fs
 from pyarrow import parquet
 
 from ..errors import EmberletError
-from .files import File, Files, Part, find, parts, system_of
+from .files import Files, Part, find, parts, system_of
 from .predictor import Predictor
 from .rows import Reading, schema, tables
 from .scorer import Bad, Scorer
 
 RECORD = "_emberlet.json"  # Parquet's readers pass over names that begin with "_"
+TRIED = 20  # rows, or files, that are tried before Ray starts
 CHECKPOINT = ".checkpoint"  # beside the folder: Ray looks for data files at every depth of the folder itself
 
 Report = Callable[[int, int | None, int], None]
@@ -99,29 +100,27 @@ def prepare(
     reading = Reading(found.system, None, (), rows)
     options = {"keep": tuple(keep), "system": found.system, "skip": skip_bad, "batch_size": batch_size,
                "pictures": found.kind == "pictures"}  # fmt: skip
-    row = 0
-    try:
-        names = schema(cut[0], reading)
-        reading = _columns(predictor, names, keep, preprocess is not None, reading)
-        row = _first_row(predictor, cut[0], reading, options)
-    except (EmberletError, OSError) as error:
-        if not skip_bad or _of_arguments(error, found.files):
-            raise
+    reading = _columns(predictor, _schema(cut, reading, skip_bad), keep, preprocess is not None, reading)
+    row = _first_row(predictor, cut, reading, options)
     system, folder = system_of(out)
-    record = _record(model, found, predictor, {"columns": given, "outputs": dict(outputs or {}), "keep": list(keep),
+    record = _record(model, found, {"columns": given, "outputs": dict(outputs or {}), "keep": list(keep),
                                                "preprocess": preprocess})  # fmt: skip
     done = _check_folder(system, folder, out, record, resume)
     # Ray joins and cuts tables to blocks of so many bytes; a block becomes a file.
-    block = 128 << 20 if found.kind == "pictures" else min(max(rows * (row or 1024), 1 << 20), reading.most_bytes)
+    block = 128 << 20 if found.kind == "pictures" else min(max(rows * row, 1 << 20), reading.most_bytes)
     return Job(predictor, out, system, folder, found, cut, reading, options, block, _count(found), record, done)
 
 
-class _Mistake(EmberletError):
-    """Something wrong with the arguments, and not with a file."""
-
-
-def _of_arguments(error: Exception, files: Sequence[File]) -> bool:
-    return isinstance(error, _Mistake) or not any(f.shown in str(error) for f in files[:1])
+def _schema(cut: Sequence[Part], reading: Reading, skip: bool) -> list[str]:
+    """The columns of the first file that can be read."""
+    for part in cut[:TRIED]:
+        try:
+            return schema(part, reading)
+        except (EmberletError, OSError) as error:
+            if not skip:
+                raise
+            last = error
+    raise last
 
 
 def _columns(predictor: Predictor, names: list[str], keep: Sequence[str], free: bool, reading: Reading) -> Reading:
@@ -129,27 +128,59 @@ def _columns(predictor: Predictor, names: list[str], keep: Sequence[str], free: 
     used: list[str] = []
     floats = []
     for i in predictor.opened.inputs:
-        try:
-            mapped = predictor.columns_of(i, names)
-        except EmberletError as error:
-            raise _Mistake(str(error)) from None
+        mapped = predictor.columns_of(i, names)
         used += mapped
-        if i.dtype is not None and i.dtype.is_float and len(i.shape or (1, 1, 1)) < 3:
+        # One column for a picture holds its path.
+        if i.dtype is not None and i.dtype.is_float and (len(mapped) > 1 or (i.shape is not None and len(i.shape) < 3)):
             floats += mapped
     for name in keep:
         if name not in names:
-            raise _Mistake(f"there is no column {name!r} to keep; the columns are {', '.join(names)}")
+            raise EmberletError(f"there is no column {name!r} to keep; the columns are {', '.join(names)}")
     wanted = None if free else tuple(dict.fromkeys([*used, *keep]))
     return Reading(reading.system, wanted, tuple(floats) if not free else (), reading.rows)
 
 
-def _first_row(predictor: Predictor, part: Part, reading: Reading, options: Mapping[str, Any]) -> int:
-    """Score one row here, so that what does not fit the model is found at once; the bytes that it takes."""
-    one = Reading(reading.system, reading.columns, reading.floats, 1)
-    for table in tables(part, one):
-        Scorer(predictor, report=lambda rows, bad: None, **{**options, "skip": False})(table.slice(0, 1))
-        return int(table.slice(0, 1).nbytes)
-    return 0
+def _first_row(predictor: Predictor, cut: Sequence[Part], reading: Reading, options: Mapping[str, Any]) -> int:
+    """Score one row here, so that what does not fit the model is found at once; the bytes that it takes.
+
+    Where bad rows are skipped, it is the first of TRIED that can be scored: if there is none, something else is wrong.
+    """
+    scorer = Scorer(predictor, report=lambda rows, bad: None, **{**options, "skip": False})
+    first: Exception | None = None
+    rows = _Single(cut, Reading(reading.system, reading.columns, reading.floats, 1))
+    for _ in range(TRIED):
+        try:
+            row = next(rows, None)
+            if row is None:
+                break
+            scorer(row)
+            return int(row.nbytes)
+        except (EmberletError, OSError) as error:
+            if not options["skip"]:
+                raise
+            first = first or error
+    if first is not None:
+        raise first
+    return 1024
+
+
+class _Single:
+    """One row after the other, as tables: the next part's where reading one fails."""
+
+    def __init__(self, cut: Sequence[Part], reading: Reading) -> None:
+        self._parts = iter(cut)
+        self._reading = reading
+        self._tables: Iterator[Any] = iter(())
+
+    def __iter__(self) -> _Single:
+        return self
+
+    def __next__(self) -> Any:
+        while True:
+            try:
+                return next(self._tables)
+            except StopIteration:
+                self._tables = tables(next(self._parts), self._reading)
 
 
 def _count(found: Files) -> int | None:
@@ -163,7 +194,7 @@ def _count(found: Files) -> int | None:
     return None
 
 
-def _record(model: Any, found: Files, predictor: Predictor, options: dict[str, Any]) -> dict[str, Any]:
+def _record(model: Any, found: Files, options: dict[str, Any]) -> dict[str, Any]:
     listing = hashlib.sha256()
     for f in found.files:
         listing.update(f"{f.path}\0{f.size}\0{f.changed}\n".encode())

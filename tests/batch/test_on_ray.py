@@ -202,6 +202,43 @@ def test_a_killed_driver_is_resumed_where_it_was(work: Work, wanted: NDArray[np.
     assert "nothing is left to do" in work.finish(work.start("--resume"))
 
 
+PIPELINE = """
+import sys
+
+import ray
+from emberlet.batch import Predictor
+
+model, source, out, address = sys.argv[1:]
+ray.init(address=address, log_to_driver=False)
+data = ray.data.read_parquet(source)
+scored = data.map_batches(
+    Predictor,
+    fn_constructor_args=(model,),
+    fn_constructor_kwargs={"keep": ["id"]},
+    batch_size=256,
+    compute=ray.data.ActorPoolStrategy(size=2),
+    num_cpus=1,
+)
+scored.write_parquet(out)
+"""
+
+
+@pytest.mark.timeout(900)
+def test_a_pipeline_of_ray_data_calls_a_predictor(
+    tmp_path: Path, folder: Path, network: Path, inputs: Path, cluster: str, wanted: NDArray[np.float32]
+) -> None:
+    script = tmp_path / "pipeline.py"
+    script.write_text(PIPELINE, encoding="utf-8")
+    out = tmp_path / "scores"
+    command = [sys.executable, str(script), str(network), str(inputs), str(out), cluster]
+    done = subprocess.run(command, env=environment(folder), capture_output=True, check=False, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    found = parquet.read_table(out).sort_by("id")
+    assert found["id"].to_pylist() == list(range(ROWS))
+    scores = np.array(found["scores"].to_pylist(), np.float32)
+    np.testing.assert_allclose(scores, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+
 @pytest.mark.timeout(900)
 def test_corrupt_pictures_stop_the_run_or_are_skipped_and_counted(
     tmp_path: Path, folder: Path, network: Path, cluster: str

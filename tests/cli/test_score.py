@@ -110,6 +110,36 @@ def test_an_earlier_run_is_not_overwritten_and_not_mixed(emberlet, digits, data,
     assert "results was begun with other arguments: the input files changed" in said.err
 
 
+def test_what_fails_for_every_row_is_no_bad_row(emberlet, digits, data, no_cluster):
+    """Arguments that fit nothing are found before a cluster starts, where bad rows are skipped too."""
+    said = emberlet("score", digits, "short.parquet", "--out", "results", "--skip-bad")
+    assert said.status == 2
+    assert said.err.startswith("emberlet: short.parquet row 0: the model takes image")
+    said = emberlet("score", digits, "broken.parquet", "--out", "results", "--skip-bad")
+    assert (said.status, said.err.count("\n")) == (2, 1)
+
+
+def test_files_that_are_broken_do_not_hide_the_others(data, digits):
+    job = scoring.prepare(str(digits), ["broken.parquet", "a.parquet"], "results", skip_bad=True, keep=["id"],
+                          columns={"image": ["other"]})  # fmt: skip
+    assert job.reading.columns == ("other", "id")
+    for name in ("a.png", "0.png"):
+        (data / "pictures" / name).write_bytes(b"no picture")
+    Image.new("L", (8, 8)).save(data / "pictures" / "b.png")
+    assert len(scoring.prepare(str(digits), ["pictures"], "results", skip_bad=True).files.files) == 3
+
+
+def test_columns_of_a_picture_are_floats_and_a_column_of_paths_is_not(data, digits):
+    names = [f"p{i}" for i in range(64)]
+    (data / "a.csv").write_text(",".join(names) + "\n" + ",".join(["1"] * 64) + "\n", encoding="utf-8")
+    assert set(scoring.prepare(str(digits), ["a.csv"], "results", columns={"image": names}).reading.floats) == set(
+        names
+    )
+    Image.new("L", (8, 8)).save(data / "b.png")
+    (data / "b.csv").write_text("path\nb.png\n", encoding="utf-8")
+    assert scoring.prepare(str(digits), ["b.csv"], "results", columns={"image": ["path"]}).reading.floats == ()
+
+
 def test_another_model_does_not_continue_a_run(emberlet, digits, data, no_cluster):
     _record(data, digits, weights="others")
     said = emberlet("score", digits, "a.parquet", "--out", "results", "--resume")

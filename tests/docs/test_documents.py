@@ -26,6 +26,7 @@ REASONS = {
     "needs a board": False,
     "needs a Unix port of MicroPython": False,
     "needs PyTorch": False,
+    "needs a cluster": False,
     "deletes what is installed": False,
     "runs in a browser; tested by ": True,
     "tested by ": True,

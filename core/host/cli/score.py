@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import sys
 from collections.abc import Sequence
 
 from ...errors import EmberletError
@@ -75,7 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
             resume=arguments.resume,
             skip_bad=arguments.skip_bad,
         )
-    with Rows("scoring") as bar:
+    # Ray prints the death of a worker, which it replaces, to stdout.
+    with Rows("scoring") as bar, contextlib.redirect_stdout(sys.stderr):
         done = scoring.run(
             job,
             address=arguments.ray,
