@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -14,6 +15,19 @@ from ..errors import EmberletError
 from ..host import blas_kernels
 
 STORE = 512 << 20  # bytes for blocks on this machine: a few for each worker
+
+
+def check(address: str | None) -> None:
+    """Raise EmberletError where nothing answers at HOST:PORT, for which Ray would wait for minutes."""
+    if address is None or address == "auto":
+        return
+    host, colon, port = address.rpartition(":")
+    if not colon or "/" in address or not port.isdecimal() or int(port) > 65535:
+        raise EmberletError(f"--ray {address}: expected HOST:PORT, or auto")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=20).close()
+    except OSError as error:
+        raise EmberletError(f"--ray {address}: nothing answers there: {error.strerror or error}") from None
 
 
 @contextmanager

@@ -60,8 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
         if number is not None and not number >= least:
             raise EmberletError(f"--{name} is {number:g}, expected {least} or more")
     require("emberlet score", "ray", "pyarrow", "numpy")
-    from ...batch import scoring
+    from ...batch import ray_cluster, scoring
 
+    ray_cluster.check(arguments.ray)
     with step(f"checking {arguments.model} and its inputs"):
         job = scoring.prepare(
             arguments.model,

@@ -6,6 +6,7 @@ What reads ONNX and builds for microcontrollers has hooks of its own, and comes 
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules
 
 _ON_DEMAND = (
+    "emberlet.batch",
     "emberlet.codegen",
     "emberlet.host.cli",
     "emberlet.host.pyinstaller",
