@@ -1,10 +1,10 @@
 """Scoring data sets on Ray beside a plain loop over the same batches: speed, kills in the middle of a run, memory.
 
 BLAS has one thread everywhere, and all processes share this machine. Rounds of the plain loop, one worker and two
-workers are taken in turns, as other programs' load changes; the fastest round of each counts. A worker's time is from
+workers are taken in turns, as other programs' load changes; tables have the fastest of each. A worker's time is from
 the begin of its first batch to the end of its last, so starting processes is no part of it, and is told apart.
 Processor time is the worker's own, which other programs disturb least. Results of every row are compared with the plain
-loop's.
+loop's. Parts that are not measured stay as they were.
 Writes benches/results/batch.md. `--child` is what its processes run.
 """
 
@@ -18,6 +18,7 @@ import platform
 import runpy
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches" / "results" / "batch.md"
+FOUND = RESULTS.with_suffix(".json")
+PARTS = ("speeds", "runs", "kills", "memory")
 BATCH = 256
 STORE = 300 << 20
 MNIST = """<ir_version: 10, opset_import: ["": 21]>
@@ -188,8 +191,7 @@ def speeds(folder: Path, rounds: int) -> dict[str, Any]:
                 found.append(child("loop", folder) if name == "loop" else on_ray(folder, int(name)))
                 print(f"  {name}: {json.dumps(found[-1])}", flush=True)
         del ray
-    best = {name: {key: min(each[key] for each in found) for key in found[0]} for name, found in kept.items()}
-    return {"best": best, "starting": starting}
+    return {"rounds": kept, "starting": starting}
 
 
 def made_on_the_fly(folder: Path, gigabytes: float) -> dict[str, Any]:
@@ -437,7 +439,7 @@ CHILDREN: dict[str, Callable[..., Any]] = {
     "loop": loop,
     "pictures": loop_over_pictures,
     "speeds": lambda folder, rounds: speeds(folder, int(rounds)),
-    "fly": lambda folder, gigabytes: made_on_the_fly(folder, float(gigabytes)),
+    "memory": lambda folder, gigabytes: made_on_the_fly(folder, float(gigabytes)),
     "cluster": cluster,
 }
 
@@ -448,6 +450,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--pictures", type=int, default=2000)
     parser.add_argument("--gigabytes", type=float, default=10)
+    parser.add_argument("--parts", nargs="*", default=PARTS, choices=PARTS)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     if options.child:
@@ -462,62 +465,82 @@ def main() -> int:
         models(folder)
         numbers(folder, options.rows)
         pictures(folder, options.pictures)
-        begin = os.getloadavg()[0]
-        speed = child("speeds", folder, options.rounds)
-        plain = child("pictures", folder)
-        runs = whole_runs(folder)
-        killed = kills(folder)
-        fly = child("fly", folder, options.gigabytes)
-        load = f"{begin:.0f} to {os.getloadavg()[0]:.0f}"
+        child("loop", folder)  # what the others are compared with
+        parts: dict[str, Callable[[], Any]] = {
+            "speeds": lambda: child("speeds", folder, options.rounds),
+            "runs": lambda: {"plain": child("pictures", folder), **whole_runs(folder)},
+            "kills": lambda: kills(folder),
+            "memory": lambda: child("memory", folder, options.gigabytes),
+        }
+        for name in options.parts:
+            begin = os.getloadavg()[0]
+            found = parts[name]()
+            load = sorted((begin, os.getloadavg()[0]))
+            write({**measured(), name: {**found, "load": f"{load[0]:.0f} to {load[1]:.0f}"}})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    RESULTS.write_text("\n".join(page(options, speed, plain, runs, killed, fly, load)) + "\n", encoding="utf-8")
     print(RESULTS.read_text(encoding="utf-8"))
     return 0
 
 
-def page(
-    options: argparse.Namespace, speed: Any, plain: Any, runs: Any, killed: Any, fly: Any, load: str
-) -> Iterator[str]:
+def measured() -> dict[str, Any]:
+    """What earlier runs found: parts that are not measured now stay as they were."""
+    return json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.is_file() else {}
+
+
+def write(found: dict[str, Any]) -> None:
+    FOUND.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if set(found) >= set(PARTS):
+        RESULTS.write_text("\n".join(page(found)) + "\n", encoding="utf-8")
+
+
+def beside(these: list[dict[str, float]], those: list[dict[str, float]]) -> str:
+    ratios = sorted(a["seconds"] / b["seconds"] for a, b in zip(these, those, strict=True))
+    return f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+
+
+def page(found: dict[str, Any]) -> Iterator[str]:
     import ray
 
-    best = speed["best"]
+    rounds, runs, killed, memory = found["speeds"]["rounds"], found["runs"], found["kills"], found["memory"]
+    best = {name: {key: min(each[key] for each in all_) for key in all_[0]} for name, all_ in rounds.items()}
     loops, one, two = best["loop"], best["1"], best["2"]
+    rows, files = killed["driver"]["rows"], runs["pictures"]["rows"]
     about = " ".join((__doc__ or "").partition("\n\n")[2].split("Writes benches")[0].split())
     yield from ("# Data sets on Ray", "", "Written by `python3 dev.py bench batch`.", "")
-    yield f"{os.cpu_count()} processors of {platform.machine()}, load {load} (1 is a busy processor); Python "
-    yield f"{platform.python_version()}, NumPy {np.__version__}, Ray {ray.__version__}. {about}"
-    yield from ("", f"## {options.rows:,} rows of 28 x 28 in batches of {BATCH}", "")
+    yield (
+        f"{os.cpu_count()} processors of {platform.machine()}, which other programs used too: each table has the load, "
+        f"in busy processors. Python {platform.python_version()}, NumPy {np.__version__}, Ray {ray.__version__}. {about}"
+    )
+    yield from ("", f"## {rows:,} rows of 28 x 28 in batches of {BATCH}", "", f"Load {found['speeds']['load']}.", "")
     yield from ("| | seconds | processor seconds | rows/s |", "|---|---:|---:|---:|")
     for name, each in (("plain loop", loops), ("Ray Data, one worker", one), ("Ray Data, two workers", two)):
-        yield f"| {name} | {each['seconds']:.2f} | {each['cpu']:.2f} | {options.rows / each['seconds']:,.0f} |"
-    yield ""
-    yield f"- Overhead of one worker beside the loop: {100 * (one['seconds'] / loops['seconds'] - 1):.1f}% of time, "
-    yield f"  {100 * (one['cpu'] / loops['cpu'] - 1):.1f}% of processor time."
-    yield f"- Two workers are {one['seconds'] / two['seconds']:.2f} times as fast as one."
-    yield f"- Starting Ray took {speed['starting']:.1f} s. Starting a worker, reading and stopping took another"
-    yield f"  {one['whole'] - one['seconds']:.1f} s beside the batches."
-    yield from ("", "## `emberlet score` with two workers, from its start to its end", "")
-    yield from ("| | seconds | scored in | rows/s | files |", "|---|---:|---:|---:|---:|")
-    for name, title in (
-        ("rows", f"{options.rows:,} rows"),
-        ("pictures", f"{options.pictures:,} JPEG files, SqueezeNet"),
-    ):
+        yield f"| {name} | {each['seconds']:.2f} | {each['cpu']:.2f} | {rows / each['seconds']:,.0f} |"
+    yield from ("", f"- One worker takes {100 * (one['cpu'] / loops['cpu'] - 1):+.1f}% processor time beside the loop.")
+    yield f"  By the clock, round by round: {beside(rounds['1'], rounds['loop'])} times as long."
+    yield f"- Two workers take {100 * (two['cpu'] / one['cpu'] - 1):+.1f}% processor time beside one, which is"
+    yield f"  {2 * one['cpu'] / two['cpu']:.2f} times the speed where two processors are idle. By the clock, round by round:"
+    yield f"  one worker takes {beside(rounds['1'], rounds['2'])} times as long as two."
+    yield f"- Starting Ray took {found['speeds']['starting']:.1f} s. Starting a worker, reading and stopping took"
+    yield f"  another {one['whole'] - one['seconds']:.1f} s beside the batches."
+    yield from ("", "## `emberlet score` with two workers, from its start to its end", "", f"Load {runs['load']}.", "")
+    yield from ("| | seconds | rows/s | files |", "|---|---:|---:|---:|")
+    for name, title in (("rows", f"{rows:,} rows of 28 x 28"), ("pictures", f"{files:,} JPEG files, SqueezeNet")):
         each = runs[name]
-        rate = each["rows"] / each["whole"]
-        yield f"| {title} | {each['whole']:.1f} | {each['seconds']:.1f} | {rate:,.0f} | {each['files']} |"
-    yield ""
-    yield f"The plain loop over the pictures takes {plain['seconds']:.1f} s. All results are equal to the plain loops'."
-    yield from ("", f"## Killed by a signal, {options.rows:,} rows, a cluster of two worker nodes", "")
+        yield f"| {title} | {each['whole']:.1f} | {each['rows'] / each['whole']:,.0f} | {each['files']} |"
+    yield from ("", f"The plain loop over the pictures takes {runs['plain']['seconds']:.1f} s.", "")
+    yield from ("## Killed by a signal, on a cluster of two worker nodes", "", f"Load {killed['load']}.", "")
     yield from ("| killed | rows written by then | rows at the end | lost | doubled |", "|---|---:|---:|---:|---:|")
     for name, title in (("worker", "a worker"), ("driver", "the driver; started again with `--resume`")):
         yield f"| {title} | {killed[name]['written when killed']:,} | {killed[name]['rows']:,} | 0 | 0 |"
-    yield from ("", f"## {fly['bytes'] / 1e9:.1f} GB of inputs, made on the fly", "")
-    yield f"{fly['rows']:,} rows of 602 kB, made by one stage of the pipeline and scored by the next"
-    yield f"in {fly['seconds']:.0f} s, with an object store of {STORE >> 20} MB. The most memory that a process held, shared"
-    yield "memory included:"
+    yield from ("", f"## {memory['bytes'] / 1e9:.1f} GB of inputs, made on the fly", "")
+    yield (
+        f"Load {memory['load']}. {memory['rows']:,} rows of 602 kB, made by one stage of the pipeline and scored by "
+        f"the next, in {memory['seconds']:.0f} s with an object store of {STORE >> 20} MB. The most memory that a "
+        f"process held, shared memory included:"
+    )
     yield from ("", "| process | MB |", "|---|---:|")
-    for name, peak in fly["peaks"].items():
+    for name, peak in memory["peaks"].items():
         yield f"| {name} | {peak:.0f} |"
 
 
