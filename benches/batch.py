@@ -510,7 +510,8 @@ def page(found: dict[str, Any]) -> Iterator[str]:
     yield from ("# Data sets on Ray", "", "Written by `python3 dev.py bench batch`.", "")
     yield (
         f"{os.cpu_count()} processors of {platform.machine()}, which other programs used too: each table has the load, "
-        f"in busy processors. Python {platform.python_version()}, NumPy {np.__version__}, Ray {ray.__version__}. {about}"
+        f"in busy processors. Python {platform.python_version()}, NumPy {np.__version__}, Ray {ray.__version__}. "
+        f"{about}"
     )
     yield from ("", f"## {rows:,} rows of 28 x 28 in batches of {BATCH}", "", f"Load {found['speeds']['load']}.", "")
     yield from ("| | seconds | processor seconds | rows/s |", "|---|---:|---:|---:|")
@@ -519,8 +520,8 @@ def page(found: dict[str, Any]) -> Iterator[str]:
     yield from ("", f"- One worker takes {100 * (one['cpu'] / loops['cpu'] - 1):+.1f}% processor time beside the loop.")
     yield f"  By the clock, round by round: {beside(rounds['1'], rounds['loop'])} times as long."
     yield f"- Two workers take {100 * (two['cpu'] / one['cpu'] - 1):+.1f}% processor time beside one, which is"
-    yield f"  {2 * one['cpu'] / two['cpu']:.2f} times the speed where two processors are idle. By the clock, round by round:"
-    yield f"  one worker takes {beside(rounds['1'], rounds['2'])} times as long as two."
+    yield f"  {2 * one['cpu'] / two['cpu']:.2f} times the speed where two processors are idle. By the clock, round by"
+    yield f"  round: one worker takes {beside(rounds['1'], rounds['2'])} times as long as two."
     yield f"- Starting Ray took {found['speeds']['starting']:.1f} s. Starting a worker, reading and stopping took"
     yield f"  another {one['whole'] - one['seconds']:.1f} s beside the batches."
     yield from ("", "## `emberlet score` with two workers, from its start to its end", "", f"Load {runs['load']}.", "")
