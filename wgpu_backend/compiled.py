@@ -25,8 +25,8 @@ ATTEMPTS = (0, 1, 2)  # at such a plan, by the typical values of sizes (record/a
 def compile(model, *examples, backend=None, tune=False, dims=None):
     """A `Compiled` of a module or function, planned for the dtypes and shapes of `examples`.
 
-    backend: a WgpuBackend or its name ("wgpu"). A module is copied there and stays where it is. tune: measure
-    which tiles serve the matrix products and convolutions best: seconds, once for every device and shape.
+    backend: a WgpuBackend or its name ("wgpu"), "wasm" (docs/wasm.md). A module is copied there and stays where it is.
+    tune: measure which tiles serve the matrix products and convolutions best: seconds, once for every device and shape.
 
     dims: the axes that one plan leaves open. {"length": 512} opens an axis that a generated model's INPUTS name, up to
     512 ((16, 512) from 16 on; None: no limit known). {"past": {2: "cache"}} opens axis 2 of the argument `past` under

@@ -63,8 +63,9 @@ class Module:
     def compile(self, *examples: Any, backend: Backend | str = ..., tune: bool = ..., dims: Mapping[str, int] | None = ...) -> Any:
         """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
-        backend: "wgpu", a GPU (docs/wgpu.md), or "numpy", where the plan is a list of NumPy calls (docs/numpy.md). The plan
-        has the parameters on `backend`; this module stays where it is. Other shapes get plans of their own when first met.
+        backend: "wgpu", a GPU (docs/wgpu.md); "wasm", WebAssembly (docs/wasm.md); "numpy", where the plan is a list of
+        NumPy calls (docs/numpy.md); "auto", the fastest of them, which the first calls measure. The plan has the parameters
+        on `backend`; this module stays where it is. Other shapes get plans of their own when first met.
         tune: measure first which kernels suit the GPU best. dims: axes that the plan leaves open, so that it serves every
         length of theirs (docs/wgpu.md); a NumPy plan is made for each length."""
     def session(self, capacity: int | None = ..., *, initial: Mapping[str, Any] | None = ..., dims: Mapping[str, int] | None = ..., state: Sequence[Sequence[Any]] | None = ...) -> Any:

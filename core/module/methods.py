@@ -86,8 +86,9 @@ def fork(self, backend):
 def compile(self, *examples, backend="wgpu", tune=False, dims=None):
     """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
-    backend: "wgpu", a GPU (docs/wgpu.md), or "numpy", where the plan is a list of NumPy calls (docs/numpy.md). The plan
-    has the parameters on `backend`; this module stays where it is. Other shapes get plans of their own when first met.
+    backend: "wgpu", a GPU (docs/wgpu.md); "wasm", WebAssembly (docs/wasm.md); "numpy", where the plan is a list of
+    NumPy calls (docs/numpy.md); "auto", the fastest of them, which the first calls measure. The plan has the parameters
+    on `backend`; this module stays where it is. Other shapes get plans of their own when first met.
     tune: measure first which kernels suit the GPU best. dims: axes that the plan leaves open, so that it serves every
     length of theirs (docs/wgpu.md); a NumPy plan is made for each length.
     """
@@ -95,6 +96,10 @@ def compile(self, *examples, backend="wgpu", tune=False, dims=None):
         from ..host.numpy_backend.compile import compile as compile_on_numpy
 
         return compile_on_numpy(self, *examples, backend=backend)
+    if backend == "auto":
+        from ..wgpu_backend.fastest import Fastest
+
+        return Fastest(self, examples, tune=tune, dims=dims)
     from ..wgpu_backend.compiled import compile
 
     return compile(self, *examples, backend=backend, tune=tune, dims=dims)

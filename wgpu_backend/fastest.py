@@ -1,0 +1,123 @@
+"""`compile(backend="auto")`: a model on each device that there is; the first calls are measured, the fastest stays."""
+
+from emberlet.backend import get_backend
+from emberlet.errors import BackendError
+from emberlet.tensor import Tensor
+
+from .device import lock
+
+NAMES = ("wasm", "numpy", "wgpu")
+CALLS = 3  # of each device that are measured, after one that makes the plan
+
+
+def clock():
+    """Seconds, to measure with."""
+    import time
+
+    if hasattr(time, "perf_counter"):
+        return time.perf_counter()
+    return time.ticks_us() / 1e6
+
+
+class Fastest:
+    """A compiled model that chooses its device. Call it like the model; results are on the host's backend.
+
+    The first calls go to each device in turn: one to make the plan, three that are measured. From then on all go to the
+    fastest, and the others' memory is given back. A device that fails is left out; the error is raised where it is the
+    last. times: {device: seconds of each measured call}; chosen: the name, None while calls are measured.
+    """
+
+    def __init__(self, model, examples, names=None, **options):
+        self._lock = lock()
+        self._host = _host()
+        self._left = {}
+        self.times = {}
+        self.chosen = None
+        problems = []
+        for name in names or NAMES:
+            try:
+                self._left[name] = _compiled(model, examples, name, options)
+                self.times[name] = []
+            except (BackendError, ImportError) as error:
+                problems.append("{}: {}".format(name, error))
+        if not self._left:
+            raise BackendError("no device runs compiled models here; " + "; ".join(problems))
+        self._planned = []
+        self._choose()
+
+    def __repr__(self):
+        if self.chosen is not None:
+            return "Fastest({}, {})".format(self.chosen, self._left[self.chosen])
+        return "Fastest(measuring {})".format(", ".join(self._left))
+
+    def __call__(self, *arguments, **keywords):
+        """The model's results."""
+        if self.chosen is not None:
+            return self._on_host(self._left[self.chosen](*arguments, **keywords))
+        with self._lock:
+            while True:
+                name = self.chosen or self._next()
+                try:
+                    began = clock()
+                    result = self._left[name](*arguments, **keywords)
+                    took = clock() - began
+                except BackendError:
+                    if len(self._left) == 1:
+                        raise
+                    self._drop(name)
+                    continue
+                if name not in self._planned:
+                    self._planned.append(name)
+                elif self.chosen is None:
+                    self.times[name].append(took)
+                self._choose()
+                return self._on_host(result)
+
+    def _next(self):
+        """The device whose turn it is."""
+        for name in self._left:
+            if name not in self._planned:
+                return name
+        return min(self._left, key=lambda name: len(self.times[name]))
+
+    def _drop(self, name):
+        del self._left[name]
+        del self.times[name]
+        self._choose()
+
+    def _choose(self):
+        if self.chosen is None and (len(self._left) == 1 or not [n for n in self._left if len(self.times[n]) < CALLS]):
+            best = min(self._left, key=lambda name: min(self.times[name] or [0]))
+            self._left = {best: self._left[best]}
+            self.chosen = best
+
+    def _on_host(self, value):
+        if isinstance(value, Tensor):
+            if value.backend is self._host:
+                return value
+            return self._host.from_bytes(value.backend.to_bytes(value), value.dtype, value.shape)
+        if isinstance(value, (list, tuple)):
+            return type(value)([self._on_host(v) for v in value])
+        if isinstance(value, dict):
+            return {k: self._on_host(value[k]) for k in value}
+        return value
+
+
+def _host():
+    try:
+        return get_backend("numpy")
+    except BackendError:
+        return get_backend("python")
+
+
+def _compiled(model, examples, name, options):
+    if name == "numpy":
+        from emberlet.host.numpy_backend.compile import compile as on_numpy
+
+        get_backend(name)
+        return on_numpy(model, *examples)
+    from .compiled import Compiled
+
+    if name == "wgpu":
+        get_backend(name).device  # noqa: B018  opened now, or refused
+    return Compiled(model, examples, name, **options)
