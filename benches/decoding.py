@@ -1,0 +1,110 @@
+"""A language model of 15 million parameters decoding from a cache that stays in place, beside onnxruntime's CPU.
+
+Greedy tokens, one after the other; milliseconds of a token. emberlet keeps the cache in a session of a given capacity,
+onnxruntime is handed its cache by the caller. Writes benches/results/decoding.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from tools.decoder_model import Reference, decoder, parameters  # noqa: E402
+
+RESULTS = ROOT / "benches" / "results" / "decoding.md"
+PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
+
+
+def decoded(step: Callable[[list[list[int]]], Any], count: int) -> tuple[list[int], list[float]]:
+    """(the tokens, milliseconds of each): the prompt first, which is not timed."""
+    logits = np.asarray(step([PROMPT]))
+    tokens: list[int] = []
+    times = []
+    for _ in range(count):
+        tokens.append(int(logits[0, -1].argmax()))
+        begin = time.perf_counter()
+        logits = np.asarray(step([tokens[-1:]]))
+        times.append(1e3 * (time.perf_counter() - begin))
+    return tokens, times
+
+
+def ours(backend: str, model: Any, count: int, notes: list[str]) -> tuple[list[int], list[float]]:
+    from emberlet.codegen import load
+
+    session = load(model, backend).session(capacity=len(PROMPT) + count)
+    if backend != "wgpu":
+        return decoded(session.step, count)
+    from emberlet.backend import get_backend
+
+    device: Any = get_backend("wgpu")
+    made: list[int] = []
+
+    def step(tokens: list[list[int]]) -> Any:
+        found = np.asarray(session.step(tokens))
+        made.append(device.device.created_buffers)
+        return found
+
+    result = decoded(step, count)
+    compiled = session._engine.compiled
+    plans = len(compiled._open) + len(compiled._programs)
+    notes.append(f"{plans} plans, GPU buffers made after the second token: {made[-1] - made[2]}")
+    return result
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tokens", type=int, default=256, metavar="N", help="tokens to decode (default: 256)")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE")
+    options = parser.parse_args(argv)
+    from emberlet.wgpu_backend.device import open_device
+
+    lines = [
+        "# Decoding",
+        "",
+        f"`python3 dev.py bench decoding`: {options.tokens} greedy tokens after a prompt of {len(PROMPT)}, one by one. "
+        "Medians of all tokens, of the first tenth and of the last. "
+        f"GPU: {open_device().raw.adapter_info['device']}. {os.cpu_count()} CPUs, Python {platform.python_version()}; "
+        f"load of the machine when it began: {os.getloadavg()[0]:.1f}. Above 1, times say little.",
+        "",
+        "| weights | | ms a token | first tenth | last tenth | tokens equal onnxruntime's |",
+        "|---|---|---:|---:|---:|---|",
+    ]
+    for label, bits in (("float32", None), ("int4, MatMulNBits", 4)):
+        model = decoder(bits=bits)
+        notes: list[str] = []
+        runs: list[tuple[str, Callable[[], tuple[list[int], list[float]]]]] = [
+            ("onnxruntime, CPU", lambda model=model: decoded(Reference(model).step, options.tokens)),
+            ("emberlet, wgpu", lambda model=model, notes=notes: ours("wgpu", model, options.tokens, notes)),
+            ("emberlet, numpy", lambda model=model, notes=notes: ours("numpy", model, options.tokens, notes)),
+        ]
+        wanted: list[int] = []
+        for name, call in runs:
+            tokens, times = call()
+            wanted = wanted or tokens
+            tenth = max(1, len(times) // 10)
+            parts = [statistics.median(t) for t in (times[1:], times[1 : tenth + 1], times[-tenth:])]
+            same = sum(a == b for a, b in zip(tokens, wanted, strict=True))
+            lines.append(
+                f"| {label}, {parameters(model) / 1e6:.1f} M | {name} | "
+                + " | ".join(f"{p:.1f}" for p in parts)
+                + f" | {same} of {len(wanted)} |"
+            )
+            print(lines[-1], flush=True)
+        lines += [f"| | {note} | | | | |" for note in notes]
+    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
