@@ -88,7 +88,7 @@ class Quantizer:
         x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
         for room in _BIAS_ROOMS:
             try:
-                weights, scale, coarser = self._weights(layer, np.abs(layer.bias) / (x.scale * room))
+                weights, scale, coarser = self._weights(layer, np.abs(layer.bias.astype(np.float64)) / (x.scale * room))
                 sums = scale * x.scale
                 bias = quantize_bias(layer.bias, sums, layer.name)
                 low, high = dot_bounds(weights, bias, x.zero)

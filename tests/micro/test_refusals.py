@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import errno
 import io
@@ -20,6 +21,7 @@ from emberlet.micro.builder.reference import LIMIT, Requant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
+from support.microcontrollers.onnx_models import Maker
 
 NOT_FINITE = [np.nan, np.inf, -np.inf]
 SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
@@ -147,3 +149,72 @@ def test_a_tensor_that_overflows_on_a_sample_is_named() -> None:
     samples = np.full((3, 6), 2.0, np.float32)
     with pytest.raises(UnsupportedError, match="tensor 'y' becomes NaN or infinite in float32 on sample 0"):
         build(graph, Options("m"), {"x": samples})
+
+
+# -- the ways out that messages name ----------------------------------------------------------------------------------
+
+
+def test_a_layer_with_too_many_inputs_is_built_with_float() -> None:
+    m = Maker()
+    m.constant("w", np.full((33_000, 1), 0.01))
+    m("MatMul", "x w", "y")
+    graph = read_graph(m.model([1, 33_000]).SerializeToString(), "m")
+    samples = {"x": np.random.default_rng(0).standard_normal((2, 33_000)).astype(np.float32)}
+    with pytest.raises(UnsupportedError, match="or build it with --float"):
+        build(graph, Options("m"), samples)
+    assert build(graph, Options("m", floats=True), samples).program.is_float
+
+
+@pytest.mark.parametrize("op", ["Conv", "Gemm"])
+def test_a_quotient_of_two_tensors_is_built_with_float(op: str) -> None:
+    m = Maker()
+    m("Sigmoid", "x", "a")
+    m("Exp", "x", "b")
+    m("Div", "a b", "y")
+    graph = read_graph(m.model([1, 3, 4, 4] if op == "Conv" else [1, 6]).SerializeToString(), "m")
+    samples = {"x": np.random.default_rng(0).standard_normal((4, *graph.shapes["x"])).astype(np.float32)}
+    try:
+        build(graph, Options("m"), samples)
+    except UnsupportedError as error:
+        assert "build the model with --float" in str(error)
+    assert build(graph, Options("m", floats=True), samples).program.is_float
+
+
+def test_a_last_cell_state_can_be_remembered() -> None:
+    m = Maker()
+    m.weight("W", 1, 24, 3)
+    m.weight("R", 1, 24, 6)
+    m("LSTM", "x W R", "y h c", hidden_size=6)
+    with pytest.raises(EmberletError, match="the layer can remember it if it comes in as an input"):
+        read_graph(m.model([1, 1, 3], "y h c").SerializeToString(), "m")
+    m.nodes[0].input.extend(["", "", "h0", "c0"])
+    graph = m.model([1, 1, 3], "y h c").graph
+    states = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1, 6]) for name in ("h0", "c0")]
+    made = helper.make_graph(m.nodes, "g", [graph.input[0], *states], graph.output, m.constants)
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    assert [x.remembers for x in read_graph(model.SerializeToString(), "m").layers if x.state] == [True]
+
+
+def test_a_model_quantized_in_part_is_built_with_samples_or_float() -> None:
+    m = Maker()
+    m.constant("s", np.float32(0.05))
+    m.constant("z", 3, "int8")
+    m("AveragePool", "x", "a", kernel_shape=[2, 2])
+    m("QuantizeLinear", "a s z", "q")
+    m("DequantizeLinear", "q s z", "y")
+    graph = read_graph(m.model([1, 2, 6, 6]).SerializeToString(), "m")
+    with pytest.raises(UnsupportedError, match=r"no scale for x; calibrate those with samples .* \(--float\)"):
+        build(graph, Options("m"))
+    samples = {"x": np.random.default_rng(0).standard_normal((4, 2, 6, 6)).astype(np.float32)}
+    assert not build(graph, Options("m"), samples).program.is_float
+    assert build(graph, Options("m", floats=True)).program.is_float
+
+
+def test_the_modules_for_ports_without_machine_code_import_what_every_port_has() -> None:
+    built = build(read_graph(_model("Conv"), "m"), Options("m"), {"x": np.ones((2, 2, 5, 5), np.float32)})
+    for name in ("m.py", "m_bytecode.py"):
+        nodes = ast.walk(ast.parse(built.sources[name]))
+        found = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
+        assert found <= {"sys", "m_kernels", "m_bytecode"}, name
+    lines = [line.strip() for line in built.sources["m_bytecode.py"].splitlines() if "import" in line]
+    assert lines == ["from array import array"]
