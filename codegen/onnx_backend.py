@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 from emberlet.backend import Backend, get_backend
+from emberlet.dtypes import DType
 from emberlet.errors import BackendError, ModelError
 from emberlet.host import arrays
 from emberlet.host.arrays import to_array
 from emberlet.host.numpy_backend.compile import Compiled
 from emberlet.host.numpy_backend.compile import compile as compile_on_numpy
+from emberlet.tensor import Tensor
 from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
 from onnx.backend.base import Backend as OnnxBackend
 from onnx.backend.base import BackendRep
@@ -27,12 +29,14 @@ DEVICES = {"CPU": "numpy", "PYTHON": "python", "WGPU": "wgpu"}
 class Prepared(BackendRep):
     """A generated model, called with NumPy arrays (lists of them for sequences, None for absent optionals).
 
-    compiled: whether it is compiled for the shapes that it meets; on the device "CPU" only.
+    compiled: whether it is compiled for the shapes that it meets, on the devices "CPU" and "WGPU"; on the GPU one plan
+    serves every size of the axes that the model names.
     """
 
     def __init__(self, model: Any, backend: Backend, compiled: bool = False) -> None:
         self.model = compile_on_numpy(model) if compiled and backend.name == "numpy" else model
         self.backend = backend
+        self._planned = model.compile(backend=backend) if compiled and backend.name == "wgpu" else None
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The outputs, in the model's order, as NumPy arrays (ml_dtypes' for the types NumPy lacks)."""
@@ -41,8 +45,21 @@ class Prepared(BackendRep):
             found = self.model.arrays(given)
             if found is not None:
                 return tuple(found)
-        results = self.model(*(to_tensor(x, self.backend) for x in given))
+        results = self._results([to_tensor(x, self.backend) for x in given])
         return tuple(to_array(r) for r in (results if isinstance(results, tuple) else (results,)))
+
+    def _results(self, given: list[Any]) -> Any:
+        if self._planned is not None and all(isinstance(x, Tensor) and _has_words(x.dtype) for x in given):
+            try:
+                return self._planned(*given)
+            except BackendError:
+                pass  # 64-bit integers that a plan does not take; whatever else is wrong, the model says it, too
+        return self.model(*given)
+
+
+def _has_words(dtype: DType) -> bool:
+    """Whether a plan can take elements of dtype."""
+    return dtype.is_bool or (dtype.kind in ("int", "uint", "float") and dtype.bits >= (16 if dtype.is_float else 2))
 
 
 class EmberletBackend(OnnxBackend):
@@ -71,7 +88,7 @@ class EmberletBackend(OnnxBackend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
-        """The model generated and loaded; on "CPU" it is compiled for the shapes that it meets.
+        """The model generated and loaded; on "CPU" and "WGPU" it is compiled for the shapes that it meets.
 
         Raises ModelError for what is not supported, BackendError for the device.
         """

@@ -9,7 +9,7 @@ from .device import lock, must_await
 from .plan.counts import count, counts_of
 from .plan.make import make_plan
 from .plan.weight_order import reorder_weights
-from .record.axes import closed, named, of_model
+from .record.axes import ATTEMPTS, Opening, argument_names, closed, named, of_model
 from .record.host_evaluation import evaluate
 from .record.index_ranges import check_range, index_ranges
 from .record.node import Node, ValueNeeded, topological
@@ -19,7 +19,6 @@ from .run import storage
 
 MAX_SHAPES = 8  # plans of one model, one per set of input shapes; the one unused for longest goes first
 MAX_OPEN = 4  # plans of one model that leave sizes open, each for other ranges of them
-ATTEMPTS = (0, 1, 2)  # at such a plan, by the typical values of sizes (record/axes.py)
 
 
 def compile(model, *examples, backend=None, tune=False, dims=None):
@@ -219,7 +218,7 @@ class Compiled:
         if found is None:
             return self.model(*[self._moved(x) for x in arguments])
         planned, sizes = found
-        return planned.finish(await planned.program.run_async(planned.words(arguments, sizes), sizes), sizes)
+        return planned.finish(await planned.program.run_async(planned.words(arguments, sizes), sizes=sizes), sizes)
 
     def _moved(self, x):
         if not isinstance(x, Tensor) or x.backend is self.backend:
@@ -249,29 +248,6 @@ def _compute(nodes, backend):
     evaluate(on_host, backend.host)
     if on_gpu:
         backend.realize(*[Tensor(n, n.dtype, n.shape, backend) for n in on_gpu])
-
-
-def argument_names(model, count):
-    """The names of the `count` arguments of a Module or function, as far as they can be seen."""
-    function = getattr(model, "forward", model)
-    code = getattr(function, "__code__", None)
-    names = list(code.co_varnames[: code.co_argcount]) if code else []
-    if names and names[0] == "self":
-        names = names[1:]
-    return [names[i] if i < len(names) else "input{}".format(i) for i in range(count)]
-
-
-class Opening:
-    """What a plan is to leave open: the symbols `opened` of Axes, which are `numbers` in the arguments at hand."""
-
-    def __init__(self, axes, opened, numbers, attempt, shapes, kinds):
-        self.axes = axes
-        self.kinds = kinds
-        self.names = [name for name in axes.symbols if name in opened]
-        self.closed = {name: numbers[name] for name in numbers if name not in opened}
-        self.scope, self.symbols = axes.scope(opened, numbers, attempt)
-        self.shapes = axes.shapes(self.symbols, shapes)
-        self.capacity = [axes.capacity(name, numbers[name]) for name in self.names]
 
 
 class Planned:

@@ -3,20 +3,21 @@
 `load` is what a target needs: with device.py, run/ and plan/data.py it runs under CPython, Pyodide and MicroPython.
 `save` traces a model on the host, without a GPU (plan/writer.py).
 
-The metadata entry "emberlet.plan" is JSON: {"version": 2 or 3, "inputs" and "outputs": [[name, dtype, shape,
+The metadata entry "emberlet.plan" is JSON: {"version": 2 to 4, "inputs" and "outputs": [[name, dtype, shape,
 buffer]], "buffers": [[kind, bytes]], "constants": [[buffer, tensor] or [buffer, tensor, how, scales]], "kernels":
 [[name, WGSL]], "steps": {CLASS: [[kernel, [x, y, z], [buffer, …]]]}, "indices": [[input, length]]}. The last of a
 step's buffers is what it writes; a step that binds a tensor as several pages of "page_bytes" has a fourth entry, how
 many of each buffer. Inputs under "indices" hold indices of an axis of that length. CLASS is a class of device: "gpu",
 "software" for one that computes in software, or (it may be left out) "subgroups" for SwiftShader with WGSL's subgroup
-operations. A constant with a third entry is stored in fewer bits (plan/stored.py), in files of version 3.
+operations. A constant with a third entry is stored in fewer bits (plan/stored.py), in files of version 3. Files of
+version 4 leave sizes open (plan/open_ports.py).
 """
 
 import json
 import sys
 
 from .device import must_await
-from .plan.data import KEY, VERSION, VERSION_STORED
+from .plan.data import KEY, VERSION, VERSION_OPEN, VERSION_STORED
 from .plan.filling import Filling
 from .plan.parts import FileParts
 from .plan.ports import Ported
@@ -68,16 +69,15 @@ class SavedPlan(Ported):
     """
 
     def __init__(self, pack, device, verify=False, fill=True):
-        from .run.runtime import Program
-
         self.origin = pack.origin
         content = self._json(pack, KEY)
-        if content.get("version") not in (VERSION, VERSION_STORED):
-            self._bad("is of version {!r}; this release reads {}".format(content.get("version"), VERSION_STORED))
+        if content.get("version") not in (VERSION, VERSION_STORED, VERSION_OPEN):
+            self._bad("is of version {!r}; this release reads {}".format(content.get("version"), VERSION_OPEN))
         try:
             self.plan, self.inputs, self.outputs, constants = read(content, _steps(content, device))
         except ValueError as error:
             self._bad("does not hold together: {}".format(error))
+        self.counts = self.plan.counts
         self.filling = Filling(pack, device, verify)
         for number, how, names in constants:
             try:
@@ -87,7 +87,12 @@ class SavedPlan(Ported):
         allocations = {}
         try:
             for i in range(len(self.plan.buffers)):
-                allocations[i] = device.allocate(self.plan.buffers[i].nbytes, self.plan.page_bytes)
+                nbytes = self.plan.buffers[i].nbytes
+                if type(nbytes) is not int:
+                    from .run.open_program import room
+
+                    nbytes = room(nbytes, self.plan)
+                allocations[i] = device.allocate(nbytes, self.plan.page_bytes)
             # What is read before it is written, by mistake or by intent, must not be what others left there.
             device.clear([allocations[i] for i in allocations])
             self.filling.aim(allocations)
@@ -99,6 +104,13 @@ class SavedPlan(Ported):
             for i in allocations:
                 allocations[i].free()
             raise
+        if self.counts is not None:
+            from .run.open_program import saved_program
+
+            self.program = saved_program(device, self, allocations)
+            return
+        from .run.runtime import Program
+
         self.program = Program(
             device,
             self.plan,

@@ -1,5 +1,7 @@
 """emberlet compile, and the commands that live elsewhere."""
 
+import json
+
 from emberlet.burnpack import Burnpack
 
 
@@ -45,3 +47,20 @@ def test_micro_is_passed_on(emberlet, digits, tmp_path):
     said = emberlet("micro", "build", digits, "--out", tmp_path / "dist")
     assert said.status == 0, said.err
     assert "digits: float32" in said.out
+
+
+def test_a_range_of_sizes_is_left_open(emberlet, digits, tmp_path):
+    said = emberlet("compile", digits, "--out", tmp_path / "digits.plan", "--dim", "batch=1..16")
+    assert said.status == 0, said.err
+    assert said.out.endswith(", batch 1 to 16\n")
+    plan = json.loads(Burnpack.from_file(tmp_path / "digits.plan").metadata["emberlet.plan"])
+    assert plan["sizes"]["symbols"] == [["batch", 1, 16]]
+    for range_, told in (
+        ("batch=1..x", "expected NAME=LOWEST..HIGHEST, such as batch=1..512"),
+        ("batch=9..3", "expected NAME=LOWEST..HIGHEST"),
+        ("rows=1..3", "no input has a dimension named 'rows'; there are batch"),
+    ):
+        said = emberlet("compile", digits, "--out", tmp_path / "other.plan", "--dim", range_)
+        assert said.status == 2
+        assert told in said.err
+        assert not (tmp_path / "other.plan").exists()

@@ -1,5 +1,7 @@
 """Plans that leave sizes open: the results of every size are NumPy's, and nothing is built or allocated for it."""
 
+import contextlib
+import json
 import random
 
 import emberlet
@@ -7,8 +9,10 @@ import numpy as np
 import pytest
 from emberlet import codegen, nn
 from emberlet import functional as F
-from emberlet.errors import BackendError
+from emberlet.errors import BackendError, FormatError, ModelError
+from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import compile
+from emberlet.wgpu_backend.device import open_device
 
 MODELS = "tests/models"
 
@@ -226,3 +230,112 @@ def test_axes_that_are_not_there_are_refused():
         layer.compile(emberlet.zeros((3, 4)), dims={"rows": 8})
     with pytest.raises(BackendError, match="cannot be 9 to 3"):
         layer.compile(emberlet.zeros((3, 4)), dims={"x": {0: ("rows", (9, 3))}})
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """(the model, its plan as a file) of a text encoder with open lengths and batches."""
+    model = codegen.load(f"{MODELS}/bert_traced/model.onnx", "numpy")
+    path = str(tmp_path_factory.mktemp("plan") / "bert.plan")
+    examples = [emberlet.zeros((2, 8), dtype="int64")] * 3
+    plan_file.save(path, model, *examples, dims={"length": (1, 64), "batch": (1, 3)})
+    return model, path
+
+
+def _texts(rng, batch, length):
+    ids = rng.integers(0, 60, (batch, length))
+    return [ids, np.ones_like(ids), np.zeros_like(ids)]
+
+
+def test_a_saved_plan_runs_every_size_and_grows_no_memory(saved):
+    model, path = saved
+    plan = plan_file.load(path)
+    assert repr(plan.inputs[0]) == "input_ids: int64 (batch, length)"
+    rng = np.random.default_rng(3)
+    before = None
+    for batch, length in [(2, 8), (1, 1), (3, 64), *[(rng.integers(1, 4), rng.integers(1, 65)) for _ in range(8)]]:
+        inputs = _texts(rng, batch, length)
+        for got, wanted in zip(plan.run(*inputs), model(*inputs), strict=True):
+            assert got.shape == wanted.shape
+            np.testing.assert_allclose(np.asarray(got.to_list()), np.asarray(wanted), rtol=1e-4, atol=1e-5)
+        device = plan.program.device
+        before = before or (device.created_buffers, len(device.pipelines))
+        assert (device.created_buffers, len(device.pipelines)) == before
+    plan.release()
+
+
+def test_inputs_that_do_not_fit_a_saved_plan_are_refused_in_words(saved):
+    plan = plan_file.load(saved[1])
+    rng = np.random.default_rng(4)
+    with pytest.raises(FormatError, match="length of 1 to 64"):
+        plan.run(*_texts(rng, 1, 65))
+    ids, mask, kinds = _texts(rng, 2, 9)
+    with pytest.raises(FormatError, match="where batch is 2 and length is 9"):
+        plan.run(ids, mask[:, :8], kinds)
+    with pytest.raises(FormatError, match="needs an input of this call"):
+        plan.run(None, None, None)
+    plan.run(ids, mask, kinds)
+    (again, _), (first, _) = plan.run(ids, None, None), plan.run(ids, mask, kinds)
+    assert again.to_list() == first.to_list()
+    with pytest.raises(FormatError, match="give it again"):
+        plan.run(ids[:, :5], None, kinds[:, :5])
+    plan.release()
+
+
+def test_bytes_tell_the_one_length_that_is_open(tmp_path):
+    def function(x):
+        return F.cumulative_sum(x, axis=0)
+
+    path = str(tmp_path / "sum.plan")
+    plan_file.save(path, function, emberlet.zeros((3, 2)), dims={"x": {0: ("n", 50)}})
+    plan = plan_file.load(path)
+    for n in (1, 7, 50):
+        x = np.random.default_rng(n).standard_normal((n, 2)).astype(np.float32)
+        (got,) = plan.run(x.tobytes())
+        np.testing.assert_allclose(got.to_list(), np.cumsum(x, axis=0), rtol=1e-5, atol=1e-5)
+    with pytest.raises(FormatError, match="was given another size"):
+        plan.run(bytes(4))
+
+
+def test_what_cannot_be_left_open_in_a_file_is_told(tmp_path):
+    def unrolled(x):
+        return sum((x[i] for i in range(x.shape[0])), F.zeros((2,), backend=x.backend))
+
+    def short(x):
+        return x + emberlet.ones((4, 2)).to_device(x.backend)[: x.shape[0]]
+
+    path = str(tmp_path / "not.plan")
+    with pytest.raises(ModelError, match=r"n cannot be left open: the number .* by .* in "):
+        plan_file.save(path, unrolled, emberlet.zeros((3, 2)), dims={"x": {0: ("n", 50)}})
+    with pytest.raises(ModelError, match="no single plan serves all of these sizes"):
+        plan_file.save(path, short, emberlet.zeros((3, 2)), dims={"x": {0: ("n", 5)}})
+    with pytest.raises(ModelError, match="say how long 'n' may be"):
+        plan_file.save(path, short, emberlet.zeros((3, 2)), dims={"x": {0: "n"}})
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_damaged_sizes_are_refused(saved, tmp_path, seed):
+    """A file whose "sizes", or a number that depends on them, was changed gives an error or a result, and no more."""
+    from emberlet.burnpack import Burnpack
+
+    rng = random.Random(seed)
+    pack = Burnpack.from_file(saved[1])
+    content = json.loads(pack.metadata["emberlet.plan"])
+    places = []
+
+    def walk(node):
+        for key in node if isinstance(node, dict) else range(len(node)):
+            places.append((node, key))
+            if isinstance(node[key], (dict, list)):
+                walk(node[key])
+
+    walk({"sizes": content["sizes"], "buffers": content["buffers"], "steps": content["steps"]["software"]})
+    node, key = rng.choice(places)
+    node[key] = rng.choice([None, -1, 0, 1 << 50, [], {}, "x", True, [[1, 99]], [["x"]], [[1, 0, 0, 0, 0]], 3])
+    pack.metadata["emberlet.plan"] = json.dumps(content)
+    plan = None
+    with contextlib.suppress(FormatError, BackendError, emberlet.errors.IndexingError):
+        plan = plan_file.SavedPlan(pack, open_device())
+        plan.run(*_texts(np.random.default_rng(0), 2, 8))
+    if plan is not None:
+        plan.release()

@@ -2,6 +2,7 @@
 
 KEY = "emberlet.plan"  # of the metadata entry that a saved plan is
 VERSION = 2  # of its format
+VERSION_OPEN = 4  # that leaves sizes open
 VERSION_STORED = 3  # of one whose weights are stored in fewer bits, which readers of version 2 cannot expand
 
 

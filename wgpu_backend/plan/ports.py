@@ -7,18 +7,48 @@ from ..run import storage
 
 
 class Ported:
-    """A model with a `program` that runs on words. origin: the file's name; inputs, outputs: lists of Port."""
+    """A model with a `program` that runs on words. origin: the file's name; inputs, outputs: lists of Port, and of
+    OpenPort where the plan leaves sizes open."""
+
+    _sizes = None
 
     def _bad(self, message):
         raise FormatError("{}: as a plan it {}".format(self.origin, message))
 
-    def words(self, inputs):
-        """The inputs, as `run` takes them, as bytes of what the GPU holds. Raises FormatError, IndexingError."""
+    counts = None  # the Counts of a plan that leaves sizes open
+
+    def sizes(self, inputs):
+        """The numbers of the sizes that the plan leaves open, by these inputs; None for a plan that leaves none open.
+        Raises FormatError where the inputs do not fit."""
+        if self.counts is None:
+            return None
+        from .open_ports import sizes_of
+
+        self._check_number(inputs)
+        try:
+            self._sizes = sizes_of(self.counts, self.inputs, inputs, self._sizes)
+        except ValueError as error:
+            self._bad(error)
+        return self._sizes
+
+    def ports(self, sizes, ports):
+        """The inputs or outputs of a call with these sizes."""
+        if sizes is None:
+            return ports
+        values = self.counts.values(sizes)
+        return [p.closed(values) if hasattr(p, "closed") else p for p in ports]
+
+    def _check_number(self, inputs):
         if len(inputs) != len(self.inputs):
             self._bad("takes {} inputs, {} were given".format(len(self.inputs), len(inputs)))
+
+    def words(self, inputs, sizes=None):
+        """The inputs, as `run` takes them, as bytes of what the GPU holds. Raises FormatError, IndexingError."""
+        self._check_number(inputs)
+        ports = self.ports(sizes, self.inputs)
         out = []
         for i in range(len(inputs)):
-            port = self.inputs[i]
+            port = ports[i]
             data = inputs[i]
             if data is None:
                 out.append(None)
@@ -71,8 +101,11 @@ class Ported:
     def run(self, *inputs):
         """TensorData of every output. inputs, in order: Tensors, or row-major bytes (or arrays) of their dtypes; None
         for one that is the same as in the call before, which then needs no upload."""
-        return self.narrowed(self.program.run(self.words(inputs)), self.outputs)
+        sizes = self.sizes(inputs)
+        return self.narrowed(self.program.run(self.words(inputs, sizes), sizes), self.ports(sizes, self.outputs))
 
     async def run_async(self, *inputs):
         """`run`, awaited: the only way under MicroPython. Calls may overlap, and run in order."""
-        return self.narrowed(await self.program.run_async(self.words(inputs)), self.outputs)
+        sizes = self.sizes(inputs)
+        found = await self.program.run_async(self.words(inputs, sizes), sizes=sizes)
+        return self.narrowed(found, self.ports(sizes, self.outputs))

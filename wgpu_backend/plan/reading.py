@@ -5,42 +5,24 @@ from emberlet import dtypes
 
 from ..run import storage
 from .data import Buffer, Plan, Step
+from .port import MAX_BYTES, Port
 
 PAGE_BYTES = 1 << 27  # of WebGPU's baseline, for which plans are made
-MAX_BYTES = 1 << 31  # of a buffer
 MAX_COUNT = 100000  # buffers, kernels, steps, inputs
 MAX_RANK = 64
-
-
-class Port:
-    """An input or output: name, dtype, shape, number of its buffer."""
-
-    def __init__(self, name, dtype, shape, buffer):
-        self.name = name
-        self.dtype = dtype
-        self.shape = shape
-        self.buffer = buffer
-        self.length = None  # of the axis that its elements are indices of, where they are
-        self.count = 1
-        for d in shape:
-            self.count *= d
-
-    @property
-    def given(self):
-        """Bytes of an input: narrow elements stay packed, four to a word."""
-        return storage.nbytes(storage.packed(self.dtype), self.count)
-
-    def __repr__(self):
-        return "{}: {} {}".format(self.name, self.dtype, self.shape)
 
 
 def read(content, device_class):
     """(Plan, inputs, outputs, [(buffer, how, tensors)]) for the steps of a class of device; how: see stored.py, None
     for a tensor that is stored as it is."""
     plan = Plan()
+    if content.get("sizes") is not None:
+        from .open_ports import read_counts
+
+        plan.counts = read_counts(content["sizes"])
     for found in _list(_of(content, "buffers"), "buffers"):
         kind, nbytes = _list(found, "a buffer", 2)
-        plan.buffers.append(Buffer(_text(kind, "a buffer's kind"), _whole(nbytes, "a buffer's size", MAX_BYTES)))
+        plan.buffers.append(Buffer(_text(kind, "a buffer's kind"), _number(nbytes, plan, "a buffer's size", MAX_BYTES)))
     kernels = []
     for found in _list(_of(content, "kernels"), "kernels"):
         name, source = _list(found, "a kernel", 2)
@@ -52,7 +34,7 @@ def read(content, device_class):
         port = inputs[_whole(number, "the input of an index", len(inputs) - 1)]
         if not port.dtype.is_integer:
             raise ValueError("{} cannot be indices".format(port))
-        port.length = _whole(length, "the length of an axis", MAX_BYTES)
+        port.length = _number(length, plan, "the length of an axis", MAX_BYTES)
     outputs = [_port(p, plan, False) for p in _list(_of(content, "outputs"), "outputs")]
     constants = []
     for found in _list(_of(content, "constants"), "constants"):
@@ -65,6 +47,8 @@ def _constant(found, plan):
     if not isinstance(found, list) or len(found) not in (2, 4):
         raise ValueError("a constant is not a list of 2 or 4")
     number = _buffer(found[0], plan, "a constant")
+    if type(plan.buffers[number].nbytes) is not int:
+        raise ValueError("a constant has a buffer of an open size")
     names = [_text(found[1], "a constant's name")]
     if len(found) == 2:
         return number, None, names
@@ -95,7 +79,7 @@ def _read_steps(plan, kernels, steps, page_bytes):
         if not isinstance(found, list) or len(found) not in (3, 4):
             raise ValueError("{} is not a list of 3 or 4".format(what))
         kernel = _whole(found[0], what + "'s kernel", len(kernels) - 1)
-        groups = [_whole(n, what + "'s workgroups", (1 << 32) - 1) for n in _list(found[1], what, 3)]
+        groups = [_number(n, plan, what + "'s workgroups", (1 << 32) - 1) for n in _list(found[1], what, 3)]
         bound = [_buffer(b, plan, what) for b in _list(found[2], what)]
         if not bound:
             raise ValueError("{} binds nothing".format(what))
@@ -103,7 +87,8 @@ def _read_steps(plan, kernels, steps, page_bytes):
         if len(found) == 4:
             pages = [_whole(n, what + "'s pages", 16) for n in _list(found[3], what, len(bound))]
         for i in range(len(bound)):
-            most = (plan.buffers[bound[i]].nbytes + page_bytes - 1) // page_bytes
+            nbytes = plan.buffers[bound[i]].nbytes
+            most = 1 if type(nbytes) is not int else (nbytes + page_bytes - 1) // page_bytes
             if not 1 <= pages[i] <= most:
                 raise ValueError("{} binds {} pages of a buffer of {}".format(what, pages[i], most))
         if kernel not in used:
@@ -120,8 +105,15 @@ def _port(found, plan, is_input):
     shape = _list(shape, "a shape")
     if len(shape) > MAX_RANK:
         raise ValueError("a shape has {} dimensions, and at most {} are read".format(len(shape), MAX_RANK))
-    shape = tuple([_whole(d, "a dimension", MAX_BYTES) for d in shape])
-    port = Port(_text(name, "a name"), dtype, shape, _buffer(buffer, plan, "an input or output"))
+    shape = tuple([_number(d, plan, "a dimension", MAX_BYTES) for d in shape])
+    name, buffer = _text(name, "a name"), _buffer(buffer, plan, "an input or output")
+    if [d for d in shape if type(d) is not int]:
+        from .open_ports import OpenPort
+
+        return OpenPort(name, dtype, shape, buffer, plan.counts)
+    port = Port(name, dtype, shape, buffer)
+    if type(plan.buffers[buffer].nbytes) is not int:
+        raise ValueError("{} has a buffer of an open size".format(port))
     if (port.given if is_input else port.count * 4) > plan.buffers[port.buffer].nbytes:
         raise ValueError("{} does not fit its buffer".format(port))
     return port
@@ -137,7 +129,7 @@ def _check_written(plan, inputs, outputs, constants):
     for step in plan.steps:
         written[step.buffers[-1]] = True
     for port in outputs:
-        if port.count and port.buffer not in written:
+        if getattr(port, "count", 1) and port.buffer not in written:
             raise ValueError("nothing writes the output {}".format(port))
 
 
@@ -166,6 +158,15 @@ def _whole(value, what, most):
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
         raise ValueError("{} is {}, not a whole number from 0 to {}".format(what, _short(value), most))
     return value
+
+
+def _number(value, plan, what, most):
+    """A whole number, or a Count of a plan that leaves sizes open."""
+    if plan.counts is not None and isinstance(value, list):
+        from .open_ports import read_number
+
+        return read_number(value, plan.counts)
+    return _whole(value, what, most)
 
 
 def _buffer(value, plan, what):

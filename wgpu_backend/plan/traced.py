@@ -11,18 +11,22 @@ from emberlet.tensor import Tensor
 
 from ..record.host_evaluation import evaluate
 from ..record.node import ValueNeeded, unpacked
+from ..record.sizes import same
 from ..record.tracing import constants, trace
 
 
-def traced_for(model: Any, examples: Sequence[Tensor], backend: Any) -> tuple[Any, list[Any]]:
+def traced_for(
+    model: Any, examples: Sequence[Tensor], backend: Any, shapes: list[Any] | None = None
+) -> tuple[Any, list[Any]]:
     """(the Trace of model(*examples) on a backend that only plans, with what depends on no input computed; the nodes of
-    its results). Raises ModelError where it is not one plan."""
+    its results). shapes: those of the examples with Sizes for what is left open. Raises ModelError where it is not one
+    plan, SizeNeeded where a size cannot be left open."""
     if hasattr(model, "fork"):
         for param in model.params():
             param.val()  # a lazy parameter would get one value here and another in the copy
         model = model.fork(backend)
     try:
-        traced = trace(model, examples, backend)
+        traced = trace(model, examples, backend, shapes)
     except ValueNeeded as error:
         raise ModelError(f"this model cannot be saved as a plan: {error}") from error
     structure = traced.structure
@@ -34,15 +38,6 @@ def traced_for(model: Any, examples: Sequence[Tensor], backend: Any) -> tuple[An
     traced.roots = [unpacked(r) for r in traced.roots]
     evaluate(constants(traced.roots, launched=False), get_backend("numpy"))
     results = [traced.roots[part[1]] for part in structure[1]]
-    if any(r.count == 0 for r in results):
+    if any(same(r.count, 0) for r in results):
         raise ModelError("a model that is saved as a plan has no empty results")
     return traced, results
-
-
-def argument_names(model: Any, count: int) -> list[str]:
-    function = getattr(model, "forward", model)
-    code = getattr(function, "__code__", None)
-    names = list(code.co_varnames[: code.co_argcount]) if code else []
-    if names and names[0] == "self":
-        names = names[1:]
-    return [names[i] if i < len(names) else f"input{i}" for i in range(count)]

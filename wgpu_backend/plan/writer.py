@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from emberlet import dtypes
 from emberlet.backend import get_backend
+from emberlet.errors import ModelError, ShapeError
 from emberlet.tensor import Tensor
 
 from ..kernels.table import Options
+from ..record.axes import ATTEMPTS, Opening, argument_names, named, of_model
 from ..record.host_evaluation import evaluate
 from ..record.index_ranges import index_ranges
-from .data import KEY, VERSION, VERSION_STORED, Plan
+from ..record.sizes import SizeNeeded, is_open
+from .counts import Count, count, counts_of
+from .data import KEY, VERSION, VERSION_OPEN, VERSION_STORED, Plan
 from .make import make_plan
 from .reading import PAGE_BYTES
-from .traced import argument_names, traced_for
+from .traced import traced_for
 from .weight_order import reorder_weights
 
 # SwiftShader stands for devices in software: it is the one that browsers bring.
@@ -41,6 +46,7 @@ def save(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     weights: str | None = None,
+    dims: dict[str, Any] | None = None,
 ) -> Plan:
     """Trace model(*examples) for their dtypes and shapes and write its plan to `path`; returns the plan for GPUs.
 
@@ -48,6 +54,8 @@ def save(
     model: a Module (which stays where it is) or a function of Tensors. inputs, outputs: names; from the signature of
     the model's `forward`, and "output0" …, where none are given. The plan is made for WebGPU's baseline limits.
     weights: how the file stores large weights, "float16" or "q8" (storing.py); they are float32 again once loaded.
+    dims: axes that the plan leaves open, as `compile` takes them, each with its limit: {"length": 512}. The file's plan
+    runs every length up to it.
     Raises ValueError for another word, ModelError if Python code of the model depends on values of its inputs, or a
     result is not on the GPU.
     """
@@ -62,10 +70,11 @@ def save(
         if weights is not None:
             raise ValueError("a WebAssembly file stores weights as float32")
         return save_module(path, model, *examples, inputs=inputs, outputs=outputs)
-    traced, results = traced_for(model, examples, WgpuBackend(planning=True))
-    host = get_backend("numpy")
-    reorder_weights(traced.roots, lambda nodes: evaluate(nodes, host), {})
-    plans = {name: make_plan(traced.roots, Options(c, subgroups=s), False) for name, (c, s) in CLASSES.items()}
+    backend = WgpuBackend(planning=True)
+    if dims:
+        traced, results, plans = _open(model, examples, backend, dims)
+    else:
+        traced, results, plans = _planned(model, examples, backend)
     plan, externals = plans["gpu"]
     tensors: dict[str, Any] = {}
     fixed: list[list[Any]] = []
@@ -95,17 +104,19 @@ def save(
                 if other is not plan:
                     other.buffers.append(_unused(node))
             number = len(plan.buffers) - 1
-        ports.append([names[node.arg], node.dtype.name, list(node.shape), number])
+        ports.append([names[node.arg], node.dtype.name, [_number(d) for d in node.shape], number])
     labels = list(outputs or [f"output{i}" for i in range(len(results))])
     roots = {id(r): plan.outputs[i] for i, r in enumerate(traced.roots)}
     lengths = index_ranges(traced.roots)
     content: dict[str, Any] = {
         "version": VERSION_STORED if any(len(constant) > 2 for constant in fixed) else VERSION,
-        "indices": [[at, lengths[node.arg]] for at, node in enumerate(traced.inputs) if node.arg in lengths],
+        "indices": [[at, _number(lengths[node.arg])] for at, node in enumerate(traced.inputs) if node.arg in lengths],
         "page_bytes": PAGE_BYTES,
         "inputs": ports,
-        "outputs": [[labels[i], r.dtype.name, list(r.shape), roots[id(r)]] for i, r in enumerate(results)],
-        "buffers": [[b.kind, b.nbytes] for b in plan.buffers],
+        "outputs": [
+            [labels[i], r.dtype.name, [_number(d) for d in r.shape], roots[id(r)]] for i, r in enumerate(results)
+        ],
+        "buffers": [[b.kind, _number(b.nbytes)] for b in plan.buffers],
         "constants": fixed,
         "kernels": [],
         "steps": {},
@@ -115,16 +126,100 @@ def save(
         for kernel in other.kernels:
             numbers.setdefault(kernel, len(numbers))
         content["steps"][name] = [
-            [numbers[other.kernels[s.kernel]], list(s.groups), s.buffers, *([s.pages] if max(s.pages) > 1 else [])]
+            [
+                numbers[other.kernels[s.kernel]],
+                [_number(n) for n in s.groups],
+                s.buffers,
+                *([s.pages] if max(s.pages) > 1 else []),
+            ]
             for s in other.steps
         ]
     content["kernels"] = [list(kernel) for kernel in numbers]
+    if plan.counts is not None:
+        content["version"] = VERSION_OPEN
+        content["sizes"] = _sizes(plan.counts)
     metadata = {KEY: json.dumps(content)}
     burnpack_writer.save(path, tensors, metadata)
     return plan
 
 
+def _planned(
+    model: Any, examples: Sequence[Tensor], backend: Any, opening: Any = None
+) -> tuple[Any, list[Any], dict[str, Any]]:
+    """The Trace, the nodes of its results and, by the name of each class, (Plan, externals). opening: an Opening, for
+    which SizeNeeded is raised where a size cannot be left open."""
+    scope = opening.scope if opening else None
+    traced, results = traced_for(model, examples, backend, opening.shapes if opening else None)
+    host = get_backend("numpy")
+    reorder_weights(traced.roots, lambda nodes: evaluate(nodes, host), {})
+    plans = {
+        name: make_plan(traced.roots, Options(c, subgroups=s), False, sizes=scope) for name, (c, s) in CLASSES.items()
+    }
+    if scope is not None:
+        for plan, _ in plans.values():
+            counts_of(plan, scope)
+    return traced, results, plans
+
+
+def _open(
+    model: Any, examples: Sequence[Tensor], backend: Any, dims: dict[str, Any]
+) -> tuple[Any, list[Any], dict[str, Any]]:
+    """`_planned` with open sizes: of the plans that typical sizes lead to, the first that serves all of `dims`."""
+    names = argument_names(model, len(examples))
+    shapes = [x.shape for x in examples]
+    axes = of_model(model, names, shapes, dims)
+    numbers = axes.numbers(shapes)
+    opened = named(dims)
+    without = [name for name in opened if name not in axes.limits or axes.limits[name][2] is None]
+    if without:
+        raise ModelError(f"say how long {without[0]!r} may be, such as {without[0]}=1..512: a plan has memory for it")
+    if numbers is None:
+        raise ModelError("the examples have no sizes that fit the named axes of the model's inputs")
+    problem = ""
+    for attempt in ATTEMPTS:
+        opening = Opening(axes, opened, numbers, attempt, shapes, [])
+        try:
+            traced, results, plans = _planned(model, examples, backend, opening)
+        except SizeNeeded as error:
+            raise ModelError(f"{' and '.join(error.symbols)} cannot be left open: {error}") from error
+        except ShapeError as error:
+            problem = problem or str(error)
+            continue
+        found = _unserved(plans["gpu"][0].counts)
+        if found is None:
+            return traced, results, plans
+        problem = problem or found
+    raise ModelError(f"no single plan serves all of these sizes: {problem}")
+
+
+def _unserved(counts: Any) -> str | None:
+    """The first sizes found that a plan does not serve, in words: of one symbol all are tried, of several the ends."""
+    ends = [(low, high) for _, low, high in counts.symbols]
+    low, high = ends[0]
+    tried = itertools.product(*ends) if len(ends) > 1 else ((n,) for n in range(low, min(high, low + (1 << 16)) + 1))
+    for sizes in tried:
+        found = counts.refusal(sizes, counts.values(sizes))
+        if found:
+            return str(found)
+    return None
+
+
+def _number(n: Any) -> Any:
+    """A number as it is; a Size or a Count as the terms that the file has (open_ports.py)."""
+    found = count(n) if is_open(n) else n
+    return found.terms if isinstance(found, Count) else found
+
+
+def _sizes(counts: Any) -> dict[str, Any]:
+    return {
+        "symbols": [list(symbol) for symbol in counts.symbols],
+        "atoms": [a if isinstance(a, int) else [a[0], _number(a[1]), _number(a[2])] for a in counts.atoms],
+        "block": [_number(n) for n in counts.block],
+        "guards": [[_number(n), relation, answer] for n, relation, answer in counts.guards],
+    }
+
+
 def _unused(node: Any) -> Any:
     from .data import Buffer
 
-    return Buffer("external", node.nbytes)
+    return Buffer("external", count(node.nbytes))

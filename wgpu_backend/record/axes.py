@@ -4,6 +4,7 @@ from emberlet.errors import BackendError, ShapeError
 
 from .sizes import HIGHEST, Scope, is_open
 
+ATTEMPTS = (0, 1, 2)  # at a plan with open sizes, by the typical values of sizes (Axes.scope)
 _USUAL = (37, 5)  # the least typical value of a symbol: where a model runs with none of the first, of the second
 
 
@@ -132,6 +133,29 @@ def _prime(n, taken):
     while n in taken or not all(n % i for i in range(2, int(n**0.5) + 1)):
         n += 1
     return n
+
+
+def argument_names(model, count):
+    """The names of the `count` arguments of a Module or function, as far as they can be seen."""
+    function = getattr(model, "forward", model)
+    code = getattr(function, "__code__", None)
+    names = list(code.co_varnames[: code.co_argcount]) if code else []
+    if names and names[0] == "self":
+        names = names[1:]
+    return [names[i] if i < len(names) else "input{}".format(i) for i in range(count)]
+
+
+class Opening:
+    """What a plan is to leave open: the symbols `opened` of Axes, which are `numbers` in the arguments at hand."""
+
+    def __init__(self, axes, opened, numbers, attempt, shapes, kinds):
+        self.axes = axes
+        self.kinds = kinds
+        self.names = [name for name in axes.symbols if name in opened]
+        self.closed = {name: numbers[name] for name in numbers if name not in opened}
+        self.scope, self.symbols = axes.scope(opened, numbers, attempt)
+        self.shapes = axes.shapes(self.symbols, shapes)
+        self.capacity = [axes.capacity(name, numbers[name]) for name in self.names]
 
 
 def of_model(model, names, shapes, dims):

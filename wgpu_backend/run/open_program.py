@@ -80,6 +80,9 @@ class OpenProgram(Program):
             raise BackendError(refusal)
         self._sizes = None
         self._grow(sizes, values)
+        for number, n in self.open_results:
+            if not 0 <= at(n, values) <= self.allocations[number].nbytes:
+                raise BackendError("a result has no room in its buffer; the plan is damaged")
         words = [at(n, values) & 0xFFFFFFFF for n in counts.block]
         words += [0] * ((self._words + 3) // 4 * 4 - len(words))
         self.device.queue.write_buffer(self._block.gpu, 0, storage.unsigned(words))
@@ -115,6 +118,8 @@ class OpenProgram(Program):
             if type(n) is int:
                 continue
             nbytes = max(n.at(values), min(n.at(roomy), self._most), 4)
+            if nbytes > self._most:
+                raise BackendError("a buffer of {} bytes is larger than this device binds".format(nbytes))
             old = self.allocations[i]
             if nbytes > old.nbytes:
                 self.allocations[i] = self.device.allocate(nbytes)
@@ -131,3 +136,18 @@ class OpenProgram(Program):
         if self._block is not None:
             self._block.gpu.destroy()
             self._block = None
+
+
+def room(nbytes, plan):
+    """Bytes of a saved plan's buffer at the largest sizes; at most a page."""
+    largest = plan.counts.values(tuple([high for _, _, high in plan.counts.symbols]))
+    return min(max(4, nbytes.at(largest)), plan.page_bytes)
+
+
+def saved_program(device, saved, allocations):
+    """The OpenProgram of a SavedPlan."""
+    plan = saved.plan
+    capacity = [high for _, _, high in plan.counts.symbols]
+    inputs = [(p.buffer, 0) for p in saved.inputs]
+    results = [(p.buffer, p.words() if hasattr(p, "words") else p.count * 4) for p in saved.outputs]
+    return OpenProgram(device, plan, allocations, inputs, results, capacity, owned=True)

@@ -7,7 +7,8 @@ from emberlet.errors import ModelError
 
 from ..plan.data import Buffer
 from ..plan.make import make_plan
-from ..plan.traced import argument_names, traced_for
+from ..plan.traced import traced_for
+from ..record.axes import argument_names
 from ..record.index_ranges import index_ranges
 from .file import NAME, SIMD, VERSION
 from .image import Image

@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="float32",
         help="how the file stores large weights; q8: int8 with a float16 scale for 32 of them",
     )
-    models.add_sizes(parser)
+    models.add_sizes(parser, "; length=1..512 leaves it open: the plan runs every length from 1 to 512")
     models.add_freeze(parser)
 
 
@@ -30,7 +30,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     with step(f"loading {arguments.model}"):
         loaded = models.load(arguments.model, None, arguments.freeze)
-    sizes = sizing.sizes(arguments.dim, loaded)
+    dims, given = sizing.ranges(arguments.dim, loaded)
+    sizes = sizing.sizes(given, loaded)
+    sizes |= {name: min(max(8, low), high) for name, (low, high) in dims.items()}
     examples = []
     for i in loaded.inputs:
         if i.dtype is None or i.shape is None:
@@ -44,8 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
             *examples,
             inputs=[i.name for i in loaded.inputs],
             outputs=list(loaded.outputs) or None,
+            dims=dims,
             weights=None if arguments.weights == "float32" else arguments.weights,
         )
     size = os.path.getsize(out)
-    print(f"wrote {out}: {len(plan.steps)} dispatches of {len(plan.kernels)} kernels, {size} bytes")
+    served = "".join(f", {name} {low} to {high}" for name, (low, high) in dims.items())
+    print(f"wrote {out}: {len(plan.steps)} dispatches of {len(plan.kernels)} kernels, {size} bytes{served}")
     return 0

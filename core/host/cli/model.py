@@ -206,14 +206,15 @@ def _check_fits(dtype: dtypes.DType, shape: tuple[int, ...], i: Input, file: str
             raise ShapeError(f"{file} holds {dtype} {shape}, the model takes {i}")
 
 
-def add_sizes(parser: argparse.ArgumentParser) -> None:
-    """The argument that says how large symbolic dimensions are."""
+def add_sizes(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """The argument that says how large symbolic dimensions are; more: what else it may say."""
     parser.add_argument(
         "--dim",
         action="append",
         default=[],
         metavar="NAME=N",
-        help="size of a dimension by its name, or by the input and the axis: length=512, input:1=512 (default: 1)",
+        help="size of a dimension by its name, or by the input and the axis: length=512, input:1=512 (default: 1)"
+        + more,
     )
 
 

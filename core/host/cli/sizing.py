@@ -32,6 +32,31 @@ def sizes(given: Sequence[str], loaded: Loaded) -> Sizes:
     return found
 
 
+def ranges(given: Sequence[str], loaded: Loaded) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    """(the lowest and highest size of each dimension of which --dim gives both, NAME=LOWEST..HIGHEST; the other pairs).
+
+    Raises EmberletError for a dimension that no input has, or a range that is none.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    rest = []
+    for pair in given:
+        name, _, size = pair.rpartition("=")
+        low, dots, high = size.partition("..")
+        if not dots:
+            rest.append(pair)
+            continue
+        if not low.isdecimal() or not high.isdecimal() or not 0 < int(low) <= int(high):
+            raise EmberletError(f"--dim {pair}: expected NAME=LOWEST..HIGHEST, such as {name or 'length'}=1..512")
+        named = {d for i in loaded.inputs for d in i.shape or () if isinstance(d, str)}
+        words = {w for d in named for w in d.replace("*", "+").split(" + ")}
+        if name not in words:
+            raise EmberletError(
+                f"--dim {pair}: no input has a dimension named {name!r}; there are {', '.join(sorted(named)) or 'none'}"
+            )
+        found[name] = (int(low), int(high))
+    return found, rest
+
+
 def unknown(inputs: Sequence[Input]) -> list[str]:
     """The names of the dimensions whose size is not known; "input:axis" for those without a name."""
     found: dict[str, None] = {}
@@ -54,7 +79,14 @@ def _place(name: str, inputs: Sequence[Input]) -> str:
 def sized(i: Input, known: Mapping[str, int]) -> tuple[int, ...]:
     """The shape of an input with its unknown dimensions given sizes; 1 where nothing is said."""
     shape: Dims = i.shape or ()
-    return tuple(d if isinstance(d, int) else known.get(d or f"{i.name}:{k}", 1) for k, d in enumerate(shape))
+    return tuple(d if isinstance(d, int) else _size(d or f"{i.name}:{k}", known) for k, d in enumerate(shape))
+
+
+def _size(name: str, known: Mapping[str, int]) -> int:
+    """The size of a dimension; that of "past + new" from those of its parts."""
+    if name in known or " + " not in name:
+        return known.get(name, 1)
+    return sum(int(part) if part.isdecimal() else known.get(part, 1) for part in name.split(" + "))
 
 
 def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple[T, Sizes]:

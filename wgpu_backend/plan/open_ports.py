@@ -1,0 +1,207 @@
+"""What a saved plan says of the sizes that it leaves open, and which numbers they are in a call.
+
+In the file, a number that depends on them is a list of terms, [[coefficient, atom, …], …] (counts.py). The entry
+"sizes" holds "symbols", [[name, lowest, highest]]; "atoms", for each the number of a symbol or ["//" or "max", number,
+number]; "block", the numbers that kernels read; and "guards", [[number, "<" or "==", answer]].
+"""
+
+from .counts import Count, Counts, at
+from .port import MAX_BYTES, Port
+
+MAX_TERMS = 64
+MAX_FACTOR = 1 << 40
+
+
+class OpenPort:
+    """An input or output of a shape with open lengths. lengths: numbers and Counts; shape: the same with texts."""
+
+    def __init__(self, name, dtype, lengths, buffer, counts):
+        self.name = name
+        self.dtype = dtype
+        self.lengths = lengths
+        self.shape = tuple([d if type(d) is int else told(d, counts) for d in lengths])
+        self.buffer = buffer
+        self.length = None
+
+    def closed(self, values):
+        """The Port for these values of the atoms."""
+        port = Port(self.name, self.dtype, tuple([at(d, values) for d in self.lengths]), self.buffer)
+        if self.length is not None:
+            port.length = at(self.length, values)
+        return port
+
+    def words(self):
+        """Bytes of the elements, one to a word, as a Count."""
+        terms = [[4]]
+        for d in self.lengths:
+            factors = [[d]] if type(d) is int else d.terms
+            terms = [[a[0] * b[0]] + a[1:] + b[1:] for a in terms for b in factors]
+        return Count(terms, 0)
+
+    def __repr__(self):
+        return "{}: {} ({}{})".format(
+            self.name, self.dtype, ", ".join([str(d) for d in self.shape]), "," if len(self.shape) == 1 else ""
+        )
+
+
+def told(count, counts):
+    """A Count in words: "past + 1"."""
+    parts = []
+    for term in count.terms:
+        names = [] if term[0] == 1 and len(term) > 1 else [str(term[0])]
+        for i in range(1, len(term)):
+            atom = counts.atoms[term[i]]
+            names.append(counts.symbols[atom][0] if type(atom) is int else "…")
+        parts.append(" * ".join(names))
+    return " + ".join(parts)
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
+
+
+def read_counts(content):
+    """The Counts of a plan's "sizes". Raises ValueError."""
+    if not isinstance(content, dict):
+        raise ValueError("has sizes that are not an object")
+    symbols = []
+    for found in _list(content.get("symbols")):
+        if not isinstance(found, list) or len(found) != 3 or not isinstance(found[0], str):
+            raise ValueError("a symbol is not a name and two numbers")
+        low, high = found[1], found[2]
+        if not _is_whole(low) or not _is_whole(high) or not 0 <= low <= high <= MAX_BYTES:
+            raise ValueError("{!r} cannot be {} to {}".format(found[0], low, high))
+        symbols.append((found[0], low, high))
+    counts = Counts(symbols, [], [], [])
+    for found in _list(content.get("atoms")):
+        if _is_whole(found) and 0 <= found < len(symbols):
+            counts.atoms.append(found)
+        elif isinstance(found, list) and len(found) == 3 and found[0] in ("//", "max"):
+            counts.atoms.append((found[0], read_number(found[1], counts), read_number(found[2], counts)))
+        else:
+            raise ValueError("{!r} is no atom of a size".format(found))
+    if [a for a in counts.atoms if type(a) is int] != list(range(len(symbols))) or not symbols:
+        raise ValueError("not every symbol is an atom, once")
+    counts.block = [read_number(n, counts) for n in _list(content.get("block"))]
+    for found in _list(content.get("guards")):
+        if not isinstance(found, list) or len(found) != 3 or found[1] not in ("<", "==") or type(found[2]) is not bool:
+            raise ValueError("a guard is not a number, a relation and an answer")
+        counts.guards.append((read_number(found[0], counts), found[1], found[2]))
+    return counts
+
+
+def read_number(found, counts):
+    """A number or a Count of atoms that are known."""
+    if _is_whole(found):
+        return found
+    terms = []
+    for term in _list(found, MAX_TERMS):
+        if not isinstance(term, list) or not 1 <= len(term) <= 9 or not _is_whole(term[0]):
+            raise ValueError("a term of a size is not a list of numbers")
+        for a in term[1:]:
+            if not _is_whole(a) or not 0 <= a < len(counts.atoms):
+                raise ValueError("a size depends on an atom {!r} that is not there".format(a))
+        terms.append(term)
+    return Count(terms, 0)
+
+
+def _is_whole(n):
+    return isinstance(n, int) and not isinstance(n, bool) and -MAX_FACTOR <= n <= MAX_FACTOR
+
+
+def _list(found, most=100000):
+    if not isinstance(found, list) or len(found) > most:
+        raise ValueError("the plan's sizes are no list where one should be, or a longer one than is read")
+    return found
+
+
+# -- the sizes of a call ------------------------------------------------------------------------------------------
+
+
+def sizes_of(counts, ports, given, last=None):
+    """The numbers of the symbols, a tuple, by the inputs of a call: arrays with a shape, or bytes. last: those of the
+    call before, whose inputs are kept where None is given. Raises ValueError in words where they do not fit."""
+    equations = []
+    for i in range(len(ports)):
+        if given[i] is None:
+            continue
+        port = ports[i]
+        lengths = getattr(port, "lengths", None) or port.shape
+        shape = getattr(given[i], "shape", None)
+        if shape is not None and len(shape) == len(lengths):
+            equations.extend([(lengths[k], shape[k], port) for k in range(len(shape))])
+        elif hasattr(port, "lengths"):
+            n = len(memoryview(given[i])) if shape is None else shape[0]
+            if shape is None:
+                n = n * 8 // port.dtype.bits
+            equations.append((Count(port.words().terms, 0), 4 * n, port))
+    known = {}
+    waiting = [e for e in equations if type(e[0]) is not int]
+    while waiting:
+        left = []
+        for count, wanted, port in waiting:
+            unknown = [s for s in _symbols(count, counts) if s not in known]
+            if len(unknown) == 1:
+                known[unknown[0]] = _solved(counts, count, wanted, unknown[0], known, port)
+            elif unknown:
+                left.append((count, wanted, port))
+        if len(left) == len(waiting):
+            raise ValueError("does not see from the bytes of {} how long its axes are: give arrays".format(left[0][2]))
+        waiting = left
+    for i in range(len(last or ())):
+        known.setdefault(i, last[i])
+    missing = [counts.symbols[i][0] for i in range(len(counts.symbols)) if i not in known]
+    if missing:
+        raise ValueError("needs an input of this call to tell how long {} is".format(missing[0]))
+    sizes = tuple([known[i] for i in range(len(counts.symbols))])
+    if last is not None and sizes != last:
+        for i in range(len(ports)):
+            if given[i] is None and hasattr(ports[i], "lengths"):
+                raise ValueError("keeps {} from a call of other sizes; give it again".format(ports[i]))
+    values = counts.values(sizes)
+    refusal = counts.refusal(sizes, values)
+    if refusal:
+        raise ValueError("was made for other sizes: " + refusal)
+    for count, wanted, port in equations:
+        if at(count, values) != wanted:
+            port = port.closed(values) if hasattr(port, "closed") else port
+            raise ValueError("takes {} where {}".format(port, _named(counts, sizes)))
+    return sizes
+
+
+def _named(counts, sizes):
+    return " and ".join(["{} is {}".format(counts.symbols[i][0], sizes[i]) for i in range(len(sizes))])
+
+
+def _symbols(count, counts):
+    """The symbols that a Count depends on, by their numbers."""
+    found = []
+    stack = [count]
+    while stack:
+        n = stack.pop()
+        for term in [] if type(n) is int else n.terms:
+            for i in range(1, len(term)):
+                atom = counts.atoms[term[i]]
+                if type(atom) is not int:
+                    stack.extend(atom[1:])
+                elif atom not in found:
+                    found.append(atom)
+    return found
+
+
+def _solved(counts, count, wanted, symbol, known, port):
+    """The number of a symbol for which a Count, which grows with it, is `wanted`."""
+    name, low, high = counts.symbols[symbol]
+    first, last = low, high
+    while low < high:
+        middle = (low + high) // 2
+        trial = [known.get(i, 0) for i in range(len(counts.symbols))]
+        trial[symbol] = middle
+        if count.at(counts.values(tuple(trial))) < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    trial = [known.get(i, 0) for i in range(len(counts.symbols))]
+    trial[symbol] = low
+    if count.at(counts.values(tuple(trial))) != wanted:
+        raise ValueError("takes {} with {} of {} to {}, and was given another size".format(port, name, first, last))
+    return low
