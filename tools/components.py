@@ -293,6 +293,7 @@ COMPONENTS = {
         Component("playwright", "Playwright's driver", _npm("playwright-core"), _NPM, source="npm"),
         Component("vite", "Vite, a bundler", _npm("vite"), _NPM, source="npm"),
         Component("typescript", "TypeScript's checker", _npm("typescript"), _NPM, source="npm"),
+        Component("pyscript", "PyScript", _npm("@pyscript/core"), _NPM, source="npm"),
         Component("axe", "axe, which checks accessibility", _npm("axe-core", "axe.min.js"), _NPM, source="npm"),
         Component("symlinks", "symbolic links", _symlinks, "on Windows turn on the developer mode"),
         Component(
