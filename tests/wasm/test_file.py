@@ -185,6 +185,11 @@ def test_an_index_that_is_given_is_checked(tmp_path: Path) -> None:
         plan.run(np.array([4, 0], np.int32))
 
 
+def test_weights_in_fewer_bits_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="stores its weights as float32"):
+        plan_file.save(str(tmp_path / "x.wasm"), lambda x: x + 1, emberlet.zeros((2,), dtype="float32"), weights="q8")
+
+
 def test_a_model_that_decides_by_values_is_refused(tmp_path: Path) -> None:
     def decides(x: Any) -> Any:
         return x + 1 if F.sum(x).item() > 0 else x - 1

@@ -68,7 +68,7 @@ def save(
         from ..wasm.writer import save as save_module
 
         if weights is not None:
-            raise ValueError("a WebAssembly file stores weights as float32")
+            raise ModelError("a WebAssembly file stores its weights as float32: leave --weights out, or write a .plan")
         return save_module(path, model, *examples, inputs=inputs, outputs=outputs)
     backend = WgpuBackend(planning=True)
     if dims:

@@ -14,7 +14,11 @@ from .progress import step
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="an ONNX file, or a generated module (.py), which is executed")
-    parser.add_argument("--out", metavar="FILE", help="where to write (default: the model's name with .plan)")
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        help="where to write (default: the model's name with .plan); NAME.wasm is a WebAssembly module, for no GPU",
+    )
     parser.add_argument(
         "--weights",
         choices=("float32", "float16", "q8"),
