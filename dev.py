@@ -58,15 +58,20 @@ def demo(args: list[str]) -> int:
 
 
 def test(args: list[str]) -> int:
-    """Check, then the tests; what follows goes to pytest. --python and --oldest choose another environment."""
+    """Check, then the tests; what follows goes to pytest. --python and --oldest choose another environment.
+
+    The oldest packages are not checked: generated files and types follow the newest.
+    """
     named, oldest, args = environments.split(args)
     if named or oldest:
         python = environments.interpreter(named)
         environment = {**os.environ, **environments.variables(python, oldest)}
         return subprocess.run([python, __file__, "test", *args], env=environment, check=False).returncode
     _need(*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", *BOARDS)
-    checked = run_checks()
-    say("check: " + ("all is well" if checked else "failed, see above"))
+    checked = True
+    if not os.environ.get("EMBERLET_OLDEST"):
+        checked = run_checks()
+        say("check: " + ("all is well" if checked else "failed, see above"))
     report.print_components([*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", *BOARDS, "shared"])
     # Two processes for the whole suite; a chosen few start faster in one. Files stay whole: they share fixtures.
     parallel = [] if args else ["-n2", "--dist=loadfile"]
