@@ -37,8 +37,8 @@ _PLAN_RUNTIME = {
     "emberlet.burnpack": "__init__ cbor cbor_extended errors file special_types",
     "emberlet.wgpu_backend": "__init__ device plan_file",
     "emberlet.wgpu_backend.micropython": "__init__ bridge device",
-    "emberlet.wgpu_backend.plan": "__init__ data filling parts ports reading stored",
-    "emberlet.wgpu_backend.run": "__init__ carried kept runtime stepwise storage",
+    "emberlet.wgpu_backend.plan": "__init__ counts data filling open_ports parts port ports reading stored",
+    "emberlet.wgpu_backend.run": "__init__ carried kept open_program runtime stepwise storage",
 }
 _SOURCES = (".py", ".wgsl", ".js", ".json")
 

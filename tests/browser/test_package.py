@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shutil
@@ -132,6 +133,29 @@ def test_python_without_comments_keeps_its_lines() -> None:
     )
     plain = packages.without_comments(source)
     assert plain == '\n\n\ndef f(x):\n    pass\n\n\n\n\nclass A:\n    pass\n\n\ny = "# no"\n'
+
+
+def test_every_module_that_the_runtime_imports_at_its_start_is_shipped() -> None:
+    files = packages.plan_runtime_files()
+    there, modules = (
+        {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in names}
+        for names in (packages.emberlet_files(), files)
+    )
+    missing = set()
+    for name, source in files.items():
+        package = name.split("/")[:-1]
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.Import):
+                wanted = {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                parts = package[: len(package) + 1 - node.level] if node.level else []
+                origin = ".".join([*parts, *([node.module] if node.module else [])])
+                below = {f"{origin}.{alias.name}" for alias in node.names}
+                wanted = {origin} | (below & there)
+            else:
+                continue
+            missing |= {(name, one) for one in wanted if one.startswith("emberlet") and one not in modules}
+    assert not missing
 
 
 def test_the_lines_that_the_readme_shows_run(page: Page, project: Path) -> None:
