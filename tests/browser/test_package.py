@@ -77,12 +77,50 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 names[i] = RENAMED.get(name, name)
     onnx.save(model, folder / "lstm.onnx")
     write_plan(folder / "lstm.onnx", public / "lstm.plan")
+    for name, batch, dims in (("text", 1, []), ("batches", "batch", ["--dim", "batch=1..4"])):
+        write_text_model(folder / f"{name}.onnx", batch)
+        write_plan(folder / f"{name}.onnx", public / f"{name}.plan", "--dim", "length=1..512", *dims)
     (public / "empty.html").write_text(PAGE % "data:text/javascript,", encoding="utf-8")
     return folder
 
 
 def write_plan(model: Path, plan: Path, *more: str) -> None:
     assert command(["compile", str(model), "--out", str(plan), *more]) == 0
+
+
+TABLE = np.random.default_rng(2).standard_normal((40, 16)).astype(np.float32)
+
+
+def write_text_model(path: Path, batch: int | str) -> None:
+    """Attention of the rows of a table to themselves, for ids of shape (batch, length), and the mean of its result."""
+    make = onnx.helper.make_node
+    nodes = [
+        make("Gather", ["table", "ids"], ["x"]),
+        make("Transpose", ["x"], ["turned"], perm=[0, 2, 1]),
+        make("MatMul", ["x", "turned"], ["scores"]),
+        make("Softmax", ["scores"], ["seen"], axis=-1),
+        make("MatMul", ["seen", "x"], ["states"]),
+        make("ReduceMean", ["states"], ["mean"], axes=[1], keepdims=0),
+    ]
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        nodes,
+        "text",
+        [value("ids", onnx.TensorProto.INT32, [batch, "length"])],
+        [value("states", 1, [batch, "length", 16]), value("mean", 1, [batch, 16])],
+        [onnx.numpy_helper.from_array(TABLE, "table")],
+    )
+    opset = onnx.helper.make_opsetid("", 17)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8), path)
+
+
+def attended(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What that model gives, by NumPy."""
+    x = TABLE[ids].astype(np.float64)
+    scores = x @ x.transpose(0, 2, 1)
+    seen = np.exp(scores - scores.max(-1, keepdims=True))
+    states = seen / seen.sum(-1, keepdims=True) @ x
+    return states, states.mean(1)
 
 
 @pytest.fixture(scope="module")
@@ -159,12 +197,17 @@ def test_every_module_that_the_runtime_imports_at_its_start_is_shipped() -> None
 
 
 def test_the_lines_that_the_readme_shows_run(page: Page, project: Path) -> None:
-    first, options, fallback, states, *_ = fenced("js")
+    first, options, open_sizes, fallback, states, *_ = fenced("js")
     found = module(page, project, f"{first}\nexport const found = [...logits];")
     np.testing.assert_allclose([found], expected(ZEROS), atol=1e-4)
     load = 'import { load } from "emberlet-web";'
     assert module(page, project, f"{load}\n{options}\nexport const found = model.adapter;")
     assert module(page, project, f"{load}\n{fallback}\nexport const found = model.device;") == "webgpu"
+    found = module(
+        page, project, f"{load}\n{open_sizes}\nexport const found = [model.sizes, states.shape, [...states]];"
+    )
+    assert found[:2] == [{"length": [1, 512]}, [1, 5, 16]]
+    np.testing.assert_allclose(found[2], attended(np.array([[3, 1, 4, 1, 5]]))[0].ravel(), atol=1e-5)
     sequence = "const sequence = [1, 2, 3].map((n) => new Float32Array(12).fill(n));"
     assert module(page, project, f"{load}\n{sequence}\n{states}\nexport const found = h.length;") == 48
 
@@ -182,6 +225,69 @@ def test_without_a_gpu_the_fallback_runs(browser: Browser, served: Server, gpu: 
     page.close()
     assert device == "wasm" and "WebGPU" in told
     np.testing.assert_allclose([logits], expected(ZEROS), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["text", "batches"])
+def test_one_plan_runs_every_length_in_its_range(page: Page, name: str) -> None:
+    rng = np.random.default_rng(3)
+    shapes = [
+        (int(rng.integers(1, 5)) if name == "batches" else 1, int(n)) for n in (*rng.integers(2, 90, 5), 1, 512, 7)
+    ]
+    given = [rng.integers(0, 40, shape) for shape in shapes]
+    found = page.evaluate(
+        """async ([name, given, shapes]) => {
+          const { load } = await import("emberlet-web");
+          const model = await load(`${name}.plan`);
+          const told = await model.profile().catch((error) => error.message);
+          const run = (ids, i) => model.run({ ids: Object.assign(Int32Array.from(ids), { shape: shapes[i] }) });
+          const results = await Promise.all(given.map(run));
+          const ports = model.inputs.map(({ shape, length }) => [shape, length]);
+          const profiled = (await model.profile({ runs: 1 })).length;
+          await model.release();
+          const plain = results.map(({ states, mean }) => [[...states], states.shape, [...mean], mean.shape]);
+          return { plain, ports, told, profiled, sizes: model.sizes };
+        }""",
+        [name, [ids.ravel().tolist() for ids in given], shapes],
+    )
+    batch = name == "batches"
+    assert found["sizes"] == {"length": [1, 512]} | ({"batch": [1, 4]} if batch else {})
+    assert found["ports"] == [[["batch" if batch else 1, "length"], 2048 if batch else 512]]
+    assert "run it first" in found["told"] and found["profiled"] > 1
+    for ids, (states, shape, mean, mean_shape) in zip(given, found["plain"], strict=True):
+        wanted = attended(ids)
+        assert (shape, mean_shape) == ([*ids.shape, 16], [len(ids), 16])
+        np.testing.assert_allclose(np.reshape(states, shape), wanted[0], atol=1e-4)
+        np.testing.assert_allclose(np.reshape(mean, mean_shape), wanted[1], atol=1e-4)
+
+
+def test_what_does_not_fit_open_sizes_is_told(page: Page) -> None:
+    long, empty, bent, off, dtype, session, unclear, wide, again = page.evaluate("""async () => {
+      const { load } = await import("emberlet-web");
+      const text = await load("text.plan");
+      const batches = await load("batches.plan");
+      const ids = (count, shape) => ({ ids: Object.assign(new Int32Array(count), { shape }) });
+      const told = [];
+      for (const wrong of [
+        () => text.run(ids(513)),
+        () => text.run(ids(0)),
+        () => text.run(ids(6, [1, 5])),
+        () => text.run(ids(6, [2, 3])),
+        () => text.run({ ids: new Float32Array(6) }),
+        () => text.session({ state: { ids: "states" } }),
+        () => batches.run(ids(6)),
+        () => batches.run(ids(10, [5, 2])),
+      ]) told.push(await wrong().then(() => "nothing", (error) => error.message));
+      return [...told, (await text.run(ids(6))).states.shape];
+    }""")
+    assert "ids" in long and "length of 1 to 512" in long, long
+    assert "length of 1 to 512" in empty, empty
+    assert bent == 'the input "ids" has 6 values, and its shape is 1×5'
+    assert "takes ids: int32 (1, 3) where length is 3" in off, off
+    assert dtype == 'the input "ids" takes a Int32Array (int32, 1×length); found: Float32Array of 6'
+    assert "sessions take no model with open sizes" in session and "--dim length=1" in session
+    assert unclear.endswith("are: give an array with its shape"), unclear
+    assert "batch of 1 to 4" in wide, wide
+    assert again == [1, 6, 16]
 
 
 def test_the_worker_that_the_readme_shows_runs(page: Page, project: Path) -> None:
@@ -429,6 +535,8 @@ const onProgress: LoadOptions["onProgress"] = ({ loaded, total }) => console.log
 const model: Model = await load("model.plan", { cache: false, onProgress });
 const { logits } = await model.run({ image: new Float32Array(64) });
 const first: number | bigint = logits![0]!;
+const shape: readonly number[] = logits!.shape;
+const most: number | undefined = model.sizes["length"]?.[1];
 const input: Port = model.inputs[0]!;
 const zeros = new input.array(input.length);
 await model.run({ [input.name]: zeros });

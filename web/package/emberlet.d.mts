@@ -16,6 +16,9 @@ export type Values =
   | Int8Array
   | Uint8Array;
 
+/** Values that `run` returns. postMessage drops the shape: send it beside them. */
+export type Result = Values & { readonly shape: readonly number[] };
+
 export type DType =
   | "float64"
   | "float32"
@@ -39,10 +42,11 @@ export type DType =
 export interface Port {
   readonly name: string;
   readonly dtype: DType;
-  readonly shape: readonly number[];
+  /** A size that the plan leaves open is a text: its name in `model.sizes`, or what it is worked out from. */
+  readonly shape: readonly (number | string)[];
   /** The class of its values, to be constructed: `new port.array(port.length)`. */
   readonly array: { new (length: number): Values; readonly BYTES_PER_ELEMENT: number; readonly name: string };
-  /** Elements of that array. */
+  /** Elements of that array; the most, where a size is open. */
   readonly length: number;
 }
 
@@ -78,12 +82,15 @@ export interface Model {
   readonly runtime: string;
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
-  /** Of a run. */
+  /** The sizes that the plan leaves open, by name, each with its range. */
+  readonly sizes: Readonly<Record<string, readonly [lowest: number, highest: number]>>;
+  /** Of a run. Sizes of 0 need fewer. */
   readonly dispatches: number;
   readonly kernels: number;
-  /** All outputs by name, each a new array; takes all inputs by name. Calls may overlap; they run in order. */
-  run(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Values>>;
-  /** Runs whose states stay on the GPU. `state`: names of inputs, each with the output that is its next value. */
+  /** All outputs by name, each a new array; takes all inputs by name. Calls may overlap; they run in order. Open sizes
+   * follow from the lengths of the arrays, or from a `shape` that they have: `Object.assign(ids, { shape: [2, 7] })`. */
+  run(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Result>>;
+  /** Runs whose states stay on the GPU; for plans without open sizes. `state`: names of inputs, each with the output that is its next value. */
   session(options: { state: Readonly<Record<string, string>> }): Promise<Session>;
   /** The time of each dispatch alone, by the host's clock, the shortest of several runs; inputs are those of the last run. */
   profile(options?: { runs?: number }): Promise<{ kernel: string; workgroups: [number, number, number]; ms: number }[]>;
@@ -96,7 +103,7 @@ export interface Session {
   /** Those that are no states. */
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
-  run(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Values>>;
+  run(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Result>>;
   /** Of a state, by the name of its input. */
   getState(name: string): Promise<Values>;
   setState(name: string, value: Values): Promise<void>;

@@ -151,7 +151,7 @@ class Model {
   #key;
   #released = false;
 
-  constructor(mp, key, { adapter, runtime, inputs, outputs, dispatches, kernels }) {
+  constructor(mp, key, { adapter, runtime, inputs, outputs, sizes, dispatches, kernels }) {
     this.#python = mp;
     this.#key = key;
     this.adapter = adapter;
@@ -159,6 +159,7 @@ class Model {
     this.runtime = runtime;
     this.inputs = inputs.map(port);
     this.outputs = outputs.map(port);
+    this.sizes = Object.fromEntries(sizes.map(([name, ...range]) => [name, range]));
     this.dispatches = dispatches;
     this.kernels = kernels;
   }
@@ -210,10 +211,17 @@ class Model {
 
   async #run(bytes, outputs, session) {
     const { FS } = this.#python;
-    for (const [i, content] of bytes) FS.writeFile(`/in${i}`, content);
-    const given = JSON.stringify(bytes.map(([i]) => i));
-    await this.#call(`await emberlet_web.run_plan(${this.#key}, ${given}, ${session ?? "None"})`);
-    return Object.fromEntries(outputs.map(({ name, array }, i) => [name, new array(FS.readFile(`/out${i}`).buffer)]));
+    for (const [i, { content }] of bytes) FS.writeFile(`/in${i}`, content);
+    const given = JSON.stringify(JSON.stringify(bytes.map(([i, { content, shape }]) => [i, content.length, shape])));
+    const results = `await emberlet_web.run_plan(${this.#key}, ${given}, ${session ?? "None"})`;
+    await this.#call(`answer = ${results}`);
+    const shapes = JSON.parse(this.#python.globals.get("answer"));
+    return Object.fromEntries(
+      outputs.map(({ name, array }, i) => {
+        const values = new array(FS.readFile(`/out${i}`).buffer);
+        return [name, Object.assign(values, { shape: shapes[i] })];
+      }),
+    );
   }
 }
 
@@ -233,15 +241,15 @@ class Session {
 
   async run(given = {}) {
     const { inputs } = this.#model;
-    const bytes = checked(this.inputs, given).map(([i, content]) => [inputs.indexOf(this.inputs[i]), content]);
+    const bytes = checked(this.inputs, given).map(([i, one]) => [inputs.indexOf(this.inputs[i]), one]);
     return this.#inTurn(() => this.#model.run(bytes, this.outputs));
   }
 
   async setState(name, value) {
     const place = this.#place(name);
-    const bytes = bytesOf(this.#model.inputs[place], value);
+    const { content } = bytesOf(this.#model.inputs[place], value);
     return this.#inTurn(() => {
-      this.#model.files.writeFile(`/in${place}`, bytes);
+      this.#model.files.writeFile(`/in${place}`, content);
       return this.#model.call(`emberlet_web.set_state(${this.#number}, ${place})`);
     });
   }
@@ -291,7 +299,7 @@ function port({ name, dtype, shape, bytes }) {
   return { name, dtype, shape, array, length: bytes / array.BYTES_PER_ELEMENT };
 }
 
-// [position, bytes] of every input.
+// [position, its bytes and shape] of every input.
 function checked(inputs, given) {
   const names = inputs.map(({ name }) => name);
   const unknown = Object.keys(given).find((name) => !names.includes(name));
@@ -300,13 +308,19 @@ function checked(inputs, given) {
 }
 
 function bytesOf({ name, dtype, shape, array, length }, value) {
-  if (!(value instanceof array) || value.length !== length) {
+  const open = shape.some((size) => typeof size === "string");
+  if (!(value instanceof array) || (value.length !== length && !open)) {
     const kind = value?.constructor?.name ?? String(value);
     const found = value?.length === undefined ? kind : `${kind} of ${value.length}`;
-    const wanted = `${array.name} of ${length} (${dtype}, ${shape.join("×") || "one number"})`;
+    const wanted = `${array.name}${open ? "" : ` of ${length}`} (${dtype}, ${shape.join("×") || "one number"})`;
     throw new Error(`the input "${name}" takes a ${wanted}; found: ${found}`);
   }
-  return new Uint8Array(value.buffer, value.byteOffset, value.byteLength).slice(); // as it is now
+  const content = new Uint8Array(value.buffer, value.byteOffset, value.byteLength).slice(); // as it is now
+  if (!open || value.shape?.length !== shape.length) return { content }; // Python sees the sizes from the number of bytes
+  if (value.shape.reduce((product, n) => product * n, 1) !== value.length) {
+    throw new Error(`the input "${name}" has ${value.length} values, and its shape is ${value.shape.join("×")}`);
+  }
+  return { content, shape: [...value.shape] };
 }
 
 const call = (mp, code) => inTurn(() => mp.runPythonAsync(code));

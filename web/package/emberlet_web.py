@@ -9,6 +9,7 @@ import sys
 
 import emberlet_page
 from emberlet.burnpack import MAX_FILE, Burnpack
+from emberlet.errors import BackendError
 from emberlet.wgpu_backend.device import open_device_async
 from emberlet.wgpu_backend.plan.parts import FileParts
 from emberlet.wgpu_backend.plan_file import SavedPlan
@@ -45,8 +46,9 @@ async def open_plan(key, path, name):
         {
             "adapter": device.raw.adapter.summary,
             "runtime": "MicroPython " + ".".join([str(part) for part in sys.implementation.version[:3]]),
-            "inputs": _told(plan.inputs),
-            "outputs": _told(plan.outputs),
+            "inputs": _told(plan, plan.inputs),
+            "outputs": _told(plan, plan.outputs),
+            "sizes": plan.counts.symbols if plan.counts else [],
             "uploads": uploads,
             "dispatches": len(plan.plan.steps),
             "kernels": len(plan.plan.kernels),
@@ -54,8 +56,14 @@ async def open_plan(key, path, name):
     )
 
 
-def _told(ports):
-    return [{"name": p.name, "dtype": p.dtype.name, "shape": p.shape, "bytes": p.dtype.nbytes(p.count)} for p in ports]
+def _told(plan, ports):
+    """Inputs or outputs in JSON's terms; "bytes" is the most that an open one has."""
+    highest = tuple([high for _, _, high in plan.counts.symbols]) if plan.counts else None
+    out = []
+    for p in plan.ports(highest, ports):
+        out.append({"name": p.name, "dtype": p.dtype.name, "bytes": p.dtype.nbytes(p.count)})
+        out[-1]["shape"] = ports[len(out) - 1].shape
+    return out
 
 
 async def compile_plan(key):
@@ -69,11 +77,16 @@ def fill_plan(key):
 
 
 async def run_plan(key, given, session=None):
-    """Run with the inputs of the positions `given`, in files of their numbers; the results go to files alike."""
+    """Run with the inputs in files of their positions; given: JSON of [position, bytes, shape or null] of each.
+
+    The results go to files alike; JavaScript reads their shapes as `answer`.
+    """
     plan = plans[key]
     inputs = [None] * len(plan.inputs)
-    for i in given:
-        inputs[i] = _given(plan, i)
+    for position, nbytes, shape in json.loads(given):
+        inputs[position] = _read(position, nbytes)
+        if shape is not None:
+            inputs[position] = _Shaped(inputs[position], shape)
     if session is None:
         outputs = await plan.run_async(*inputs)
     else:
@@ -81,19 +94,32 @@ async def run_plan(key, given, session=None):
     for i in range(len(outputs)):
         with open(f"/out{i}", "wb") as file:
             file.write(outputs[i].bytes)
+    return json.dumps([one.shape for one in outputs])
+
+
+class _Shaped:
+    """Bytes of which JavaScript told the shape."""
+
+    def __init__(self, data, shape):
+        self.data = data
+        self.shape = tuple(shape)
+
+    def tobytes(self):
+        return self.data
 
 
 async def profile_plan(key, runs):
     """The time of each dispatch; JavaScript reads it as `answer`."""
     from emberlet.wgpu_backend.run.stepwise import measure
 
+    if plans[key].counts and not plans[key].program.steps:
+        raise BackendError("a model with open sizes is profiled with those of its last run; run it first")
     return json.dumps(await measure(plans[key].program, emberlet_page.now, runs))
 
 
-def _given(plan, position):
+def _read(position, nbytes):
     """The bytes of an input's file. MicroPython's `read()` grows its result by 256 bytes at a time."""
-    port = plan.inputs[position]
-    data = bytearray(port.dtype.nbytes(port.count))
+    data = bytearray(nbytes)
     with open(f"/in{position}", "rb") as file:
         file.readinto(data)
     return data
@@ -123,6 +149,9 @@ class Session:
 
 def open_session(key, number, pairs):
     """A session of a plan; pairs: lists of [position of an input, position of a result]."""
+    if plans[key].counts:
+        size = plans[key].counts.symbols[0][0]
+        raise BackendError(f"sessions take no model with open sizes; compile it with fixed ones, as --dim {size}=1")
     sessions[number] = Session(plans[key], pairs)
 
 
@@ -130,7 +159,8 @@ def set_state(number, position):
     """Set a session's state to the bytes of the file of its position."""
     session = sessions[number]
     inputs = [None] * len(session.plan.inputs)
-    inputs[position] = _given(session.plan, position)
+    port = session.plan.inputs[position]
+    inputs[position] = _read(position, port.dtype.nbytes(port.count))
     words = session.plan.words(inputs)[position]
     session.plan.program.device.write(session.carried.inputs[position], words)
 

@@ -1,6 +1,6 @@
 /** Runs models that `emberlet compile model.onnx --out model.wasm` wrote, on the processor and without Python. */
 
-import type { Port, Values } from "./emberlet.mjs";
+import type { Port, Result, Values } from "./emberlet.mjs";
 
 /** Load a compiled model from an address or from bytes. Throws an Error of one sentence. */
 export function load(
@@ -13,8 +13,8 @@ export interface WasmModel {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
   /** All outputs by name, each a new array; takes all inputs by name. */
-  run(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Values>>;
+  run(inputs?: Readonly<Record<string, Values>>): Promise<Record<string, Result>>;
   /** `run`, at once. */
-  runNow(inputs?: Readonly<Record<string, Values>>): Record<string, Values>;
+  runNow(inputs?: Readonly<Record<string, Values>>): Record<string, Result>;
   release(): Promise<void>;
 }

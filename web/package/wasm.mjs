@@ -101,7 +101,8 @@ class Model {
       this.#placed.outputs.map(({ told, address, words }) => {
         const view = new words(memory.buffer, address, told.length);
         const wide = told.dtype.endsWith("int64");
-        return [told.name, wide ? told.array.from(view, (n) => BigInt(n)) : new told.array(view)];
+        const values = wide ? told.array.from(view, (n) => BigInt(n)) : new told.array(view);
+        return [told.name, Object.assign(values, { shape: told.shape })];
       }),
     );
   }

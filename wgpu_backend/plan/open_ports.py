@@ -145,7 +145,8 @@ def sizes_of(counts, ports, given, last=None):
             elif unknown:
                 left.append((count, wanted, port))
         if len(left) == len(waiting):
-            raise ValueError("does not see from the bytes of {} how long its axes are: give arrays".format(left[0][2]))
+            port = left[0][2]
+            raise ValueError("does not see how long the axes of {} are: give an array with its shape".format(port))
         waiting = left
     for i in range(len(last or ())):
         known.setdefault(i, last[i])

@@ -87,10 +87,12 @@ class OpenProgram(Program):
         words += [0] * ((self._words + 3) // 4 * 4 - len(words))
         self.device.queue.write_buffer(self._block.gpu, 0, storage.unsigned(words))
         steps = []
+        self.dispatched = []  # their places in the plan
         for i in range(len(self._groups)):
             x, y, z = [at(n, values) for n in self.plan.steps[i].groups]
             if x and y and z:
                 steps.append(self._groups[i] + (x, y, z))
+                self.dispatched.append(i)
         self.steps = steps
         results = [(number, at(n, values)) for number, n in self.open_results]
         self._out = Results(self, results, self._out.room, self._out.staging)

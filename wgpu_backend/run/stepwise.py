@@ -24,8 +24,8 @@ async def measure(program, clock, runs=3):
         device.leave()
     found = []
     for i in range(len(best)):
-        step = program.plan.steps[i]
-        found.append((program.plan.kernels[step.kernel][0], list(step.groups), max(0, best[i] - empty)))
+        step = program.plan.steps[program.dispatched[i] if hasattr(program, "dispatched") else i]
+        found.append((program.plan.kernels[step.kernel][0], list(program.steps[i][2:]), max(0, best[i] - empty)))
     return found
 
 
