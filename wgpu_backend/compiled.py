@@ -41,6 +41,10 @@ def compile(model, *examples, backend=None, tune=False, dims=None):
     return Compiled(model, examples, backend, tune, dims)
 
 
+def _again(model, backend, tune, dims):
+    return Compiled(model, (), backend, tune, dims)
+
+
 class Compiled:
     """A compiled model: call it like the model. cut: None, or the ValueNeeded that keeps it from being one plan; fixed:
     {name of an axis: why plans cannot leave its length open}."""
@@ -85,6 +89,10 @@ class Compiled:
             shapes = ", ".join(["{} {}".format(*k) if isinstance(k, tuple) else k for k in key])
             plans.append("{} dispatches for ({})".format(len(planned.plan.steps), shapes))
         return "Compiled({}, {})".format(name, "; ".join(plans) or "no plan yet")
+
+    def __reduce__(self):
+        """Plans are not pickled or copied: what comes back makes its own when it is called."""
+        return _again, (self.model, self.backend, self._tune, self._dims)
 
     def _arguments(self, arguments, keywords):
         """The model's arguments in their order, arrays as Tensors. Raises what calling the model would."""

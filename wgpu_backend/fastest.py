@@ -31,6 +31,7 @@ class Fastest:
         self._lock = lock()
         self._host = _host()
         self._left = {}
+        self._options = options
         self.times = {}
         self.chosen = None
         problems = []
@@ -49,6 +50,10 @@ class Fastest:
         if self.chosen is not None:
             return "Fastest({}, {})".format(self.chosen, self._left[self.chosen])
         return "Fastest(measuring {})".format(", ".join(self._left))
+
+    def __reduce__(self):
+        """What is not chosen yet is measured anew."""
+        return _again, (next(iter(self._left.values())).model, tuple(self._left), self._options)
 
     def __call__(self, *arguments, **keywords):
         """The model's results."""
@@ -101,6 +106,10 @@ class Fastest:
         if isinstance(value, dict):
             return {k: self._on_host(value[k]) for k in value}
         return value
+
+
+def _again(model, names, options):
+    return Fastest(model, (), names, **options)
 
 
 def _host():

@@ -129,7 +129,9 @@ def _converted(x: Any, entry: Entry, home: Backend | None, move: bool) -> Any:
     wanted = dtypes.dtype(kind)
     try:
         if isinstance(x, (bool, int, float, str, list, tuple)):
-            if not wanted.is_float and _fractions(x):
+            if wanted.kind != "string" and _holds(x, str):
+                raise DTypeError("found a text")
+            if not wanted.is_float and _holds(x, float):
                 raise DTypeError("found numbers that are no integers")
             return asarray(x, dtype=wanted, device=home)
         return _array(x, wanted, home)
@@ -137,9 +139,9 @@ def _converted(x: Any, entry: Entry, home: Backend | None, move: bool) -> Any:
         raise type(error)(f"{describe(entry)}: {error}") from None
 
 
-def _fractions(x: Any) -> bool:
-    """Whether nested lists hold floats."""
-    return any(map(_fractions, x)) if isinstance(x, (list, tuple)) else isinstance(x, float)
+def _holds(x: Any, kind: type) -> bool:
+    """Whether nested lists hold a value of this type."""
+    return any(_holds(v, kind) for v in x) if isinstance(x, (list, tuple)) else isinstance(x, kind)
 
 
 def _array(x: Any, wanted: DType, home: Backend | None) -> Tensor:

@@ -7,7 +7,7 @@ are named as in INPUTS and OUTPUTS, or numbered. The generator writes the table;
 
 from ..errors import EmberletError, ShapeError
 from ..tensor import Tensor
-from .room import Growing, Room
+from .room import Growing, Room, shares
 
 APPEND, REPLACE = "append", "replace"
 
@@ -20,17 +20,22 @@ class Session:
     """
 
     def __init__(self, model, capacity=None, initial=None, dims=None, state=None):
-        if capacity is not None and (isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1):
+        most = whole(capacity)
+        if capacity is not None and (most is None or most < 1):
             raise EmberletError("capacity is a number of positions, 1 or more, found {!r}".format(capacity))
+        for word, value in (("initial", initial), ("dims", dims)):
+            if value is not None and not isinstance(value, dict):
+                raise EmberletError("{} is a dict, by name; found {!r}".format(word, value))
         self.model = model
-        self.capacity = capacity
+        self.capacity = most
         self.length = 0
         self._table = state
         self._entries = entries(model, state)
         self._dims = dict(dims or {})
         self._initial = {}
         for name in initial or {}:
-            self._initial[self._find(name)] = initial[name]
+            i = self._find(name)
+            self._initial[i] = self._given(i, initial[name])
         self._values = None  # of the states, in the order of the entries; None before the first step
         self._rooms = [None] * len(self._entries)
         self._snapshots = {}
@@ -67,7 +72,8 @@ class Session:
                 if room is not None:
                     value = Growing(room, value.shape[entry.axis], self.capacity)
             given.append(value)
-        results, done = self._run(self._arguments(args, kwargs, given))
+        arguments = self._arguments(args, kwargs, given)
+        results, done = self._run(arguments)
         if not isinstance(results, tuple):
             results = (results,)
         values, rooms, added = [], [], 0
@@ -94,6 +100,8 @@ class Session:
                     value = room.view(now)
                 if not added:
                     added = now - was
+            elif any(x is not given[i] and shares(value, x) for x in arguments):
+                value = copied(value)  # the caller's memory: a buffer that the next frame is read into
             values.append(value)
             rooms.append(room)
         outputs = self._outputs(results, values, rooms)
@@ -141,7 +149,8 @@ class Session:
             )
 
     def _outputs(self, results, values, rooms):
-        """What is no state. An output that shows elements of a room is copied: later steps write there."""
+        """What is no state. An output that shows elements of a state is copied: later steps write to rooms, and
+        callers may write to their results."""
         out = []
         states = [e.output for e in self._entries]
         for k in range(len(results)):
@@ -149,7 +158,7 @@ class Session:
                 continue
             x = results[k]
             if isinstance(x, Tensor):
-                if any(r is not None and r.shows(x) for r in rooms):
+                if any(shares(x, v) for v in values) or any(r is not None and shares(x, r.whole) for r in rooms):
                     x = copied(x)
                 elif any(x is v for v in values):
                     x = Tensor(x.data, x.dtype, x.shape, x.backend)
@@ -201,6 +210,8 @@ class Session:
             except ImportError:  # a device takes tensors as they are
                 return [found[e[0]] for e in model.INPUTS]
             return bind(model, (), found)
+        if kwargs:
+            raise EmberletError("name inputs only where the model's class has INPUTS")
         free = list(args)
         out = []
         for e in sorted(self._entries, key=lambda e: e.input):
@@ -209,8 +220,7 @@ class Session:
                     raise EmberletError("a step got {} inputs, too few for the states behind them".format(len(args)))
                 out.append(free.pop(0))
             out.append(given[self._entries.index(e)])
-        if kwargs:
-            raise EmberletError("name inputs only where the model's class has INPUTS")
+        check_count(model, len(args), len(out) + len(free))
         return out + free
 
     # -- the beginning --------------------------------------------------------------------------------------------
@@ -234,6 +244,12 @@ class Session:
             entry = self._entries[i]
             value = self._first(i, sizes)
             if entry.axis is not None:
+                if entry.axis >= len(value.shape):
+                    raise ShapeError(
+                        "state {!r} grows along axis {}, and its first value has the shape {}".format(
+                            entry.name, entry.axis, value.shape
+                        )
+                    )
                 if not length:
                     length = value.shape[entry.axis]
                 self._check_capacity(value.shape[entry.axis])
@@ -246,17 +262,20 @@ class Session:
         self._values, self._rooms, self.length = values, rooms, length
         self._snapshots = {length: self._replaced()}
 
+    def _given(self, i, value):
+        """The value that `initial` gives a state, as a Tensor that nobody else writes to."""
+        if not isinstance(value, Tensor):
+            from ..functional.arrays import asarray
+
+            known = self.model.INPUTS[self._entries[i].input][1] if getattr(self.model, "INPUTS", None) else None
+            return asarray(value, dtype=None if hasattr(value, "shape") else known, device=self._home(), copy=True)
+        return copied(value) if shares(value, value) else value
+
     def _first(self, i, sizes):
         entry = self._entries[i]
         if i in self._initial:
-            from ..functional.arrays import asarray
-
-            value = self._initial[i]
-            known = self.model.INPUTS[entry.input][1] if getattr(self.model, "INPUTS", None) is not None else None
-            home = self._home()
-            if isinstance(value, Tensor):
-                return value if home is None or value.backend is home else asarray(value, device=home)
-            return asarray(value, dtype=None if hasattr(value, "shape") else known, device=home)
+            value, home = self._initial[i], self._home()
+            return value if home is None or value.backend is home else value.to(home)
         if getattr(self.model, "INPUTS", None) is None or self.model.INPUTS[entry.input][2] is None:
             raise EmberletError(
                 "INPUTS does not say the shape of state {!r}; give its first value: session(initial=...)".format(
@@ -331,6 +350,27 @@ class Session:
                 self._rooms[i].keep(self._values[i].shape[self._entries[i].axis])
         return other
 
+    __copy__ = fork
+
+    def __getstate__(self):
+        """What pickle and deepcopy keep: no plan, and no room behind a state."""
+        kept = dict(self.__dict__)
+        kept["_engine"] = None
+        kept["_rooms"] = [None] * len(self._entries)
+        return kept
+
+    def __setstate__(self, kept):
+        for name in kept:
+            setattr(self, name, kept[name])
+        for i in range(len(self._values or ())):
+            entry = self._entries[i]
+            if entry.axis is not None:
+                room = Room.of(self._values[i], entry.axis, self.capacity)
+                if room is not None:
+                    self._values[i] = room.view(self._values[i].shape[entry.axis])
+                    room.belong(self)
+                self._rooms[i] = room
+
     def snapshot(self):
         """Keep the states that are replaced as they are now, so that `rewind` can come back to this length. It costs
         nothing where all states grow. Returns the length."""
@@ -347,8 +387,10 @@ class Session:
         Raises EmberletError where there are fewer, and where a state that is replaced has no snapshot of that length:
         what it was then is gone. The beginning always has one.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= self.length:
-            raise EmberletError("rewind wants 0 to {} positions, found {!r}".format(self.length, n))
+        found = n
+        n = whole(n)
+        if n is None or not 0 <= n <= self.length:
+            raise EmberletError("rewind wants 0 to {} positions, found {!r}".format(self.length, found))
         if not n:
             return self
         target = self.length - n
@@ -383,6 +425,7 @@ class Session:
         """int64 (batch, new): length, length + 1, …: what models call position_ids."""
         from .. import dtypes
 
+        new, batch = self._new(new, batch)
         backend = self._home()
         if backend is None:
             from ..backend import get_backend
@@ -396,7 +439,14 @@ class Session:
         from .. import dtypes
         from ..functional.creation.fills import ones
 
+        new, batch = self._new(new, batch)
         return ones((batch, self.length + new), dtype=dtypes.int64, device=self._home())
+
+    def _new(self, new, batch):
+        sizes = whole(new), whole(batch)
+        if sizes[0] is None or sizes[1] is None or sizes[0] < 0 or sizes[1] < 1:
+            raise EmberletError("new positions are 0 or more, of a batch of 1 or more; found {!r}".format((new, batch)))
+        return sizes
 
 
 class Entry:
@@ -423,6 +473,34 @@ def parameters_of(model):
     except ImportError:
         return None
     return list(signature(model.forward).parameters)
+
+
+def check_count(model, taken, total):
+    """Raise EmberletError where `forward` does not take so many arguments; a device leaves that to the call."""
+    try:
+        from inspect import signature
+    except ImportError:
+        return
+    found = signature(model.forward)
+    try:
+        found.bind(*([None] * total))
+    except TypeError as error:
+        raise EmberletError(
+            "a step of {} got {} inputs besides its states: {}".format(type(model).__name__, taken, error)
+        ) from None
+
+
+def whole(n):
+    """n as an int, also NumPy's; None for what is no whole number."""
+    if isinstance(n, bool):
+        return None
+    if isinstance(n, int):
+        return n
+    index = getattr(n, "__index__", None)
+    try:
+        return None if index is None else index()
+    except TypeError:  # an array has the method, for those of one whole number
+        return None
 
 
 def entries(model, table=None):

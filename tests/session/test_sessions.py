@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import emberlet
@@ -13,6 +15,7 @@ from emberlet import nn
 from emberlet.codegen import load
 from emberlet.errors import EmberletError, ShapeError
 from emberlet.model import Model
+from emberlet.session.room import shares
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models.index import HERE
@@ -155,7 +158,7 @@ def test_a_step_appends_in_place(backend: str) -> None:
         places.add(tuple(id(room.whole.data if backend == "numpy" else room.whole.data[0]) for room in session._rooms))
     assert len(places) == 1
     for room, value in zip(session._rooms, session._values, strict=True):
-        assert room.shows(value)
+        assert shares(value, room.whole)
 
 
 def test_without_a_capacity_the_memory_doubles() -> None:
@@ -214,6 +217,82 @@ def test_helpers_for_models_that_ask_for_positions() -> None:
     assert session.attention_mask(2).tolist() == [[1, 1, 1, 1, 1]]
 
 
+class Running(Model):
+    """The sum of all rows so far."""
+
+    STATE = (("past", 1, "append", 0),)
+
+    def forward(self, x: Any, past: Any) -> Any:
+        seen = F.concat((past, x))
+        return F.sum(seen, axis=0), seen
+
+
+class Difference(Model):
+    """Each frame minus the one before, and the frame itself, which is also the state."""
+
+    INPUTS = (("x", "float32", (3,)), ("past", "float32", (3,)))
+    OUTPUTS = (("y", "float32", (3,)), ("frame", "float32", (3,)), ("now", "float32", (3,)))
+    STATE = (("past", "now", "replace", None),)
+
+    def forward(self, x: Any, past: Any) -> Any:
+        return x - past, x, x
+
+
+@pytest.mark.parametrize("backend", EVERY)
+def test_a_state_is_no_memory_of_the_callers(backend: str) -> None:
+    random = np.random.default_rng(5)
+    net = Difference()
+    net.backend = emberlet.get_backend(backend)
+    first = random.standard_normal(3).astype(np.float32)
+    before = first.copy()
+    session = net.session(initial={"past": first})
+    first[:] = 0  # nor of the first value
+    frame = np.zeros(3, np.float32)
+    for _ in range(5):
+        frame[:] = random.standard_normal(3)  # the same buffer for every frame
+        y, same = session.step(frame)
+        np.testing.assert_allclose(np.asarray(y), frame - before, atol=1e-6)
+        before = frame.copy()
+        for result in (np.asarray(same), np.asarray(y)):
+            if result.flags.writeable:
+                result[:] = 99
+    np.testing.assert_array_equal(np.asarray(session.state("past")), before)
+
+
+@pytest.mark.parametrize("backend", EVERY)
+def test_copies_go_on_by_themselves(backend: str) -> None:
+    session = load(LLAMA, backend).session(capacity=8)
+    session.step([[1, 2, 3]])
+    others = [copy.copy(session), copy.deepcopy(session)]
+    session.rewind(2)
+    session.step([[9]])
+    wanted = None
+    for other in others:
+        assert other.length == 3
+        got = np.asarray(other.step([[4]]))
+        wanted = got if wanted is None else wanted
+        np.testing.assert_allclose(got, wanted, atol=1e-5)
+    fresh = load(LLAMA, "numpy").session()
+    np.testing.assert_allclose(np.asarray(fresh.step([[1, 2, 3, 4]]))[:, -1:], wanted, atol=1e-4)
+    assert session.length == 2
+
+
+def test_a_session_is_pickled_with_its_states() -> None:
+    session = Running().session(initial={"past": [[1.0, 2.0]]})
+    session.step(emberlet.asarray([[3.0, 4.0]]))
+    other = pickle.loads(pickle.dumps(session))
+    session.rewind(1).step(emberlet.asarray([[0.0, 0.0]]))
+    assert other.step(emberlet.asarray([[5.0, 6.0]])).tolist() == [9.0, 12.0]
+    assert other.reset().step(emberlet.asarray([[1.0, 1.0]])).tolist() == [2.0, 3.0]
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    session = load(LLAMA, "numpy").session(np.int64(4))
+    session.step([[1, 2, 3]])
+    assert session.rewind(np.int32(1)).length == 2
+    assert session.positions(np.int64(1)).tolist() == [[2]]
+
+
 def mistakes() -> list[tuple[Any, str]]:
     def lstm() -> Any:
         return load(HERE / "lstm_step" / "model.onnx", "numpy").session()
@@ -235,8 +314,25 @@ def mistakes() -> list[tuple[Any, str]]:
         (lambda: llama.session().state("key0"), "state 'key0' has its first value with the first step"),
         (lambda: llama.session().step(), "a step takes tokens; 'tokens' is missing"),
         (lambda: llama.session().step([[1]], [[2]]), "a step takes tokens; found 2 inputs"),
+        (lambda: llama.session().step([["a"]]), "found a text"),
         (lambda: llama.session().step(token=[[1]]), "there is no input 'token'"),
         (lambda: llama.session().step([[1]], key0=0), "'key0' is a state, which the session keeps; initial= sets it"),
+        (lambda: llama.session([3]), "capacity is a number of positions, 1 or more, found [3]"),
+        (lambda: llama.session(initial=[1]), "initial is a dict, by name; found [1]"),
+        (lambda: llama.session(dims=2), "dims is a dict, by name; found 2"),
+        (
+            lambda: llama.session(initial={"key0": 1.0}).step([[1]]),
+            "grows along axis 2, and its first value has",
+        ),
+        (
+            lambda: llama.session().positions(1.5),
+            "of a batch of 1 or more; found (1.5, 1)",
+        ),
+        (lambda: llama.session().positions(1, 0), "found (1, 0)"),
+        (lambda: llama.session().attention_mask(-1), "found (-1, 1)"),
+        (lambda: Running().session(initial={"past": [[1.0]]}).step([[2.0]], 3), "got 2 inputs besides its states"),
+        (lambda: Running().session(initial={"past": [[1.0]]}).step(x=[[2.0]]), "name inputs only where"),
+        (lambda: llama.session().rewind(0.5), "rewind wants 0 to 0 positions, found 0.5"),
         (lambda: llama.session().rewind(1), "rewind wants 0 to 0 positions, found 1"),
         (
             lambda: stepped().rewind(1),
@@ -245,7 +341,7 @@ def mistakes() -> list[tuple[Any, str]]:
     ]
 
 
-@pytest.mark.parametrize("number", range(13))
+@pytest.mark.parametrize("number", range(24))
 def test_mistakes_are_said(number: int) -> None:
     call, says = mistakes()[number]
     with pytest.raises(EmberletError) as caught:

@@ -1,7 +1,9 @@
 """Plans that leave sizes open: the results of every size are NumPy's, and nothing is built or allocated for it."""
 
 import contextlib
+import copy
 import json
+import pickle
 import random
 
 import emberlet
@@ -220,6 +222,36 @@ def test_indices_are_checked_against_the_length_of_the_call():
     assert np.asarray(compiled(x[:7], np.array([6]))).tolist() == [6]
     with pytest.raises(emberlet.errors.IndexingError, match="length 7"):
         compiled(x[:7], np.array([7]))
+
+
+@pytest.mark.parametrize(
+    "dims, says",
+    [
+        (5, "dims is a dict"),
+        (["x"], "dims is a dict"),
+        ({3: 4}, "dims names axes or inputs, found 3"),
+        ({"x": {0: ("a", "b")}}, "the open axis 'a' gets is a number, None, or a pair"),
+        ({"x": {0: ("a", 8.5)}}, "found 8.5"),
+        ({"x": {0: ("a", (1, 2, 3))}}, "found \\(1, 2, 3\\)"),
+        ({"x": {"0": "a"}}, "an open axis of 'x' is said as"),
+        ({"x": {0: 4}}, "an open axis of 'x' is said as"),
+        ({"x": {0: ""}}, "an open axis of 'x' is said as"),
+        ({"x": {0: ("a", 1, 8)}}, "an open axis of 'x' is said as"),
+    ],
+)
+def test_dims_that_say_nothing_are_refused(dims, says):
+    with pytest.raises(BackendError, match=says):
+        nn.Linear(2, 2).compile(np.zeros((3, 2), np.float32), dims=dims)
+
+
+@pytest.mark.parametrize("backend", ["wgpu", "wasm", "auto"])
+def test_a_compiled_model_can_be_copied_and_pickled(backend):
+    net = nn.Linear(3, 2)
+    fast = net.compile(np.zeros((2, 3), np.float32), backend=backend, dims={"x": {0: ("batch", 4)}})
+    x = np.ones((3, 3), np.float32)
+    for other in (copy.copy(fast), copy.deepcopy(fast), pickle.loads(pickle.dumps(fast)), fast):
+        np.testing.assert_allclose(np.asarray(other(x)), np.asarray(net(emberlet.asarray(x))), rtol=1e-5, atol=1e-6)
+        assert type(other) is type(fast)
 
 
 def test_axes_that_are_not_there_are_refused():

@@ -175,7 +175,7 @@ def of_model(model, names, shapes, dims):
                 elif isinstance(shape[axis], str):
                     templates[i][axis] = shape[axis]
     limits = {}
-    for name, given in (dims or {}).items():
+    for name, given in _checked(dims).items():
         if isinstance(given, dict):
             if name not in names or templates[names.index(name)] is None:
                 raise BackendError("there is no tensor {!r} whose axes could be open; there are {}".format(name, names))
@@ -195,7 +195,7 @@ def of_model(model, names, shapes, dims):
 def named(dims):
     """The symbols that `compile`'s argument of that name names."""
     out = []
-    for name, given in (dims or {}).items():
+    for name, given in _checked(dims).items():
         labels = [name]
         if isinstance(given, dict):
             labels = [label[0] if isinstance(label, tuple) else label for label in given.values()]
@@ -204,11 +204,42 @@ def named(dims):
     return out
 
 
+def _checked(dims):
+    """`dims` as a dict. Raises BackendError for names, axes and labels that are none."""
+    if dims is None:
+        return {}
+    if not isinstance(dims, dict):
+        raise BackendError('dims is a dict such as {{"length": 512}}, found {!r}'.format(dims))
+    for name, given in dims.items():
+        if not isinstance(name, str):
+            raise BackendError("dims names axes or inputs, found {!r}".format(name))
+        for axis, label in given.items() if isinstance(given, dict) else ():
+            pair = isinstance(label, tuple) and len(label) == 2
+            label = label[0] if pair else label
+            if not _whole(axis) or not isinstance(label, str) or not label:
+                raise BackendError(
+                    'an open axis of {0!r} is said as {{2: "cache"}} or {{2: ("cache", 2048)}}, found {1!r}'.format(
+                        name, given
+                    )
+                )
+    return dims
+
+
+def _whole(n):
+    return hasattr(n, "__index__") or type(n) is int
+
+
 def _limit(name, given):
     """(lowest, highest, capacity) from a number, a pair, or None."""
     if given is None:
         return 1, HIGHEST, None
-    lowest, highest = given if isinstance(given, (tuple, list)) else (1, given)
+    pair = given if isinstance(given, (tuple, list)) else (1, given)
+    if len(pair) != 2 or not _whole(pair[0]) or not _whole(pair[1]):
+        raise BackendError(
+            "the longest that the open axis {!r} gets is a number, None, or a pair of the lowest and the highest, "
+            "found {!r}".format(name, given)
+        )
+    lowest, highest = int(pair[0]), int(pair[1])
     if not 0 <= lowest <= highest or not highest:
         raise BackendError("the open axis {!r} cannot be {} to {} long".format(name, lowest, highest))
     return lowest, highest, highest
