@@ -231,7 +231,7 @@ class Compiled:
     def _moved(self, x):
         if not isinstance(x, Tensor) or x.backend is self.backend:
             return x
-        return self.backend.from_bytes(x.backend.to_bytes(x), x.dtype, x.shape)
+        return x.to(self.backend)
 
     def planned(self, *examples):
         """The Planned for the shapes of `examples`, or of the last call. Raises ValueNeeded where the model is cut."""

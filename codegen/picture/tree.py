@@ -7,6 +7,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from emberlet.errors import ModelError
+
 from ..budget import model_budget
 from ..hierarchy.regions import Region, grouped
 from ..hierarchy.scopes import owner, parameters, scopes_of, weights
@@ -14,6 +16,7 @@ from ..hierarchy.writer import class_from
 from ..ir.argument import Argument
 from ..ir.graph import Model, Node
 from ..ir.problem import refusing
+from ..ir.sizes import terms
 from ..ir.types import TensorType, describe_shape
 from ..ops.internal import InputSize, Sizes
 from ..passes import run_passes
@@ -66,15 +69,26 @@ def tree(
 ) -> Box:
     """The modules of a model. sizes: of named dimensions, for the count of operations; others are 1.
 
-    Raises ModelError.
+    Raises ModelError, also for a size of a dimension that the model does not have.
     """
     with refusing(source), model_budget():
         model = read_model(source, name)
         model = replace(model, graph=run_passes(model.graph)[0])
+    _check_names(model, sizes or {})
     scopes, _ = scopes_of(model, model.graph.nodes)
     root, _ = grouped(model.graph, scopes)
     root.inputs, root.outputs = list(model.graph.inputs), list(model.graph.outputs)
     return _Builder(model, sizes or {}).box(root, model.name)[0]
+
+
+def _check_names(model: Model, sizes: Mapping[str, int]) -> None:
+    """Raise ModelError for a size whose dimension the model does not have."""
+    values = [*model.graph.inputs, *(a for node in model.graph.nodes for a in node.outputs)]
+    dims = [d for a in values if isinstance(a.type, TensorType) for d in a.type.shape or () if isinstance(d, str)]
+    known = {name: None for d in dims for name in (d, *(terms(d) or {})) if name}
+    for name in sizes:
+        if name not in known and not any(k.startswith("min(") for k in known):
+            raise ModelError(f"no value has a dimension {name!r}; there are {', '.join(known) or 'none'}")
 
 
 class _Builder:

@@ -140,6 +140,9 @@ class Predictor:
         made = self._call(columns)
         if not isinstance(made, Mapping):
             raise EmberletError(f"preprocess returned a {type(made).__name__}, expected a dict of arrays")
+        for name, x in made.items():
+            if not hasattr(x, "__len__") or getattr(x, "ndim", 1) == 0:
+                raise EmberletError(f"preprocess returned a {type(x).__name__} as {name!r}, expected an array of rows")
         return model(made, None)
 
     def map(self, batches: Iterable[Any]) -> Iterator[Any]:

@@ -159,4 +159,15 @@ def schema(part: Part, how: Reading) -> list[str]:
     everything = Reading(how.system, None, (), 1)
     for found in tables(part, everything):
         return [name for name in found.schema.names if name not in PLACE]
-    return []
+    return _names_without_rows(part, how)
+
+
+def _names_without_rows(part: Part, how: Reading) -> list[str]:
+    """The names of the columns of a file that has no rows."""
+    file = part.files[0]
+    with how.system.open_input_file(file.path) as opened:
+        if part.kind == "Parquet":
+            return list(parquet.read_schema(opened).names)
+    compression = "gzip" if file.path.lower().endswith(".gz") else None
+    with how.system.open_input_stream(file.path, compression=compression) as stream:
+        return list(csv.open_csv(stream).schema.names)

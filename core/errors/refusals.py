@@ -17,7 +17,7 @@ _SAYS = {
     "one element": "Shape:only a tensor of one element is a number; shape is {}",
     "transpose": "Shape:.T is for two axes, found shape {}; use .mT or permute_dims",
     "backends": "Backend:operands are on different backends, {} and {}; move one with .to()",
-    "string": "DType:expected numbers, found a string tensor",
+    "string": "DType:expected numbers, found strings",
     "numeric": "DType:{} is not defined for {}; convert with .astype()",
     "integers": "DType:{} takes integers or bools, found {}",
     "reshape": "Shape:cannot reshape {} ({} elements) to {}",

@@ -73,7 +73,7 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
 
         return converted(obj, dtype, backend, copy)
     target = get_backend(backend)
-    plain = isinstance(obj, (bool, int, float, str))
+    plain = isinstance(obj, (bool, int, float))
     if copy is False and (plain or isinstance(obj, (list, tuple))):
         refuse("copy")
     if plain:
@@ -85,7 +85,7 @@ def asarray(obj, *, dtype=None, device=None, backend=None, copy=None):
         return target.full((), obj, dtype)
     if isinstance(obj, (list, tuple)):
         first = _first(obj)
-        if getattr(first, "shape", None):
+        if isinstance(first, str) or getattr(first, "shape", None):
             from .creation.objects import stacked
 
             return stacked(obj, dtype, target)

@@ -152,3 +152,15 @@ def test_inputs_that_are_missing_or_mixed_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros(3))
     with pytest.raises(EmberletError, match=r"several kinds, \.npy and CSV"):
         files.find([str(tmp_path)])
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "csv.gz"])
+def test_a_file_without_rows_has_columns(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{kind}"
+    if kind == "parquet":
+        parquet.write_table(pa.table({"x": pa.array([], pa.float32()), "y": pa.array([], pa.int64())}), path)
+    else:
+        path.write_bytes(b"x,y\n" if kind == "csv" else gzip.compress(b"x,y\n"))
+    found = files.find([str(path)])
+    how = Reading(found.system, None, (), 10)
+    assert [schema(part, how) for part in files.parts(found, 10)] == [["x", "y"]]

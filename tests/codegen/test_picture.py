@@ -123,6 +123,18 @@ def test_what_cannot_be_drawn_is_said(wrong: list[str], capsys: Any) -> None:
     assert "expected" in capsys.readouterr().err
 
 
+def test_a_dimension_that_the_model_lacks_is_refused(tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "picture.svg"
+    model = ROOT / "examples" / "digits" / "digits.onnx"
+    assert main(["graph", str(model), "--out", str(out), "--dim", "bach=4"]) == 2
+    assert "no value has a dimension 'bach'; there are batch" in capsys.readouterr().err and not out.exists()
+
+
+def test_a_tree_as_json_is_refused(capsys: Any) -> None:
+    assert main(["inspect", "--tree", "--json", str(ROOT / "examples" / "digits" / "digits.onnx")]) == 2
+    assert "--tree" in capsys.readouterr().err
+
+
 def test_inspect_shows_the_tree(capsys: Any) -> None:
     assert main(["inspect", str(HERE / "modules" / "bert" / "model.onnx"), "--tree"]) == 0
     said = capsys.readouterr().out

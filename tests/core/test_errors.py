@@ -69,6 +69,10 @@ CALLS = {
     "softmax": (lambda x: F.softmax(x, 2), AxisError),
     "cumulative_sum": (lambda x: F.cumulative_sum(x, axis=-3), AxisError),
     "bitwise_and": (lambda x: F.bitwise_and(x, x), DTypeError),
+    "asarray text": (lambda x: F.asarray("1.5", dtype="float32"), DTypeError),
+    "asarray text as integer": (lambda x: F.asarray("a", dtype="int64"), DTypeError),
+    "asarray texts": (lambda x: F.asarray([["1.5"]], dtype="float32"), DTypeError),
+    "asarray texts as bools": (lambda x: F.asarray(["a"], dtype="bool"), DTypeError),
     "quantize mode": (lambda x: x.quantize("wavelet"), UnsupportedError),
     "quantize dtype": (lambda x: x.quantize("float32"), DTypeError),
 }

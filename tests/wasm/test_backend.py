@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,6 +17,7 @@ from emberlet import codegen
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import BackendError, IndexingError, UnsupportedError
+from emberlet.wgpu_backend import compiled
 from fuzz.differential import engine
 from fuzz.differential.kinds import graphs
 
@@ -104,3 +109,36 @@ def test_what_32_bits_do_not_hold_is_computed_on_the_host() -> None:
     x = emberlet.asarray([1 << 40, 3], dtype="int64", backend="wasm")
     assert np.asarray(x * x + 1).tolist() == [((1 << 80) + 1) % (1 << 64), 10]
     assert backend.fallbacks != before  # type: ignore[attr-defined]
+
+
+FORKING = """
+import os, sys
+import numpy as np
+from emberlet import codegen
+from emberlet import functional as F
+model = codegen.load(sys.argv[1], backend="numpy")
+fast = model.compile(np.zeros((1, 1, 8, 8), np.float32), backend="wasm")
+x = np.random.default_rng(0).random((3, 1, 8, 8), np.float32)
+wanted = np.asarray(model(x))
+child = os.fork()
+np.testing.assert_allclose(np.asarray(fast(x)), wanted, rtol=1e-5, atol=1e-5)  # compiles
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_compiles() -> None:
+    command = [sys.executable, "-c", FORKING, str(ROOT / "examples" / "digits" / "digits.onnx")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as running:
+        try:
+            _, said = running.communicate(timeout=240)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)  # the fork too, where it waits for ever
+    assert running.returncode == 0, said.decode()
+
+
+def test_strings_are_computed_on_the_host() -> None:
+    texts = emberlet.asarray(["a", "b"], backend="numpy")
+    assert compiled.compile(lambda x: x, backend="wasm")(texts).tolist() == ["a", "b"]

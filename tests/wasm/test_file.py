@@ -219,3 +219,29 @@ def test_saved_test_model_gives_onnxruntimes_outputs(case: Case, tmp_path: Path)
         assert got.shape == want.shape, name
         atol = case.atol if want.dtype.kind == "f" else 1 if want.dtype.itemsize == 1 else 0
         np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), atol=atol, rtol=case.rtol)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([1.0, 2.0], "an array or bytes .* given a list"),
+        ("12345678", "an array or bytes .* given a str"),
+        (np.array([1, 2], np.dtype("float32").newbyteorder()), "byte order"),
+        (np.array([1 + 2j], np.complex64), "complex64"),
+        (np.array(["a", "b"], "U1"), "given str"),
+        (np.array([object()]), "given object"),
+    ],
+)
+def test_what_is_not_of_the_inputs_dtype_is_refused(tmp_path: Path, given: Any, message: str) -> None:
+    path = tmp_path / "double.wasm"
+    plan_file.save(str(path), lambda x: x + x, emberlet.zeros((2,), dtype="float32"))
+    plan = plan_file.load(str(path))
+    with pytest.raises(FormatError, match=message):
+        plan.run(given)
+    assert plan.run(np.array([4, 1, 2], np.float32)[2:0:-1])[0].to_list() == [4, 2]
+
+
+def test_a_model_of_strings_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="input 0 holds strings"):
+        plan_file.save(str(tmp_path / "x.wasm"), lambda x: x, emberlet.asarray(["a", "b"], backend="numpy"))
+    assert not list(tmp_path.iterdir())

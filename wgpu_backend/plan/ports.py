@@ -58,7 +58,11 @@ class Ported:
                 data = data.backend.to_bytes(data)
             elif hasattr(data, "tobytes") and not isinstance(data, memoryview):
                 data = data.tobytes()
-            if len(memoryview(data)) != port.dtype.nbytes(port.count):
+            try:
+                nbytes = len(memoryview(data))
+            except TypeError:
+                self._bad("takes an array or bytes for {}, and was given a {}".format(port, type(data).__name__))
+            if nbytes != port.dtype.nbytes(port.count):
                 self._bad("takes {} bytes for {}".format(port.dtype.nbytes(port.count), port))
             words = storage.widen(data, port.dtype, port.count, storage.packed(port.dtype))
             if words is None:
@@ -81,9 +85,12 @@ class Ported:
         """Refuse an array of the right length in another dtype or shape, whose bytes would be taken for the input's.
         Unsigned integers may be bits of anything, and one axis may hold any shape, row by row.
         """
-        name = getattr(getattr(data, "dtype", None), "name", port.dtype.name)
-        if name != port.dtype.name and name in dtypes.BY_NAME and dtypes.BY_NAME[name].kind != "uint":
+        dtype = getattr(data, "dtype", None)
+        name = getattr(dtype, "name", port.dtype.name)
+        if name != port.dtype.name and not (name in dtypes.BY_NAME and dtypes.BY_NAME[name].kind == "uint"):
             self._bad("takes {}, and was given {} {}".format(port, name, tuple(data.shape)))
+        if getattr(dtype, "isnative", True) is False:
+            self._bad("takes {} in the machine's byte order; .astype('{}') converts it".format(port, name))
         shape = tuple(getattr(data, "shape", None) or port.shape)
         if shape != port.shape and len(shape) != 1:
             self._bad("takes {}, and was given {} {}".format(port, name, shape))

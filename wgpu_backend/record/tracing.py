@@ -2,7 +2,7 @@
 
 from emberlet.tensor import Tensor
 
-from .node import CONSTANTS, Node, is_leaf, of_open_size, topological
+from .node import CONSTANTS, Node, ValueNeeded, is_leaf, of_open_size, topological
 
 
 class Trace:
@@ -19,13 +19,15 @@ def trace(function, arguments, backend, shapes=None):
     """Trace function(*arguments), whose Tensors are taken for their dtypes and shapes; shapes: those of the arguments
     with Sizes for what is left open, where something is.
 
-    Raises ValueNeeded (node.py) if the function's control flow depends on values of its inputs.
+    Raises ValueNeeded (node.py) if the function's control flow depends on values of its inputs, or one holds strings.
     """
     inputs = []
     given = []
     for i in range(len(arguments)):
         x = arguments[i]
         if isinstance(x, Tensor):
+            if x.dtype.kind == "string":
+                raise ValueNeeded("input {} holds strings, which are computed on the host".format(i))
             shape = shapes[i] if shapes else x.shape
             node = Node("input", (), i, x.dtype, shape, backend.given(x.dtype))
             inputs.append(node)

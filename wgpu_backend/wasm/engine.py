@@ -1,6 +1,7 @@
 """What runs modules: wasmtime on a desktop, the browser's own engine in a tab."""
 
 import atexit
+import os
 import sys
 import weakref
 
@@ -60,6 +61,7 @@ class WasmtimeInstance:
 
 
 _engines = []
+_forked = []  # not empty in a process made by fork
 _open = weakref.WeakSet()
 _opening = lock()
 
@@ -79,8 +81,19 @@ def _engine():
 
             config = wasmtime.Config()
             config.cranelift_opt_level = "speed"
+            config.parallel_compilation = not _forked
             _engines.append(wasmtime.Engine(config))
         return _engines[0]
+
+
+def _after_fork():
+    # The threads that compile are gone: an engine that waits for them would wait for ever.
+    _forked.append(True)
+    _engines.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def compiled(source):

@@ -1,7 +1,15 @@
-"""Tensors from objects that are neither numbers nor lists."""
+"""Tensors from objects that are neither numbers nor lists of them."""
 
+from ... import dtypes
 from ...backend import get_backend
 from ...errors import refuse
+
+
+def texts(flat, shape, dtype, target):
+    """A tensor of strings from a flat list. Raises DTypeError where `dtype` is one of numbers."""
+    if dtype is not None and dtype is not dtypes.string:
+        refuse("string")
+    return target.from_list(flat, dtypes.string, shape)
 
 
 def from_object(obj, dtype, backend, copy):
@@ -11,6 +19,10 @@ def from_object(obj, dtype, backend, copy):
 
         return converted(obj.dequantize(), dtype, backend, copy)
     target = get_backend(backend)
+    if isinstance(obj, str):
+        if copy is False:
+            refuse("copy")
+        return texts([obj], (), dtype, target)
     if hasattr(obj, "to_tensor"):  # TensorData
         x = obj.to_tensor(target)
         return x if dtype is None or dtype is x.dtype else x.backend.cast(x, dtype)
@@ -26,8 +38,13 @@ def from_object(obj, dtype, backend, copy):
 
 
 def stacked(values, dtype, target):
-    """Nested lists of arrays or tensors of one shape, as one tensor on backend `target`."""
-    from ..arrays import asarray
+    """Nested lists of arrays or tensors of one shape, or of strings, as one tensor on backend `target`."""
+    from ..arrays import _common, _first, asarray, nested
+
+    if isinstance(_first(values), str):
+        flat, shape = nested(values)
+        _common(flat)  # refuses numbers among them
+        return texts(flat, shape, dtype, target)
     from ..movement.joining import stack
 
     parts = []

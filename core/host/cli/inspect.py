@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from ... import store
-from ...errors import FormatError
+from ...errors import EmberletError, FormatError
 from ...param.identity import ParamId
 from ...store import Store
 from .plain import plain
@@ -24,6 +24,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.tree and arguments.json:
+        raise EmberletError("--tree prints text; leave --json or --tree out")
     opened = _weights(arguments.file, arguments.key, arguments.weights)
     if opened is not None:
         print(json.dumps(as_json(opened), indent=2) if arguments.json else describe(opened))
