@@ -121,11 +121,16 @@ def _parsed(d):
             factor *= int(f) if f.isdigit() else 1
         if not rest:
             number += factor
-        elif len(rest) == 1 and rest[0].replace(".", "_").isidentifier() and factor:
+        elif len(rest) == 1 and _is_name(rest[0]) and factor:
             names[rest[0]] = names.get(rest[0], 0) + factor
         else:
             return 0, {d: 1}
     return number, names
+
+
+def _is_name(text):
+    """Whether a text is a name, which may have points in it. MicroPython has no `str.isidentifier`."""
+    return not (text[:1] or "0").isdigit() and all(c in "._" or c.isalpha() or c.isdigit() for c in text)
 
 
 def _prime(n, taken):
@@ -139,7 +144,8 @@ def argument_names(model, count):
     """The names of the `count` arguments of a Module or function, as far as they can be seen."""
     function = getattr(model, "forward", model)
     code = getattr(function, "__code__", None)
-    names = list(code.co_varnames[: code.co_argcount]) if code else []
+    known = getattr(code, "co_varnames", None)  # MicroPython's code has no such attribute
+    names = list(known[: code.co_argcount]) if known else []
     if names and names[0] == "self":
         names = names[1:]
     return [names[i] if i < len(names) else "input{}".format(i) for i in range(count)]
