@@ -9,24 +9,11 @@
 // `cause` has the rest. Beneath is MicroPython with emberlet's plan runtime. A global scope bears one MicroPython, which
 // all models of a page (or of a worker) share. emberlet.d.mts describes what is public.
 
+import { arrayOf } from "./arrays.mjs";
 import { toGpu } from "./arriving.mjs";
 import { readable, start } from "./interpreter.mjs";
 import python from "./python.mjs"; // the build writes it: emberlet's sources
 import { open } from "./sources.mjs";
-
-const ARRAYS = {
-  float64: Float64Array,
-  float32: Float32Array,
-  float16: globalThis.Float16Array ?? Uint16Array,
-  bfloat16: Uint16Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int16: Int16Array,
-  uint16: Uint16Array,
-  int8: Int8Array,
-};
 
 let interpreter = null;
 let count = 0;
@@ -295,7 +282,7 @@ function indexOf(ports, name, what) {
 }
 
 function port({ name, dtype, shape, bytes }) {
-  const array = ARRAYS[dtype] ?? Uint8Array; // bool: a byte each; 4-bit integers: two a byte
+  const array = arrayOf(dtype);
   return { name, dtype, shape, array, length: bytes / array.BYTES_PER_ELEMENT };
 }
 

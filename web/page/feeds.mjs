@@ -1,17 +1,6 @@
 // What an input is fed: a form for each, and the values that it gives as a typed array.
 
-const ARRAYS = {
-  float64: Float64Array,
-  float32: Float32Array,
-  float16: globalThis.Float16Array ?? Uint16Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int16: Int16Array,
-  uint16: Uint16Array,
-  int8: Int8Array,
-};
+import { ARRAYS } from "./emberlet/arrays.mjs";
 
 const element = (name, properties = {}, ...children) => {
   const made = Object.assign(document.createElement(name), properties);
@@ -147,8 +136,8 @@ export class Feed {
   // Resolves to the values; throws an Error that says what is missing.
   async values() {
     const { name, dtype } = this.port;
-    const array = dtype === "bool" || dtype === "uint8" ? Uint8Array : ARRAYS[dtype];
-    if (!array) throw new Error(`the page cannot feed ${dtype}, which ${name} takes`);
+    const array = ARRAYS[dtype];
+    if (!array || (/float/.test(dtype) && array === Uint16Array)) throw new Error(`the page cannot feed ${dtype}, which ${name} takes`);
     const count = this.shape.reduce((a, b) => a * b, 1);
     const values = new array(count);
     const big = array === BigInt64Array || array === BigUint64Array;

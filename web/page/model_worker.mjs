@@ -1,6 +1,7 @@
 // Everything that takes time on the page of models: Python, the compiler, images to tensors.
 
 import { download } from "./download.mjs";
+import { arrayOf } from "./emberlet/arrays.mjs";
 import { readable } from "./emberlet/interpreter.mjs";
 
 let python = null; // { run(code), FS } of the runtime that this worker has
@@ -195,20 +196,7 @@ function top(numbers) {
   return order.sort((a, b) => b[1] - a[1]).slice(0, 5);
 }
 
-const ARRAYS = {
-  float64: Float64Array,
-  float32: Float32Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int16: Int16Array,
-  uint16: Uint16Array,
-  int8: Int8Array,
-};
-if (globalThis.Float16Array) ARRAYS.float16 = globalThis.Float16Array;
-
-const typed = (dtype, bytes) => new (ARRAYS[dtype] ?? Uint8Array)(bytes.slice().buffer);
+const typed = (dtype, bytes) => new (arrayOf(dtype))(bytes.slice().buffer);
 const asBytes = (value) => new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 
 globalThis.onmessage = async ({ data: { id, name, argument } }) => {
