@@ -17,6 +17,13 @@ _SHARED = (
 )  # fmt: skip
 
 
+def overlap(x: Tensor, y: Tensor) -> bool:
+    """Whether two tensors of the numpy backend have, or may have, elements in the same memory."""
+    import numpy as np
+
+    return np.may_share_memory(x.data, y.data)
+
+
 def layout(x: Tensor) -> tuple[Any, int, tuple[int, ...]]:
     """(an object that keeps the memory alive, address of the first element, strides in elements).
 

@@ -18,6 +18,20 @@ Entry = tuple[str, str, tuple[int | str | None, ...] | None]
 """A name, a dtype (or words for what is no tensor), and a shape: an entry of INPUTS or OUTPUTS."""
 
 
+def parameters_of(model: Any) -> list[str]:
+    """The names of `forward`'s parameters."""
+    return list(inspect.signature(model.forward).parameters)
+
+
+def takes(model: Any, count: int) -> str:
+    """Why `forward` does not take so many arguments by position; empty where it does."""
+    try:
+        inspect.signature(model.forward).bind(*[None] * count)
+    except TypeError as error:
+        return str(error)
+    return ""
+
+
 def bind(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], backend: Backend | None = None) -> list[Any]:
     """The arguments of `model.forward` in their order: tensors of the dtypes and shapes that INPUTS names.
 

@@ -469,25 +469,23 @@ def input_names(model):
 def parameters_of(model):
     """The parameters of `forward`, or None on a device."""
     try:
-        from inspect import signature
+        from ..host.model_inputs import parameters_of as found
     except ImportError:
         return None
-    return list(signature(model.forward).parameters)
+    return found(model)
 
 
 def check_count(model, taken, total):
     """Raise EmberletError where `forward` does not take so many arguments; a device leaves that to the call."""
     try:
-        from inspect import signature
+        from ..host.model_inputs import takes
     except ImportError:
         return
-    found = signature(model.forward)
-    try:
-        found.bind(*([None] * total))
-    except TypeError as error:
+    error = takes(model, total)
+    if error:
         raise EmberletError(
             "a step of {} got {} inputs besides its states: {}".format(type(model).__name__, taken, error)
-        ) from None
+        )
 
 
 def whole(n):

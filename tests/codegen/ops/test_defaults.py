@@ -13,7 +13,7 @@ import pytest
 from emberlet import functional as F
 from emberlet import nn
 from emberlet.functional.elementwise.activations_by_name import ACTIVATIONS
-from emberlet.micro.builder.functions import FUNCTIONS
+from emberlet.micro.builder.functions import _BELOW_ONE, FUNCTIONS
 
 from tools.paths import ROOT
 
@@ -74,6 +74,13 @@ OF_MICRO = {
     "pow": (lambda x, a: abs(x) ** a, 1),
     "log": (lambda x: F.log(abs(x) + 0.1), 0),
     "sqrt": (lambda x: F.sqrt(abs(x)), 0),
+    "asin": (lambda x: F.asin(F.clip(x, -1, 1)), 0),
+    "acos": (lambda x: F.acos(F.clip(x, -1, 1)), 0),
+    "acosh": (lambda x: F.acosh(F.clip(x, 1)), 0),
+    "atanh": (lambda x: F.atanh(F.clip(x, -_BELOW_ONE, _BELOW_ONE)), 0),
+    "shrink": (lambda x, bias, threshold: F.shrink(x, threshold, bias), 2),
+    "over": (lambda x, a: (x > a).astype("float64"), 1),
+    "inverse": (lambda x: 1 / x, 0),
 }
 SHIFTED = {"pow": lambda v: np.abs(v), "log": lambda v: np.abs(v) + 0.1, "sqrt": lambda v: np.abs(v)}
 

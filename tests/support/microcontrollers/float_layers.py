@@ -32,6 +32,8 @@ PARAMETERS = {
     "pow": (2.0,),
     "celu": (0.8,),
     "thresholded_relu": (0.4,),
+    "shrink": (0.3, 0.6),
+    "over": (0.5,),
 }
 
 
