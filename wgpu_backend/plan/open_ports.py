@@ -130,7 +130,7 @@ def sizes_of(counts, ports, given, last=None):
         if shape is not None and len(shape) == len(lengths):
             equations.extend([(lengths[k], shape[k], port) for k in range(len(shape))])
         elif hasattr(port, "lengths"):
-            n = len(memoryview(given[i])) if shape is None else shape[0]
+            n = bytes_of(given[i], port) if shape is None else shape[0]
             if shape is None:
                 n = n * 8 // port.dtype.bits
             equations.append((Count(port.words().terms, 0), 4 * n, port))
@@ -167,6 +167,14 @@ def sizes_of(counts, ports, given, last=None):
             port = port.closed(values) if hasattr(port, "closed") else port
             raise ValueError("takes {} where {}".format(port, _named(counts, sizes)))
     return sizes
+
+
+def bytes_of(data, port):
+    """How many bytes an input has. Raises ValueError where it is none."""
+    try:
+        return len(memoryview(data))
+    except TypeError:
+        raise ValueError("takes an array or bytes for {}, and was given a {}".format(port, type(data).__name__))
 
 
 def _named(counts, sizes):
