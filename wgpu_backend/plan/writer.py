@@ -10,6 +10,7 @@ from typing import Any
 from emberlet import dtypes
 from emberlet.backend import get_backend
 from emberlet.errors import ModelError, ShapeError
+from emberlet.functional.arrays import asarray
 from emberlet.tensor import Tensor
 
 from ..kernels.table import Options
@@ -42,7 +43,7 @@ _WORDS = {
 def save(
     path: str,
     model: Any,
-    *examples: Tensor,
+    *examples: Any,
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     weights: str | None = None,
@@ -51,8 +52,9 @@ def save(
     """Trace model(*examples) for their dtypes and shapes and write its plan to `path`; returns the plan for GPUs.
 
     Where `path` ends in ".wasm", it is a WebAssembly module instead (wasm/file.py).
-    model: a Module (which stays where it is) or a function of Tensors. inputs, outputs: names; from the signature of
-    the model's `forward`, and "output0" …, where none are given. The plan is made for WebGPU's baseline limits.
+    model: a Module (which stays where it is) or a function of Tensors. examples: Tensors or arrays. inputs, outputs:
+    names; from the signature of the model's `forward`, and "output0" …, where none are given. The plan is made for
+    WebGPU's baseline limits.
     weights: how the file stores large weights, "float16" or "q8" (storing.py); they are float32 again once loaded.
     dims: axes that the plan leaves open, as `compile` takes them, each with its limit: {"length": 512}. The file's plan
     runs every length up to it.
@@ -64,6 +66,7 @@ def save(
     from ..backend import WgpuBackend
     from .storing import parts_of
 
+    examples = tuple([x if isinstance(x, Tensor) or not hasattr(x, "shape") else asarray(x) for x in examples])
     if path.endswith(".wasm"):
         from ..wasm.writer import save as save_module
 
