@@ -351,6 +351,7 @@ def check(folder: Path, out: Path, name: str) -> None:
 def kills(folder: Path) -> dict[str, Any]:
     """A worker, and then in another run the driver, killed when half of the rows are written."""
     (folder / "k").mkdir()
+    (folder / "ray").mkdir(exist_ok=True)  # where Ray notes the address of a cluster; only `ray.init` makes it
     command = [sys.executable, __file__, "--child", "cluster", str(folder / "k")]
     cluster = subprocess.Popen(command, env=environment(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                text=True, encoding="utf-8")  # fmt: skip
