@@ -26,25 +26,36 @@ from tools.components import require
 
 ROWS, FILES = 4096, 4
 PATIENCE = 240  # seconds: two cores may have much else to do
-# Slow enough to be killed half-way; writes down who works on what.
+# Slow enough to be killed half-way; writes down who works on what; waits at three quarters while `hold` exists.
 PREPARE = """
 import os, time
 from pathlib import Path
 
 def slowly(batch):
     time.sleep(0.15)
-    with open(Path({notes!r}) / str(os.getpid()), "a") as file:
+    notes = Path({notes!r})
+    with open(notes / str(os.getpid()), "a") as file:
         file.write(f"{{len(batch['image'])}}\\n")
+    for _ in range(600):
+        rows = sum(int(line) for path in notes.iterdir() for line in path.read_text().split())
+        if rows < {most} or not notes.with_name("hold").exists():
+            break
+        time.sleep(0.1)
     return {{"image": batch["image"]}}
 """
 
 
 def environment(home: Path) -> dict[str, str]:
     """For processes that use Ray: nothing is sent anywhere, nothing is written outside `home`."""
-    variables = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "HOME": str(home)}
+    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_AUTH_MODE": "disabled",
+        "HOME": str(home),
+        "RAY_TMPDIR": str(home),
+    }
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     kept = {k: v for k, v in os.environ.items() if not k.startswith("RAY_") and k != "PYTHONWARNDEFAULTENCODING"}
-    return {**kept, **variables, "PATH": path}
+    return {**kept, **quiet, "HOME": str(home), "RAY_TMPDIR": str(home), "PATH": path}
 
 
 def running(folder: Path) -> list[str]:
@@ -130,7 +141,9 @@ class Work:
     def __init__(self, tmp_path: Path, home: Path, arguments: list[Any]) -> None:
         self.folder, self.notes, self.out = tmp_path, tmp_path / "notes", tmp_path / "out"
         self.notes.mkdir(exist_ok=True)
-        (tmp_path / "prepare.py").write_text(PREPARE.format(notes=str(self.notes)), encoding="utf-8")
+        (tmp_path / "prepare.py").write_text(
+            PREPARE.format(notes=str(self.notes), most=3 * ROWS // 4), encoding="utf-8"
+        )
         self._environment = environment(home)
         self._arguments = [*map(str, arguments), "--out", str(self.out)]
 
@@ -185,12 +198,15 @@ def test_a_killed_worker_loses_and_doubles_nothing(work: Work, wanted: NDArray[n
 
 @pytest.mark.timeout(900)
 def test_a_killed_driver_is_resumed_where_it_was(work: Work, wanted: NDArray[np.float32]) -> None:
+    hold = work.notes.with_name("hold")
+    hold.touch()
     process = work.start("--workers", "2", "--resume")
-    wait_until(lambda: len(work.committed()) >= 3 or process.poll() is not None, "the first results")
+    wait_until(lambda: len(work.committed()) >= 1 or process.poll() is not None, "the first results")
     assert process.poll() is None, process.communicate()
     process.kill()
     process.communicate(timeout=PATIENCE)
     done = sum(len(parquet.read_table(path)) for path in work.committed())
+    hold.unlink()
     assert 0 < done < ROWS
     before = sum(work.worked().values())
     again = work.start("--workers", "2", "--resume")
@@ -276,7 +292,6 @@ def test_without_a_cluster_one_is_started_and_stopped(tmp_path: Path, network: P
         csv.write_csv(pa.table(list(x.T), names=names), tmp_path / "a.csv")
         (tmp_path / "b.csv").write_text(",".join(names) + "\n1,2,3\n", encoding="utf-8")
         run = Work(tmp_path, home, [network, "a.csv", "b.csv", "--input", "image=" + ",".join(names), "--workers", 1])
-        run._environment["RAY_TMPDIR"] = str(home)
         said = run.finish(run.start("--skip-bad", "--output", "scores=s"))
         assert said.startswith("skipped b.csv: ")
         assert "wrote 300 rows in 1 files to" in said
