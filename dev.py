@@ -78,6 +78,18 @@ def test(args: list[str]) -> int:
     environment = {**os.environ, "PYTHONWARNDEFAULTENCODING": "1"}
     command = [sys.executable, "-m", "pytest", *parallel, *args]
     tested = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    if tested == 1 and not args:  # some tests failed
+        say("\nwhat failed runs once more, one test at a time: only what depends on the machine's load can pass now")
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-v",
+            "--maxfail=5",
+            "--last-failed",
+            "--last-failed-no-failures=none",
+        ]
+        tested = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     return tested or int(not checked)
 
 

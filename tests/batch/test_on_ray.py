@@ -48,11 +48,6 @@ def slowly(batch):
 def environment(home: Path) -> dict[str, str]:
     """For processes that use Ray: nothing is sent anywhere, nothing is written outside `home`."""
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_AUTH_MODE": "disabled",
-        "HOME": str(home),
-        "RAY_TMPDIR": str(home),
-    }
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     kept = {k: v for k, v in os.environ.items() if not k.startswith("RAY_") and k != "PYTHONWARNDEFAULTENCODING"}
     return {**kept, **quiet, "HOME": str(home), "RAY_TMPDIR": str(home), "PATH": path}
