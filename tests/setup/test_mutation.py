@@ -12,7 +12,8 @@ import pytest
 from tools.layout import package_folders
 from tools.mutation import report, runner
 from tools.mutation.bugs import bugs_of, compiles
-from tools.mutation.choosing import Choice, batches, room_of
+from tools.mutation.choosing import NOT_OF_ONE_FOLDER, Choice, batches, room_of
+from tools.mutation.choosing import TESTS as FOLDERS
 from tools.mutation.copies import Copy
 from tools.mutation.learned import Learned
 from tools.mutation.rooms import Room
@@ -129,6 +130,13 @@ def test_the_tests_that_name_what_is_around_a_bug_come_first(tmp_path: Path) -> 
     first = choice.tests_for(bug, [f"{test}::test_{n}" for test in tests for n in range(2)])[:8]
     assert any("burnpack" in test for test in first)
     assert len({test.partition("::")[0] for test in first}) >= 3
+
+
+def test_every_folder_of_tests_is_chosen_for_some_folder_of_the_distribution() -> None:
+    found = {path.relative_to(ROOT).parts[1] for path in (ROOT / "tests").rglob("test_*.py")}
+    named = [folder for folders in FOLDERS.values() for folder in folders]
+    assert {*named, *NOT_OF_ONE_FOLDER} == {f"tests/{name}" for name in found}
+    assert all((ROOT / folder).is_dir() for folder in FOLDERS)
 
 
 def test_batches_grow_and_stay_within_a_folder_of_tests() -> None:

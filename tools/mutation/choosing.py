@@ -15,10 +15,16 @@ from .learned import Learned
 TESTS = {
     "codegen": ("tests/codegen", "tests/conformance", "tests/models", "tests/cli", "tests/fuzz"),
     "core": ("tests/core", "tests/codegen", "tests/conformance", "tests/cli", "tests/fuzz", "tests/models"),
+    "core/batch": ("tests/batch", "tests/cli"),
+    "core/session": ("tests/session", "tests/cli"),
+    "core/store": ("tests/store", "tests/core"),
     "micro": ("tests/micro",),
-    "wgpu_backend": ("tests/wgpu", "tests/core", "tests/conformance", "tests/fuzz"),
+    "wgpu_backend": ("tests/wgpu", "tests/core", "tests/conformance", "tests/fuzz", "tests/session"),
     "wgpu_backend/browser": ("tests/browser",),
+    "wgpu_backend/wasm": ("tests/wasm", "tests/fuzz"),
 }
+# Test folders that try the tree's tools, documents and examples, or the distribution as a whole.
+NOT_OF_ONE_FOLDER = ("tests/digits", "tests/docs", "tests/examples", "tests/setup", "tests/soak")
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNKNOWN_SECONDS = 0.5  # of a test that was not measured
 
