@@ -12,17 +12,20 @@ from emberlet.codegen.emit.instance import instantiate
 from emberlet.codegen.emit.module import ModuleWriter
 from emberlet.codegen.generation import translate
 from emberlet.codegen.ir.graph import Graph
-from emberlet.codegen.ir.value import Transposed
+from emberlet.codegen.ir.value import Inline, Stored, Transposed
 from emberlet.codegen.onnx_backend import to_array, to_tensor
 from emberlet.codegen.passes import PASSES, run_passes
 from emberlet.codegen.reader import read_model
 from emberlet.codegen.weights import tensors
 from emberlet.errors import ModelError
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from models.index import cases
 from onnx import numpy_helper
 from support.onnx_models import assert_same, generated, parse
 
 RANDOM = np.random.default_rng(5)
+SLOW = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -150,6 +153,45 @@ def test_large_constants_are_folded_when_they_are_read() -> None:
     assert bytes(value.raw()) == np.ascontiguousarray(w.T).tobytes()
 
 
+@pytest.mark.parametrize(("rows", "left"), [(128, ["Add"]), (129, ["Expand", "Add"])])
+def test_a_small_constant_is_folded_into_more_of_up_to_64_kib(rows: int, left: list[str]) -> None:
+    model = with_constants(
+        "g (float[R, 128] x) => (float[R, 128] y) { e = Expand(w, s)  y = Add(x, e) }",
+        w=floats(128),
+        s=np.array([rows, 128]),
+    )
+    check(model, ["fold"], left, floats(rows, 128))
+
+
+@pytest.mark.parametrize(("extra", "source"), [(0, Inline), (1, Stored)])
+def test_constants_of_up_to_4_mib_are_folded_at_once_into_small_ones(extra: int, source: type) -> None:
+    model = with_constants(
+        "g (float[64] x) => (float[64] y) { e = ReduceMax<axes = [0], keepdims = 0>(w)  y = Add(x, e) }",
+        opset=17,
+        w=floats((1 << 14) + extra, 64),
+    )
+    graph = after(model, "fold")
+    assert operators(graph) == ["Add"]
+    value = graph.nodes[0].value(1)
+    assert value is not None and isinstance(value.source, source)
+    x = floats(64)
+    assert_same(generated(model, [x]), generated(model, [x], passes=[]))
+
+
+def test_a_large_constant_is_folded_into_one_of_its_size() -> None:
+    w = floats(300, 500)
+    model = with_constants("g (float[300, 500] x) => (float[300, 500] y) { e = Exp(w)  y = Add(x, e) }", w=w)
+    check(model, ["fold"], ["Add"], floats(300, 500))
+
+
+def test_a_large_constant_is_not_folded_into_several() -> None:
+    model = with_constants(
+        "g (float[150, 500] x) => (float[150, 500] y) { a, b = Split<num_outputs = 2>(w)  c = Add(x, a)  y = Mul(c, b) }",
+        w=floats(300, 500),
+    )
+    check(model, ["fold"], ["Split", "Add", "Mul"], floats(150, 500))
+
+
 def test_what_is_random_is_never_folded_or_merged() -> None:
     model = parse(
         """g (float[4] x) => (float[4] y) <float[4] p = {0.5, 0.5, 0.5, 0.5}> {
@@ -215,6 +257,54 @@ def test_axes_merged_around_an_exchange_are_seen_through() -> None:
         }"""
     )
     check(model, ["moves"], ["Transpose"], floats(2, 4, 6, 8))
+
+
+@SLOW
+@given(data=st.data())
+def test_axes_of_1_are_removed_before_any_permutation(data: st.DataObject) -> None:
+    """A reshape makes axes of 1, a permutation moves them, and a squeeze removes one or all."""
+    sizes = data.draw(st.permutations([1, 2, 3, 4])) + data.draw(st.sampled_from([[], [1]]))
+    rank = len(sizes)
+    perm = data.draw(st.permutations(range(rank)))
+    ones = [i for i, p in enumerate(perm) if sizes[p] == 1]
+    removed = data.draw(st.lists(st.sampled_from(ones), min_size=1, unique=True))
+    axes = [i - rank if data.draw(st.booleans()) else i for i in removed]
+    model = with_constants(
+        f"g (float[24] x) => (float[{', '.join('ABCD'[: rank - len(axes)])}] y)"
+        f"{{ a = Reshape(x, s)  b = Transpose<perm = {perm}>(a)  c = Squeeze(b, axes)  y = Relu(c) }}",
+        s=np.array(sizes),
+        axes=np.array(axes),
+    )
+    x = floats(24)
+    turned = x.reshape(sizes).transpose(perm)
+    assert_same(generated(model, [x], passes=["moves", "dead"]), [np.maximum(turned.squeeze(tuple(axes)), 0)])
+    assert operators(after(model, "moves")) == ["Reshape", "Transpose", "Relu"]
+
+
+@SLOW
+@given(data=st.data())
+def test_axes_merged_around_an_exchange_are_left_where_they_differ(data: st.DataObject) -> None:
+    """Leading axes merged, two exchanged, and the leading ones restored or not: the same numbers in every case."""
+    lead = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    other = data.draw(st.one_of(st.just(lead), st.permutations(lead), st.just([*lead, 1]), st.just(lead[::-1])))
+    m, n = data.draw(st.tuples(st.integers(1, 4), st.integers(1, 4)))
+    perm = data.draw(st.sampled_from([[0, 2, 1], [1, 0, 2], [2, 1, 0]]))
+    merged = [int(np.prod(lead)), m, n]
+    ends = [merged[p] for p in perm]
+    last = data.draw(st.sampled_from([[*other, *ends[1:]], [ends[0], *other, *ends[2:]]]))
+    if np.prod(last) != np.prod(merged):
+        last = [*other, m, n]
+    named = data.draw(st.booleans())  # the first of the leading axes has a name
+    model = with_constants(
+        f"g (float[{', '.join(map(str, ['N' if named else lead[0], *lead[1:], m, n]))}] x) => "
+        f"(float[{', '.join('ABCDEF'[: len(last)])}] y)"
+        f"{{ a = Reshape(x, s)  b = Transpose<perm = {perm}>(a)  c = Reshape(b, t)  y = Relu(c) }}",
+        s=np.array([-1 if named else merged[0], m, n]),
+        t=np.array(last),
+    )
+    x = floats(*lead, m, n)
+    want = np.maximum(x.reshape(merged).transpose(perm).reshape(last), 0)
+    assert_same(generated(model, [x], passes=["moves", "dead"]), [want])
 
 
 def test_equal_nodes_are_merged_and_a_branchs_own_are_not_read_outside() -> None:
