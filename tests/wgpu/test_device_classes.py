@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet import functional as F
@@ -114,6 +115,56 @@ def test_pointwise_convolution_by_panels(on_class, make):
     shape = ((1, 1), ((0, 0), (0, 0)), (1, 1), 1)
     x, w, b = make((1, 128, 32, 32)), make((128, 128, 1, 1)), make((128,))
     twin.check(lambda k, x, w, b: F.relu(k.conv(x, w, b, *shape)), x, w, b, rtol=1e-4, atol=1e-4)
+
+
+def without_subgroups(text):
+    """The shader with its broadcasts by way of workgroup memory, for a device that has no subgroups."""
+    return (
+        text.replace("enable subgroups;", "var<workgroup> sent: array<vec4<f32>, 4>;\nvar<private> mine: u32;\n"
+                     "fn broadcast(v: vec4<f32>, from_lane: u32) -> vec4<f32> {\n"
+                     "    workgroupBarrier();\n    sent[mine] = v;\n    workgroupBarrier();\n"
+                     "    return sent[from_lane];\n}\n")
+        .replace("subgroupBroadcast(", "broadcast(")
+        .replace("@builtin(subgroup_invocation_id)", "@builtin(local_invocation_index)")
+        .replace("    let t = ", "    mine = lane;\n    let t = ", 1)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["straight", "turned"])
+@pytest.mark.parametrize("a, b", [((256, 256), (256, 256)), ((2, 160, 352), (2, 352, 256))], ids=str)
+def test_panels_whose_lanes_share_what_they_load(on_class, make, monkeypatch, a, b, turned):
+    """Broadcasts of four lanes, played by workgroup memory where the device has no subgroups."""
+    twin = on_class("swiftshader")
+    twin.gpu._options.subgroups = True
+    module, played = twin.gpu.device.raw.create_shader_module, []
+
+    def create(*, label, code):
+        played.append("subgroupBroadcast(" in code)
+        return module(label=label, code=without_subgroups(code) if played[-1] else code)
+
+    monkeypatch.setattr(twin.gpu.device.raw, "create_shader_module", create)
+
+    axes = (*range(len(a) - 2), len(a) - 1, len(a) - 2) if turned else tuple(range(len(a)))
+
+    def product(k, x, y, bias):
+        return F.relu(k.binary("add", k.matmul(k.permute(x, axes), k.permute(y, axes)), bias))
+
+    x, y = (make([shape[axis] for axis in axes]) for shape in (a, b))
+    twin.check(product, x, y, make((b[-1],)), rtol=1e-4, atol=1e-4)
+    assert any(played)
+
+
+@pytest.mark.parametrize("device_class", ["cpu", "swiftshader", "gpu"])
+@pytest.mark.parametrize("turned", [False, True], ids=["straight", "turned"])
+@pytest.mark.parametrize("inner", [65, 66, 67, 70, 33])
+def test_what_lies_behind_the_last_inner_step_is_not_taken_into_a_sum(on_class, make, device_class, turned, inner):
+    """A block reaches over the end of a row; there lie other rows and matrices, here of infinite elements."""
+    twin = on_class(device_class)
+    x, y = np.ones((2, 68, inner), np.float32), np.ones((2, inner, 68), np.float32)
+    x[0, 1::2] = x[1] = y[1] = np.inf
+    axes = (0, 2, 1) if turned else (0, 1, 2)
+    x, y = [make.of(t.transpose(axes), dtypes.float32) for t in (x, y)]
+    twin.check(lambda k, x, y: k.matmul(k.permute(x, axes), k.permute(y, axes)), x, y)
 
 
 @pytest.mark.parametrize("subgroups", [False, True])
