@@ -239,6 +239,32 @@ def test_a_buffer_s_memory_goes_with_its_last_reference():
 
 
 @in_pyodide
+def test_promises_are_kept_while_somebody_is_to_be_called_back_and_no_longer():
+    import gc
+    import weakref
+
+    import wgpu
+
+    device = wgpu.gpu.request_adapter_sync().request_device_sync()
+    kept = wgpu.GPUPromise._UNRESOLVED
+    before = len(kept)
+    for _ in range(20):
+        device.queue.on_submitted_work_done_async()  # nobody waits
+    gc.collect()
+    assert len(kept) == before, len(kept)
+    called = []
+    weak = weakref.ref(device.queue.on_submitted_work_done_async().then(called.append))
+    gc.collect()
+    assert weak() is not None and len(kept) > before  # else nothing would be called
+    weak().sync_wait()
+    assert called == [None]
+    buffer = device.create_buffer(size=8, usage="MAP_READ")
+    buffer.map_async("READ").sync_wait()
+    gc.collect()
+    assert len(kept) == before, len(kept)
+
+
+@in_pyodide
 def test_rendering_says_that_it_is_not_here():
     import wgpu.utils
     from emberlet.errors import UnsupportedError

@@ -256,6 +256,49 @@ def test_providers():
         session(ours, providers="CPUExecutionProvider")
 
 
+CPU = "CPUExecutionProvider"
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("providers", "options"),
+    [([CPU], [{}]), ((CPU,), ({},)), ([(CPU, {})], None), ([CPU], None), (None, None), ([], [])],
+    ids=str,
+)
+def test_providers_and_options_in_each_form(ort, providers, options):
+    assert session(ort, providers=providers, provider_options=options).get_providers() == [CPU]
+
+
+@pytest.mark.parametrize(
+    ("providers", "options"),
+    [
+        ([CPU], []),
+        ([CPU], [{}, {}]),
+        ([CPU], {}),
+        ([CPU], 3),
+        ([(CPU, {}, {})], None),
+        ([(CPU,)], None),
+        ([(3, {})], None),
+        ([(CPU, 3)], None),
+        ([3], None),
+        ({CPU}, None),
+        (CPU, None),
+    ],
+    ids=str,
+)
+def test_malformed_providers_and_options_are_refused(providers, options):
+    with pytest.raises(ValueError, match=r"'provider"):
+        session(ours, providers=providers, provider_options=options)
+
+
+def test_options_reach_their_provider_and_what_is_named_twice_counts_once():
+    made = session(ours, providers=[CPU], provider_options=[{"a": 1}])
+    assert made.get_provider_options() == {CPU: {"a": "1"}}
+    with pytest.warns(UserWarning, match="Duplicate"):
+        made = session(ours, providers=[(CPU, {"a": 1}), (CPU, {"a": 2})])
+    assert made.get_provider_options() == {CPU: {"a": "1"}}
+
+
 def test_the_gpu_runs_a_session():
     pytest.importorskip("wgpu")
     made = session(ours, providers=["WebGPUExecutionProvider", "CPUExecutionProvider"])

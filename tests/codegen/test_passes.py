@@ -186,7 +186,8 @@ def test_a_large_constant_is_folded_into_one_of_its_size() -> None:
 
 def test_a_large_constant_is_not_folded_into_several() -> None:
     model = with_constants(
-        "g (float[150, 500] x) => (float[150, 500] y) { a, b = Split<num_outputs = 2>(w)  c = Add(x, a)  y = Mul(c, b) }",
+        "g (float[150, 500] x) => (float[150, 500] y)"
+        "{ a, b = Split<num_outputs = 2>(w)  c = Add(x, a)  y = Mul(c, b) }",
         w=floats(300, 500),
     )
     check(model, ["fold"], ["Split", "Add", "Mul"], floats(150, 500))

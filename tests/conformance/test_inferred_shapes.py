@@ -55,6 +55,28 @@ def test_what_onnx_infers_is_inferred() -> None:
     assert compared > 1500
 
 
+def test_what_is_inferred_is_what_the_cases_expect() -> None:
+    """Dtypes, and the sizes that are known, against the outputs that the cases hold."""
+    wrong, compared = [], 0
+    for name, case in sorted(node_cases().items()):
+        ours = read_model(_without_output_shapes(case.model)).graph.outputs
+        for _, outputs in case.data_sets or ():
+            for argument, value in zip(ours, outputs, strict=True):
+                known = argument.type
+                if not isinstance(known, TensorType) or not isinstance(value, np.ndarray):
+                    continue
+                compared += 1
+                shape = value.shape if known.shape is None else known.shape
+                if len(shape) != value.ndim or any(
+                    isinstance(d, int) and d != n for d, n in zip(shape, value.shape, strict=True)
+                ):
+                    wrong.append(f"{name}: {argument.name} is said to be {shape}, and is {value.shape}")
+                if value.dtype.kind in "fiub" and value.dtype.isnative and known.dtype.name != value.dtype.name:
+                    wrong.append(f"{name}: {argument.name} is said to be {known.dtype}, and is {value.dtype}")
+    assert not wrong, f"{len(wrong)} of {compared}:\n" + "\n".join(wrong)
+    assert compared > 1500
+
+
 @pytest.mark.parametrize(
     ("equation", "shapes", "wanted"),
     [

@@ -7,6 +7,7 @@ import math
 import emberlet
 import numpy as np
 import pytest
+from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.host.declarations import read
@@ -228,3 +229,16 @@ def test_an_elementwise_function_takes_a_tensor_without_axes(backend, function):
     one, none = (getattr(F, function)(emberlet.asarray(v, backend=backend)) for v in ([value], value))
     assert none.shape == () and one.shape == (1,)
     same(none, np.asarray(one)[0], rtol=0)
+
+
+@pytest.mark.parametrize("backend", ["python", "numpy"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_sigmoid_is_exact_far_out_and_keeps_nan(backend, dtype):
+    x = np.array(
+        [-np.inf, -1e5, -745.2, -88.9, -17.0, -0.5, -0.0, 0.0, 0.5, 1.5, 17.0, 88.9, 1e5, np.inf, np.nan], dtype
+    )
+    home = get_backend(backend)
+    found = F.sigmoid(home.from_list(x.tolist(), dtypes.dtype(dtype), x.shape)).tolist()
+    with np.errstate(over="ignore"):
+        want = 1 / (1 + np.exp(-x.astype(np.longdouble)))
+    np.testing.assert_allclose(found, want.astype(dtype), rtol=2e-7 if dtype == "float32" else 1e-15, atol=1e-38)

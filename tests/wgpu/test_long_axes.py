@@ -45,6 +45,18 @@ def test_scatter_of_many_updates(twin, long):
     twin.check(lambda k, x, i, u: k.scatter(x, i, u, 0, "add"), long(50), picks, long(70001))
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("steps", [60000, 60001, 120001])
+def test_scatter_of_many_updates_along_an_axis_of_several(twin, long, steps, axis):
+    def turned(*shape):
+        return shape if axis else shape[::-1]
+
+    picks = _tensor(np.random.default_rng(2).integers(0, 50, turned(3, steps)))
+    x, updates = long(*turned(4, 50)), long(*turned(3, steps))
+    twin.check(lambda k, x, i, u: k.scatter(x, i, u, axis, "add"), x, picks, updates)
+    twin.check(lambda k, x, i, u: k.scatter(x, i, u, axis, "none"), x, picks, updates)
+
+
 def test_products_with_a_long_inner_axis(twin, long):
     twin.check(lambda k, a, b: k.matmul(a, b), long(2, 70001), long(70001, 40))
 

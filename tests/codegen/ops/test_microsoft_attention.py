@@ -60,6 +60,16 @@ def test_multi_head_attention_with_each_kind_of_mask(mask: np.ndarray) -> None:
     check("MultiHeadAttention", [*qkv(4, 6), None, mask], num_heads=HEADS, mask_filter_value=-1e4)
 
 
+@pytest.mark.parametrize("value", [-10000.0, -2.0, 0.0])
+@pytest.mark.parametrize("scale", [0.0, 0.5])
+def test_what_is_added_where_a_mask_hides_a_key(value: float, scale: float) -> None:
+    """A value near 0 hides little: the result tells which one was taken."""
+    given = {"num_heads": HEADS, "mask_filter_value": value, "scale": scale}
+    mask = ints([[1] * 5, [0, 1, 1, 1, 0]])
+    check("MultiHeadAttention", [*qkv(5, 5), None, mask], **given)
+    check("Attention", [normal(3, 2, 5, WIDTH), W, B, mask], constants=(1, 2), **given)
+
+
 def test_multi_head_attention_returns_keys_and_values() -> None:
     check("MultiHeadAttention", qkv(5, 5), results=FLOATS, num_heads=HEADS)
 
