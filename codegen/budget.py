@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from math import prod
 from time import monotonic
@@ -22,6 +21,7 @@ from emberlet.backend.protocol import Protocol
 from emberlet.tensor import Tensor
 
 from .ir.problem import Problem
+from .records import dataclass
 
 ELEMENTS = 1 << 22  # of one tensor: 32 MB at most
 WORK = 1 << 25  # of one evaluation, in elements made and read: some tenths of a second
@@ -38,7 +38,7 @@ class Exceeded(Problem):
     """Evaluating a node early would take more memory or time than the budget has."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Budget:
     """What is left: elements of one tensor, work in all, and the moment at which it ends."""
 

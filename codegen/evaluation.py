@@ -5,7 +5,6 @@ There is one meaning of each operator, its emitted code run on the functional la
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +14,7 @@ from emberlet.tensor import Tensor
 
 from .budget import Exceeded, counted
 from .ir.argument import Argument, Constant, Dynamic
+from .ir.digests import blake2b
 from .ir.graph import Graph, Model, Node
 from .ir.keys import node_key
 from .ir.problem import Problem, explained
@@ -70,7 +70,7 @@ def named(node: Node[Any], i: int, value: Value | None) -> Value | None:
 
 def computation(node: Node[Any]) -> str:
     """A digest of what a node computes of which constants: one line however long the chain behind it is."""
-    return hashlib.blake2b(repr(node_key(node)).encode(), digest_size=16).hexdigest()
+    return blake2b(repr(node_key(node)).encode(), digest_size=16).hexdigest()
 
 
 def foldable(node: Node[Any]) -> bool:

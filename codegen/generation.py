@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emberlet.errors import ModelError
-from emberlet.host.together import together
 
-from . import states, weights
+from . import weights
 from .budget import model_budget
 from .emit.instance import instantiate
 from .emit.module import ModuleWriter, Written
 from .emit.names import file_stem
 from .hierarchy import writer as hierarchy
-from .ir.graph import Model
+from .ir.graph import Model, State
 from .ir.problem import origin_of, refusing, report
-from .overwriting import check_overwrite, signed
 from .passes import run_passes
 from .reader import read_model
 
@@ -61,7 +59,7 @@ def translate(
     """
     with refusing(source), model_budget():
         model = read_model(source, name, folder, freeze)
-        named = states.given(model, state, states.find(model))
+        named = _states(model, tuple(state))
         graph, notes = run_passes(model.graph, passes)
         model = replace(model, graph=graph, states=named)
         write = ModuleWriter(model).write if flat else partial(hierarchy.write, model)
@@ -69,6 +67,14 @@ def translate(
         if written.problems:
             raise ModelError(report(origin_of(source), written.problems))
         return model, written, notes
+
+
+def _states(model: Model, words: tuple[str, ...]) -> tuple[State, ...]:
+    if not words and min(len(model.graph.inputs), len(model.graph.outputs)) < 2:
+        return ()  # what is left to give to a step, or to get from it?
+    from . import states
+
+    return states.given(model, words, states.find(model))
 
 
 def generate(
@@ -95,6 +101,10 @@ def generate(
     where the output is longer along axis 2, or "none" for those alone that are said. Raises ModelError, which lists
     every problem found, OverwriteError where such a module is in the way, and OSError; then the folder is as it was.
     """
+    from emberlet.host.together import together
+
+    from .overwriting import check_overwrite, signed
+
     stem = file_stem(name or _stem(source))
     weights_name = None if embed else stem + ".bpk"
     model, written, notes = translate(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from pathlib import Path
 
 from emberlet.errors import EmberletError
@@ -52,6 +51,8 @@ def check_overwrite(module: Path, source: str, pack: Path | None = None) -> None
 
 
 def _digest(source: str) -> str:
+    from hashlib import sha256
+
     return sha256(source.encode()).hexdigest()[:16]
 
 

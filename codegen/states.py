@@ -6,7 +6,6 @@ input), or by its name together with its shape. A wrong pair is worse than none:
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -76,7 +75,9 @@ def given(model: Model, words: Iterable[str], found: Sequence[State]) -> tuple[S
 def _place(name: str, names: Sequence[str], what: str, word: str) -> int:
     if name in names:
         return names.index(name)
-    near = difflib.get_close_matches(name, names, 1)
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names, 1)
     hint = f" (did you mean {quoted(near[0])}?)" if near else ""
     has = ", ".join(map(quoted, names)) or "none"
     raise ModelError(f"state {quoted(word)}: there is no {what} {quoted(name)}{hint}; the model has {has}")

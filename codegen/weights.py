@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterable, Mapping
-from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from emberlet import dtypes
 from emberlet.backend import Backend, get_backend
-from emberlet.burnpack import Burnpack
 from emberlet.errors import EmberletError
-from emberlet.host import burnpack_writer
 from emberlet.tensor import Tensor
 
 from .ir.value import Buffer, Value
+
+if TYPE_CHECKING:
+    from emberlet.host import burnpack_writer
 
 DIGEST = "generated"
 
@@ -40,11 +41,15 @@ def _source(value: Value, half: bool) -> burnpack_writer.Source:
         stored: Buffer = x.backend.to_bytes(x.backend.cast(x, dtypes.float16))
         return stored
 
+    from emberlet.host import burnpack_writer
+
     return burnpack_writer.Source(dtypes.float16 if narrow else value.dtype, value.shape, read)
 
 
 def save(path: str | os.PathLike[str], record: Mapping[str, Value], half: bool, metadata: Mapping[str, str]) -> int:
     """Write the burnpack; returns its size. Its metadata tells by a digest whether the weights were changed since."""
+    from emberlet.host import burnpack_writer
+
     given = sources(record, half)
     told = _digest((name, given[name].read()) for name in sorted(given))
     return burnpack_writer.save(path, given, {**metadata, DIGEST: told})
@@ -52,6 +57,8 @@ def save(path: str | os.PathLike[str], record: Mapping[str, Value], half: bool, 
 
 def as_generated(path: str | os.PathLike[str]) -> bool:
     """Whether a burnpack still holds the weights that `save` wrote; False for one that something else wrote."""
+    from emberlet.burnpack import Burnpack
+
     try:
         pack = Burnpack.from_file(path, zero_copy=True)
         return pack.metadata.get(DIGEST) == _digest((name, pack.raw(name)) for name in sorted(pack.tensors))
@@ -60,6 +67,8 @@ def as_generated(path: str | os.PathLike[str]) -> bool:
 
 
 def _digest(weights: Iterable[tuple[str, Buffer]]) -> str:
+    from hashlib import sha256
+
     found = sha256()
     for name, data in weights:
         found.update(name.encode() + b"\0")
@@ -69,6 +78,8 @@ def _digest(weights: Iterable[tuple[str, Buffer]]) -> str:
 
 def dumps(record: Mapping[str, Value], half: bool, metadata: Mapping[str, str]) -> bytes:
     """The burnpack's bytes."""
+    from emberlet.host import burnpack_writer
+
     return burnpack_writer.dumps(sources(record, half), metadata)
 
 

@@ -7,10 +7,11 @@ trailing comma, which every formatter then leaves alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 from emberlet.dtypes import DType
+
+from ..records import dataclass
 
 WIDTH = 88
 
@@ -24,31 +25,31 @@ PRECEDENCE = {
 POSTFIX, ATOM = 14, 15
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Name:
     id: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Literal:
     """A number, bool, None or string, as Python source."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Attribute:
     object: Expr
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Index:
     object: Expr
     key: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SliceKey:
     """start:stop:step between brackets; None leaves a part out."""
 
@@ -57,29 +58,29 @@ class SliceKey:
     step: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     function: Expr
     args: tuple[Expr, ...] = ()
     kwargs: tuple[tuple[str, Expr], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tuple:
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class List:
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dict:
     items: tuple[tuple[Expr, Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unary:
     """op is "-", "~" or "not"."""
 
@@ -87,14 +88,14 @@ class Unary:
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Binary:
     op: str
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Conditional:
     """`then if test else otherwise`"""
 
@@ -103,7 +104,7 @@ class Conditional:
     otherwise: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comprehension:
     """`[item for target in iterable]`"""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from emberlet.dtypes import DType
@@ -16,6 +16,7 @@ from ..ir.graph import Graph, Model, Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, describe
 from ..ir.value import Fill, Transposed, Value
+from ..records import dataclass
 from .block import Block
 from .emitter import shortest
 from .expression import WIDTH, Attribute, Call, Expr, Name, lift, string_literal
@@ -34,7 +35,7 @@ MAX_FILL = 2 << 30
 _MEMBERS = {"backend", "INPUTS", "OUTPUTS", "STATE", *dir(BaseModel)}
 
 
-@dataclass(slots=True)
+@dataclass
 class Written:
     """The outcome: the class's name, the module's source without its weights, and the weights by attribute path."""
 

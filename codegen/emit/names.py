@@ -6,9 +6,8 @@ import keyword
 import re
 import unicodedata
 from collections.abc import Iterable
-from hashlib import blake2b
 
-from emberlet.host.files import RESERVED_BY_WINDOWS
+from ..ir.digests import blake2b
 
 MAX_LENGTH = 48
 MAX_FILE = 160  # bytes of a file's name without its extension: file systems take 255
@@ -65,6 +64,8 @@ def file_stem(text: str) -> str:
 
     No two models share one, except where a file system makes no difference between two letters.
     """
+    from emberlet.host.files import RESERVED_BY_WINDOWS
+
     name = identifier(text, "model", limit=len(text) + 1).lower()
     if name in RESERVED_BY_WINDOWS:
         name += "_"

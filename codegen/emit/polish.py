@@ -11,8 +11,9 @@ import keyword
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..records import dataclass
 from .expression import (
     WIDTH,
     Attribute,
@@ -39,7 +40,7 @@ ROOM = WIDTH - 9
 _VARIABLE = re.compile(r"\b[pv]\d+\b")  # before it has its name
 
 
-@dataclass(slots=True)
+@dataclass
 class Hints:
     """What is known of variables: words for a name, and those whose value must be computed where it stands. callees:
     the parameters' names of what a call's function is, by its text."""

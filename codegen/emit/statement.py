@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
+from ..records import dataclass
 from .expression import WIDTH, Expr, Name, Tuple, flat, spread
 
 
-@dataclass(slots=True)
+@dataclass
 class Assign:
     """`a, b = value  # comment`; a target may be an attribute path such as self.conv1."""
 
@@ -17,49 +18,49 @@ class Assign:
     comment: str = ""
 
 
-@dataclass(slots=True)
+@dataclass
 class Do:
     """An expression for its effect."""
 
     value: Expr
 
 
-@dataclass(slots=True)
+@dataclass
 class If:
     test: Expr
     then: list[Statement]
     otherwise: list[Statement] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass
 class For:
     target: str
     iterable: Expr
     body: list[Statement]
 
 
-@dataclass(slots=True)
+@dataclass
 class While:
     test: Expr
     body: list[Statement]
 
 
-@dataclass(slots=True)
+@dataclass
 class Break:
     pass
 
 
-@dataclass(slots=True)
+@dataclass
 class Delete:
     names: tuple[str, ...]
 
 
-@dataclass(slots=True)
+@dataclass
 class Return:
     values: tuple[Expr, ...]
 
 
-@dataclass(slots=True)
+@dataclass
 class Def:
     """A function within the function: what a subgraph becomes where an operation calls it."""
 
@@ -68,7 +69,7 @@ class Def:
     body: list[Statement]
 
 
-@dataclass(slots=True)
+@dataclass
 class Comment:
     text: str
 

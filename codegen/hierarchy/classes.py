@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
@@ -33,12 +33,13 @@ from ..emit.names import Names
 from ..emit.polish import Hints, inner, mapped, with_expressions
 from ..emit.statement import Assign, Def, For, If, Return, Statement, While
 from ..ir.value import Value
+from ..records import dataclass
 
 HOLE = "§"
 BACKEND = ("backend", Name("backend"))
 
 
-@dataclass(slots=True)
+@dataclass
 class Draft:
     """The code of one region. `fields` are what its constructor assigns, `body` what forward does."""
 
@@ -66,7 +67,7 @@ class Draft:
         return Call(Name(self.kind.name), tuple(given), (*named, BACKEND))
 
 
-@dataclass(slots=True)
+@dataclass
 class Class:
     """What several drafts have in common."""
 
@@ -90,7 +91,7 @@ def _positional(name: str) -> bool:
 # -- what two drafts share --------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass
 class _Holes:
     """The numbers of a draft in the order they stand in, each with a word for what it is."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from ..emit.emitter import Emission, Emitter
@@ -10,6 +9,7 @@ from ..emit.expression import Attribute, Call, Expr, Index, Name, SliceKey, Tupl
 from ..emit.statement import Assign, Do, For, Statement
 from ..ir.types import Type
 from ..ops.internal import Internal
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from .writer import RegionWriter

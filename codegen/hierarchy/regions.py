@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..ir.argument import Argument
 from ..ir.graph import Graph, Node
 from ..ir.keys import trainable
 from ..ops.internal import InputSize, Sizes
+from ..records import dataclass
 from .scopes import Path, common, parameters, weights
 
 FEW = 2
@@ -23,7 +24,7 @@ SMALL = 4  # nodes of a module with one layer that is not worth a class
 FEW_STEPS = 6  # lines of a module that comes once and is not worth a class
 
 
-@dataclass(slots=True)
+@dataclass
 class Region:
     """A module: nodes and inner modules in an order they can run in. `places` are the paths of the nodes' own modules,
     by the name of the node."""

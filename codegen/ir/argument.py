@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..records import dataclass
 from .types import AbsentType, Type
 from .value import Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dynamic:
     """Known only when the model runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Constant:
     """Known now, and kept as a tensor of its own that the generated code names."""
 
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Static:
     """Known now, and absorbed by the node: a layer's weight, a shape, an axis."""
 
@@ -31,7 +30,7 @@ Source = Dynamic | Constant | Static
 DYNAMIC = Dynamic()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Argument:
     """A value's name (unique in the whole model), its type, and where it comes from."""
 

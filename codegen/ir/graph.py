@@ -9,11 +9,12 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from emberlet.dtypes import DType
 
+from ..records import dataclass
 from .argument import ABSENT, Argument, Static
 from .problem import Problem
 from .types import (
@@ -250,7 +251,7 @@ class Node(ABC, Generic[C]):
         return f"{self.op()} {self.name!r} ({ins})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Graph:
     """Nodes in an order they can run in. Names of values are unique across the model, subgraphs included.
 
@@ -270,7 +271,7 @@ class Graph:
                 yield from graph.walk()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class State:
     """An input and the output that is its next value, by their positions. axis: the one along which the output is the
     input with more behind it; None where the output replaces the input."""
@@ -280,7 +281,7 @@ class State:
     axis: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Model:
     """A graph with what the file says about itself. `inputs` and `outputs` are the names the file gives them, whatever
     the passes rename. source: the name of the file it was read from. frozen: the values of the inputs that it was read

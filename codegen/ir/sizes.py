@@ -6,10 +6,10 @@ the value's name is unique in the model, so that they say the same value's axis.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 
+from .digests import blake2b
 from .types import (
     Dim,
     OptionalType,
@@ -27,7 +27,7 @@ MOST_TERMS = 8
 
 def anonymous(name: str, axis: int) -> str:
     """The size of one axis of a value, which nothing in the model names."""
-    return "?" + hashlib.blake2b(f"{name}\0{axis}".encode(), digest_size=8).hexdigest()
+    return "?" + blake2b(f"{name}\0{axis}".encode(), digest_size=8).hexdigest()
 
 
 def identified(t: Type, name: str) -> Type:

@@ -8,10 +8,10 @@ None. Scalars and shapes are what ONNX computes shapes with; holding them as Pyt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from emberlet.dtypes import DType
 
+from ..records import dataclass
 from .problem import Problem
 
 MAX_RANK = 64  # as in NumPy
@@ -23,7 +23,7 @@ Dim = int | str | None
 Shape = tuple[Dim, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TensorType:
     """A tensor; `shape` is None where not even the rank is known. Strings are tensors of dtype string."""
 
@@ -43,7 +43,7 @@ class TensorType:
         return known if len(known) == len(self.shape) else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ScalarType:
     """A Python number standing for a rank-0 tensor of `dtype`.
 
@@ -55,28 +55,28 @@ class ScalarType:
     natural: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShapeType:
     """A tuple of Python ints standing for a rank-1 int64 tensor; `dims` is what is known of its elements."""
 
     dims: Shape
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SequenceType:
     """A list whose elements have type `element`."""
 
     element: Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OptionalType:
     """A value of type `element`, or None."""
 
     element: Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MapType:
     """A dict from integers or strings (`key`) to numbers or strings (`value`)."""
 
@@ -84,12 +84,12 @@ class MapType:
     value: DType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AbsentType:
     """No value at all: an optional input or output that is left out."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnknownType:
     """The type of what a node with a problem would have produced; it silences problems that only follow from it."""
 

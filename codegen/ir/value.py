@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING, assert_never
 
 from emberlet.dtypes import DType, int64
 from emberlet.dtypes import string as string_dtype
 
+from ..records import dataclass
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -25,14 +26,14 @@ Number = int | float | bool
 Buffer = bytes | bytearray | memoryview
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Inline:
     """The bytes themselves, row-major and little-endian, narrow elements packed lowest bits first."""
 
     data: Buffer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stored:
     """Bytes that `load` fetches; `key` is equal for two values only where their bytes are the same place."""
 
@@ -40,21 +41,21 @@ class Stored:
     key: Hashable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fill:
     """Every element is `number`."""
 
     number: Number
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Text:
     """The elements of a string tensor."""
 
     items: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Transposed:
     """The elements of a matrix with its axes exchanged; they are moved only when somebody asks for them."""
 
@@ -64,7 +65,7 @@ class Transposed:
 Source = Inline | Stored | Fill | Text | Transposed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Value:
     """A constant tensor: dtype, shape, and where its elements come from.
 

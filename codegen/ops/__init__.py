@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any
 
 from ..ir.graph import Node
@@ -23,7 +22,7 @@ def _operators(file: str) -> list[type[Node[Any]]]:
     name = f"{__name__}.{file}"
     found = []
     for c in vars(import_module(name)).values():
-        if isinstance(c, type) and issubclass(c, Node) and c.__module__ == name and ABC not in c.__bases__:
+        if isinstance(c, type) and Node in c.__mro__ and c.__module__ == name and ABC not in c.__bases__:
             found.append(c)
     return found
 
@@ -54,6 +53,8 @@ class Registry(Mapping[tuple[str, str], type[Node[Any]]]):
 
     def _load(self) -> None:
         if not self._whole:
+            from pkgutil import iter_modules
+
             found = []
             for info in sorted(iter_modules(__path__), key=lambda info: info.name):
                 found += _operators(info.name)

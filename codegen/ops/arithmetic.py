@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
 from typing import ClassVar
 
 from emberlet import dtypes
@@ -15,6 +14,7 @@ from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.sizes import minus, plus
 from ..ir.types import Dim, ScalarType, TensorType, Type, as_tensor, broadcast
+from ..records import dataclass
 from .attributes import Attributes
 from .base import Plain
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from emberlet import dtypes
@@ -14,6 +13,7 @@ from ..emit.statement import Def, Return, fold_return
 from ..ir.graph import Graph, Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, as_tensor
+from ..records import dataclass
 from .attributes import Attributes
 from .base import dim_at, times
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, Shape
 from ..ir.value import Fill, Stored, Transposed, Value
+from ..records import dataclass
 from .attributes import Attributes
 
 

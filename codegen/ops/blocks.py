@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, lift
 from ..ir.choices import BlockMode
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, Shape, TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import times
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from emberlet import dtypes
@@ -17,6 +17,7 @@ from ..ir.problem import Problem
 from ..ir.sizes import minus
 from ..ir.types import Dim, ScalarType, ShapeType, TensorType, Type, product
 from ..ir.value import Fill, Inline, Value, ints_value, scalar_value, text_value
+from ..records import dataclass
 from .attributes import Attributes
 from .base import Plain
 

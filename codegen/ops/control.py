@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from emberlet import dtypes
 
@@ -23,6 +23,7 @@ from ..ir.types import (
     as_tensor,
     join,
 )
+from ..records import dataclass
 from .attributes import Attributes
 from .base import axis_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from ..emit.emitter import Emission, Emitter, default
@@ -11,6 +11,7 @@ from ..ir.choices import AutoPad
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import dim_at
 from .windows import Window, short, spatial_of

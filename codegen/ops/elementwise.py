@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from emberlet import dtypes, functional
@@ -15,6 +14,7 @@ from ..ir.choices import GeluApproximation
 from ..ir.graph import Node
 from ..ir.types import ScalarType, TensorType, Type
 from ..ir.value import Value
+from ..records import dataclass
 from .attributes import Attributes
 from .base import Plain, reshaped
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr, Name, Tuple, flat, lift
 from ..ir.choices import PadMode
@@ -11,6 +9,7 @@ from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, broadcast
 from ..ir.value import Fill, Value
+from ..records import dataclass
 from .attributes import Attributes
 from .base import Plain, axes_of, axis_of, times
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from emberlet import dtypes
@@ -14,6 +13,7 @@ from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, ShapeType, TensorType, Type, is_size
 from ..ir.value import Value
+from ..records import dataclass
 from .attributes import Attributes
 from .base import Plain, axis_of
 from .movement import AxisConfig

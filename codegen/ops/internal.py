@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from emberlet import dtypes
@@ -13,6 +12,7 @@ from ..emit.expression import Expr, Tuple, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import ScalarType, Shape, ShapeType, TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .linear_algebra import dense, product_shape
 

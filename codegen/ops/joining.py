@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, Tuple
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.sizes import plus
 from ..ir.types import Dim, ShapeType, TensorType, Type, join_dim
+from ..records import dataclass
 from .attributes import Attributes
 from .base import axis_of
 from .movement import AxisConfig

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Attribute, Binary, Expr
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Shape, TensorType, Type, broadcast
 from ..ir.value import Value
+from ..records import dataclass
 from .attributes import Attributes
 from .base import Plain, reshaped, transposed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ..emit.emitter import Emission, Emitter, default
@@ -11,6 +10,7 @@ from ..emit.expression import Expr
 from ..ir.choices import LossReduction
 from ..ir.graph import Node
 from ..ir.types import TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 
 

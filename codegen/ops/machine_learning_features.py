@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from emberlet import dtypes
@@ -14,6 +13,7 @@ from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import MapType, SequenceType, TensorType, Type, product
 from ..ir.value import ints_value
+from ..records import dataclass
 from .attributes import Attributes
 from .base import Plain, dim_at
 from .machine_learning import DOMAIN, Labels, floats_value, labels_dtype, labels_of, rows_of

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
@@ -11,6 +9,7 @@ from ..emit.expression import Binary, Expr, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .machine_learning import (
     DOMAIN,

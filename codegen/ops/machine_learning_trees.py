@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from emberlet import dtypes
@@ -15,6 +15,7 @@ from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from ..ir.value import Fill, Inline, Value, ints_value
+from ..records import dataclass
 from .attributes import Attributes
 from .base import dim_at
 from .machine_learning import (

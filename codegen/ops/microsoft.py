@@ -9,7 +9,6 @@ for is a problem.
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
 from typing import ClassVar, Generic, Self, TypeVar
 
 from ..emit.emitter import Emission, Emitter, default
@@ -18,6 +17,7 @@ from ..ir.argument import Argument
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 
 FAMILY = "com.microsoft"

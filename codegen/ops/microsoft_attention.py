@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..emit.emitter import Default, Emission, Emitter, default
 from ..emit.expression import Expr, Liftable
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import dim_at
 from .microsoft import Contrib, trailing

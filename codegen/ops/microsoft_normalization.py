@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
 from typing import ClassVar
 
 from emberlet import dtypes
@@ -12,6 +11,7 @@ from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, Name, lift
 from ..emit.statement import Assign
 from ..ir.types import TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import dim_at
 from .microsoft import Contrib

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from emberlet.functional.elementwise.activations_by_name import ACTIVATIONS
 
@@ -11,6 +11,7 @@ from ..emit.expression import Binary, Expr, lift
 from ..ir.argument import Argument
 from ..ir.problem import Problem
 from ..ir.types import Dim, Shape, TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import axis_of, transposed
 from .convolution import Conv, ConvConfig

@@ -6,13 +6,13 @@ What is no product takes its operands to real numbers, computes, and quantizes t
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, broadcast
+from ..records import dataclass
 from . import quantization
 from .attributes import Attributes
 from .base import axes_of, axis_of

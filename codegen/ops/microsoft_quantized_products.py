@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
@@ -11,6 +9,7 @@ from ..emit.expression import Expr, SliceKey, lift
 from ..ir.choices import Direction
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
+from ..records import dataclass
 from . import quantization
 from .attributes import Attributes
 from .base import dim_at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from emberlet import dtypes
 
@@ -13,6 +13,7 @@ from ..ir.choices import Metric
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
 from ..ir.value import scalar_value
+from ..records import dataclass
 from . import constant, expansion, indexing, sampling
 from .attributes import Attributes
 from .base import dim_at, reshaped

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..emit.emitter import Emission, Emitter
 from ..emit.expression import Expr, flat, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, is_size, product
 from ..ir.value import Value
+from ..records import dataclass
 from .attributes import Attributes
 from .base import Plain, axes_of, axis_of, transposed
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from emberlet import dtypes
@@ -14,6 +13,7 @@ from ..emit.expression import Binary, Expr, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import axis_of, dim_at
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import ClassVar, Self
 
@@ -14,6 +14,7 @@ from ..emit.expression import Binary, Expr, SliceKey, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import Plain
 from .windows import Window, short, short_padding, spatial_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Self
 
 from emberlet import dtypes
@@ -14,6 +14,7 @@ from ..emit.expression import Expr, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import Plain, dim_at
 from .linear_algebra import product_shape

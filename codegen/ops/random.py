@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from abc import ABC
-from dataclasses import dataclass
 
 from emberlet import dtypes
 from emberlet.dtypes import DType
@@ -13,6 +12,7 @@ from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Liftable
 from ..ir.graph import Node
 from ..ir.types import TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import dim_at
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ..emit.emitter import Default, Emission, Emitter, default
@@ -13,6 +12,7 @@ from ..ir.choices import Direction
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import dim_at
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Attribute, Call, Expr, Liftable, Name, lift
 from ..emit.statement import Assign
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
 from ..ir.value import Fill, Stored, Value
+from ..records import dataclass
 from .base import dim_at, reshaped, transposed
 from .internal import Internal
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 from emberlet import dtypes
@@ -12,6 +11,7 @@ from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, Liftable, lift
 from ..ir.graph import Node
 from ..ir.types import Shape, TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import axes_of, axis_of
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import floor
 from typing import ClassVar
 
@@ -12,6 +11,7 @@ from ..ir.choices import AspectRatio, Coordinates, Interpolation, NearestMode
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import axes_of
 

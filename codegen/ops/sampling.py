@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
@@ -12,6 +10,7 @@ from ..ir.choices import GridPadding, Interpolation, RoiMode
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, product
+from ..records import dataclass
 from .attributes import Attributes
 from .base import axes_of, dim_at
 from .windows import Window, short, short_padding, spatial_of

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from emberlet import dtypes
 from emberlet.dtypes import DType
 
@@ -23,6 +21,7 @@ from ..ir.types import (
     as_tensor,
     join,
 )
+from ..records import dataclass
 from .attributes import Attributes
 from .base import Plain, axis_of
 

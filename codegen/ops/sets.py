@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import axis_of
 

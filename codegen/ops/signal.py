@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
 from typing import ClassVar
 
 from emberlet import dtypes
@@ -13,6 +12,7 @@ from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Expr
 from ..ir.graph import Node
 from ..ir.types import Dim, TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import axis_of
 

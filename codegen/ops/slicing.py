@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ..emit.emitter import Emission, Emitter, default
@@ -11,6 +10,7 @@ from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.sizes import minus, plus, smaller
 from ..ir.types import Dim, ScalarType, Shape, ShapeType, TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import axes_of
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ..emit.emitter import Emission, Emitter, default
 from ..ir.graph import Node
 from ..ir.types import Type
+from ..records import dataclass
 from .attributes import Attributes
 from .base import axis_of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from emberlet import dtypes
 from emberlet.dtypes import DType
@@ -13,6 +12,7 @@ from ..ir.choices import CaseChange, Weighting
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type, broadcast
+from ..records import dataclass
 from .attributes import Attributes
 from .base import Plain
 

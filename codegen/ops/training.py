@@ -6,7 +6,6 @@ Inputs: learning rate, step count, all parameters, all gradients, then each kind
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ..emit.emitter import Default, Emission, Emitter, default
@@ -14,6 +13,7 @@ from ..emit.expression import Expr, Liftable
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
+from ..records import dataclass
 from .attributes import Attributes
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..emit.emitter import Default, default
 from ..emit.expression import Liftable
 from ..ir.choices import AutoPad
 from ..ir.problem import Problem
 from ..ir.types import Dim, Shape
+from ..records import dataclass
 from .attributes import Attributes
 
 Pair = tuple[int, int]

@@ -6,7 +6,6 @@ A query whose every key is masked with -inf gives 0 then, where the parts give N
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from emberlet import dtypes
@@ -23,6 +22,7 @@ from ..ops.linear_algebra import MatMul
 from ..ops.movement import Reshape, Transpose, TransposeConfig, Unsqueeze
 from ..ops.normalization import Dropout
 from ..ops.softmax import Softmax
+from ..records import dataclass
 from .rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite, shape_of
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..ir.argument import Argument
@@ -26,6 +25,7 @@ from ..ops.joining import Concat
 from ..ops.movement import Flatten, Identity, Reshape, Squeeze, Transpose, Unsqueeze
 from ..ops.reduction import CumSum
 from ..ops.slicing import Slice
+from ..records import dataclass
 from .rewriting import Walk, shape_of
 
 Factor = int | str

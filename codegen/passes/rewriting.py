@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 from ..evaluation import known
@@ -20,6 +20,7 @@ from ..ir.sizes import identified, without_identities
 from ..ir.types import OptionalType, ScalarType, SequenceType, Shape, ShapeType, TensorType, UnknownType, refine
 from ..ir.value import Fill, Value
 from ..ops.internal import InputSize
+from ..records import dataclass
 
 N = TypeVar("N", bound=Node[Any])
 Rewrite = tuple[Graph, Counter[str]]

@@ -7,9 +7,10 @@ depth is asked for, a class is open where it comes first, and closed from then o
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 
+from ..records import dataclass
 from .cost import short
 from .tree import PLAIN, TOP, Box
 

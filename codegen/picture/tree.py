@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from emberlet.errors import ModelError
@@ -21,6 +21,7 @@ from ..ir.types import TensorType, describe_shape
 from ..ops.internal import InputSize, Sizes
 from ..passes import run_passes
 from ..reader import read_model
+from ..records import dataclass
 from .cost import flops
 
 if TYPE_CHECKING:

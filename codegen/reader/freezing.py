@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,7 +24,9 @@ def unknown(names: Iterable[str], inputs: list[str], defaults: set[str]) -> list
     for name in names:
         if name in inputs:
             continue
-        near = difflib.get_close_matches(name, inputs, 1)
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, inputs, 1)
         hint = f" (did you mean {quoted(near[0])}?)" if near else ""
         has = ", ".join(quoted(i) for i in inputs if i not in defaults) or "no inputs"
         said.append(f"there is no input {quoted(name)} to freeze{hint}; the model has {has}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..ops import REGISTRY
 from ..ops.attributes import Attributes, AttributeValue, GraphReader
 from ..protobuf import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 from ..protobuf.messages import AttributeType
+from ..records import dataclass
 from . import freezing, gradient, modules
 from .order import ordered
 from .schema import check_schema, domain_of, domain_prefix, opsets_of, prefixed, substituted
@@ -33,7 +34,7 @@ MAX_NODES = 1 << 18
 FEW_NODES = 1 << 12  # a file that writes few nodes may still come to as many
 
 
-@dataclass(slots=True)
+@dataclass
 class Scope:
     """The values that names stand for, those of the enclosing graph behind them."""
 

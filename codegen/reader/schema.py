@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from ..ir.problem import Problem
@@ -28,7 +28,9 @@ class Schema(NamedTuple):
 @cache
 def schemas() -> dict[str, dict[str, tuple[Schema, ...]]]:
     """Domain -> operator -> its versions, the oldest first. `dev.py check --fix` writes the table from onnx.defs."""
-    table = json.loads(files(__package__).joinpath("schemas.json").read_text(encoding="utf-8"))
+    # By the loader, which knows archives too; importlib.resources would import 15 modules.
+    read: Callable[[str], bytes] = __spec__.loader.get_data  # type: ignore[union-attr]
+    table = json.loads(read(os.path.join(os.path.dirname(__file__), "schemas.json")))
     return {
         domain: {name: tuple(Schema(*row) for row in rows) for name, rows in operators.items()}
         for domain, operators in table.items()

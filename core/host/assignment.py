@@ -14,10 +14,9 @@ from ..functional.indexing.selection import _region
 from ..lookup import function
 from ..python_backend import PythonBackend
 from ..python_backend.scattering import assign_region, write_region
+from .counts import COUNTS
 
 _lock = threading.RLock()  # two writers at once: neither loses its update
-# Without reference counts, or with threads that count apart, nothing is assigned in place.
-COUNTS = hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def assign(x: Any, key: Any, value: Any) -> None:

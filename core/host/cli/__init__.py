@@ -81,11 +81,14 @@ def _run(arguments: list[str]) -> int:
         prog="emberlet", description="ONNX models as readable Python: generate, run, verify, measure."
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    # The name is said, or argparse formats its whole help to find it.
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog="emberlet")
     modules = {}
-    for name, (file, about) in COMMANDS.items():
+    asked = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
+    for name in asked:
+        file, about = COMMANDS[name]
         sub = commands.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
-        if arguments[:1] == [name]:
+        if asked is not COMMANDS:
             modules[name] = importlib.import_module("emberlet.host.cli." + file)
             modules[name].configure(sub)
     if not modules:  # all commands may be listed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +25,8 @@ def frozen_values(words: Sequence[str]) -> dict[str, Any]:
 
 def _value(text: str) -> Any:
     """What JSON makes of a text, which has names for infinity and NaN in Python; the text where it is none."""
+    import json
+
     names = {"True": "true", "False": "false", "inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
     try:
         value = json.loads(names.get(text, text))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import inspect
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +13,7 @@ from ... import dtypes
 from ...backend import Backend, get_backend
 from ...errors import DTypeError, EmberletError, LoadError, ShapeError
 from ...tensor import Tensor
-from .. import npy, together
+from .. import npy
 from ..extras import EXTRAS, require
 from .freezing import frozen_values
 from .results import parts
@@ -131,7 +129,11 @@ def _load_onnx(path: str, backend: Backend, freeze: Sequence[str]) -> Loaded:
 
 
 def _load_module(path: str, backend: Backend) -> Loaded:
+    import importlib.util
+    import inspect
+
     from ...model import Model
+    from .. import together
 
     together.settle(path)
     # A name of its own: a model may be called numpy.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from typing import Any
 
@@ -47,6 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out:
         npy.save_archive(arguments.out, outputs)
     if arguments.json:
+        import json
+
         print(json.dumps(_report(outputs, seconds, arguments.backend), indent=2))
         return 0
     for name, x in outputs.items():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...tensor import Tensor
-from ..assignment import COUNTS
+from ..counts import COUNTS
 
 
 def _references(holder: Any) -> int:

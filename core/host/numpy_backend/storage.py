@@ -7,6 +7,7 @@ that package asking for one raises UnsupportedError. Strings are object arrays.
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,6 @@ from ...dtypes import DType
 from ...errors import FormatError, UnsupportedError
 from ...shapes import size
 from ..extras import sentence
-
-try:
-    import ml_dtypes
-except ImportError:  # pragma: no cover - the extra numpy brings it, but not every browser has it
-    ml_dtypes = None  # type: ignore[assignment]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,15 +31,11 @@ NARROW = (
     "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "int2", "uint4", "uint2",
 )  # fmt: skip
 
-_TO_NUMPY: dict[DType, np.dtype[Any]] = {dtypes.string: np.dtype(object)}
-for _dtype in dtypes.ALL:
-    if _dtype.name in NARROW:
-        if hasattr(ml_dtypes, _dtype.name):
-            _TO_NUMPY[_dtype] = np.dtype(getattr(ml_dtypes, _dtype.name))
-    elif _dtype is not dtypes.string:
-        _TO_NUMPY[_dtype] = np.dtype(_dtype.name)
-_BY_NAME = {k.name: v for k, v in _TO_NUMPY.items()}  # a str knows its hash, a DType computes it in Python
-_FROM_NUMPY = {v: k for k, v in _TO_NUMPY.items()}
+# By name: a str knows its hash, a DType computes it in Python.
+_BY_NAME: dict[str, np.dtype[Any]] = {
+    d.name: np.dtype(object if d is dtypes.string else d.name) for d in dtypes.ALL if d.name not in NARROW
+}
+_FROM_NUMPY = {_BY_NAME[d.name]: d for d in dtypes.ALL if d.name in _BY_NAME}
 
 # Arithmetic in the narrow types happens here, and the result is rounded back.
 WIDE: dict[str, np.dtype[Any]] = {
@@ -56,8 +48,20 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
     """The NumPy dtype that holds `dtype`. Raises UnsupportedError where ml_dtypes is missing or too old for it."""
     found = _BY_NAME.get(dtype.name)
     if found is None:
+        found = _narrow().get(dtype.name)
+    if found is None:
         raise UnsupportedError(sentence(f"{dtype} on backend 'numpy'", ["ml_dtypes"]))
     return found
+
+
+@cache
+def _narrow() -> dict[str, np.dtype[Any]]:
+    """The dtypes of the narrow types by name; none of them without ml_dtypes, some where it is old."""
+    try:
+        import ml_dtypes
+    except ImportError:  # pragma: no cover - the extra numpy brings it, but not every browser has it
+        return {}
+    return {name: np.dtype(getattr(ml_dtypes, name)) for name in NARROW if hasattr(ml_dtypes, name)}
 
 
 def emberlet_dtype(dtype: np.dtype[Any]) -> DType | None:
@@ -65,6 +69,8 @@ def emberlet_dtype(dtype: np.dtype[Any]) -> DType | None:
     if dtype.kind in "US":
         return dtypes.string
     found = _FROM_NUMPY.get(dtype)
+    if found is None and "ml_dtypes" in sys.modules:
+        found = next((dtypes.BY_NAME[name] for name, narrow in _narrow().items() if narrow == dtype), None)
     if found is None and dtype.isbuiltin == 0 and dtype.byteorder in "<>":
         found = _FROM_NUMPY.get(dtype.newbyteorder("="))
     return found
