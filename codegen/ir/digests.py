@@ -1,0 +1,8 @@
+"""BLAKE2 without hashlib, which loads all of OpenSSL when it is imported."""
+
+try:
+    from _blake2 import blake2b
+except ImportError:  # another Python than CPython
+    from hashlib import blake2b
+
+__all__ = ["blake2b"]
