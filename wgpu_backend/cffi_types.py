@@ -8,6 +8,10 @@ matters to C's grammar: some 15 ms a text, 40 texts before the first result. Onl
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -28,21 +32,7 @@ def quicken(ffi: Any) -> bool:
         return True
 
     def parse_type(text: str) -> Any:
-        # cffi holds its lock here.
-        everything = parser._declarations
-        few: dict[str, Any] = {}
-        for name in _NAME.findall(text):
-            for kind in _KINDS:
-                if kind + name in everything:
-                    few[kind + name] = everything[kind + name]
-        known = set(few)
-        parser._declarations = few
-        try:
-            return whole(text)
-        finally:
-            parser._declarations = everything
-            for key in set(few) - known:  # an opaque struct that was not named before
-                everything.setdefault(key, few[key])
+        return _by_own_names(parser, whole, text)
 
     try:
         parser.parse_type = parse_type
@@ -52,10 +42,51 @@ def quicken(ffi: Any) -> bool:
     return True
 
 
-def quicken_wgpu() -> bool:
-    """`quicken` for wgpu-py's native library, where that is how it is bound."""
+def _by_own_names(parser: Any, whole: Callable[[str], Any], text: str) -> Any:
+    """The type that a parser finds while it knows the names in the text alone. cffi holds its lock here."""
+    everything = parser._declarations
+    few: dict[str, Any] = {}
+    for name in _NAME.findall(text):
+        for kind in _KINDS:
+            if kind + name in everything:
+                few[kind + name] = everything[kind + name]
+    known = set(few)
+    parser._declarations = few
     try:
-        from wgpu.backends.wgpu_native._ffi import ffi
+        return whole(text)
+    finally:
+        parser._declarations = everything
+        for key in set(few) - known:  # an opaque struct that was not named before
+            everything.setdefault(key, few[key])
+
+
+def quicken_wgpu() -> bool:
+    """`quicken` for wgpu-py's native library, where that is how it is bound; for what its import asks too."""
+    try:
+        with _importing():
+            from wgpu.backends.wgpu_native._ffi import ffi
     except ImportError:
         return False
     return quicken(ffi)
+
+
+@contextmanager
+def _importing() -> Iterator[None]:
+    """Every parser of this process finds types by their own names while a module is imported that makes one."""
+    from cffi.cparser import Parser  # type: ignore[import-untyped]
+
+    whole: Any = getattr(Parser, "parse_type", None)
+    if not callable(whole) or "wgpu.backends.wgpu_native" in sys.modules:
+        yield
+        return
+
+    def parse_type(self: Any, text: str) -> Any:
+        if not isinstance(getattr(self, "_declarations", None), dict):
+            return whole(self, text)
+        return _by_own_names(self, partial(whole, self), text)
+
+    Parser.parse_type = parse_type
+    try:
+        yield
+    finally:
+        Parser.parse_type = whole

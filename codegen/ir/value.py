@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Hashable
 from dataclasses import field
 from math import prod
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Literal, assert_never
 
 from emberlet.dtypes import DType, int64
 from emberlet.dtypes import string as string_dtype
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 Number = int | float | bool
 Buffer = bytes | bytearray | memoryview
+SMALL = 1 << 16
+_UNSIGNED: dict[int, Literal["B", "H", "I", "Q"]] = {
+    8: "B",
+    16: "H",
+    32: "I",
+    64: "Q",
+}  # bits of an element -> its code for memoryview
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,8 @@ class Value:
                 return _repeated(number, self.dtype, self.size)
             case Text():
                 raise Problem("a string tensor has no bytes")
+            case Transposed(matrix) if matrix.dtype.bits in _UNSIGNED and matrix.size <= SMALL:
+                return _turned(matrix)
             case Transposed(matrix):
                 x = matrix.tensor()
                 turned: Buffer = x.backend.to_bytes(x.backend.permute(x, (1, 0)))
@@ -163,6 +172,13 @@ class Value:
         if self.size != 1:
             raise Problem(f"expected one element, found a constant of shape {self.shape}")
         return self.list()[0]
+
+
+def _turned(matrix: Value) -> bytes:
+    """A matrix's bytes with its axes exchanged, without a backend, which would have to be imported."""
+    elements = memoryview(matrix.raw()).cast("B").cast(_UNSIGNED[matrix.dtype.bits])
+    columns = matrix.shape[1]
+    return b"".join([elements[i::columns].tobytes() for i in range(columns)])
 
 
 def _repeated(number: Number, dtype: DType, count: int) -> bytes:

@@ -74,7 +74,7 @@ def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph,
         raise ModelError(f"there is no pass {unknown[0]!r}; there are {', '.join(PASSES)}")
     read = graph.outputs
     done: dict[str, Counter[str]] = {name: Counter() for name in PASSES}
-    found = _classes(graph)
+    found = classes_of(graph)
     for turn in range(ROUNDS):
         before = graph
         for name, run in PASSES.items():
@@ -87,7 +87,7 @@ def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph,
             done[name] += what
             if after is not graph:
                 graph = after
-                found = _classes(graph)
+                found = classes_of(graph)
         if graph is before:
             break
     graph = sizes.forgotten(graph) if wanted else graph
@@ -98,7 +98,7 @@ def run_passes(graph: Graph, names: Iterable[str] | None = None) -> tuple[Graph,
     )
 
 
-def _classes(graph: Graph) -> set[str]:
+def classes_of(graph: Graph) -> set[str]:
     """The names of the classes of a graph's nodes and of their outputs' types, with those that they derive from."""
     kinds: set[type] = set()
     for node in graph.walk():

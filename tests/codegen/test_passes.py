@@ -14,7 +14,7 @@ from emberlet.codegen.generation import translate
 from emberlet.codegen.ir.graph import Graph
 from emberlet.codegen.ir.value import Inline, Stored, Transposed
 from emberlet.codegen.onnx_backend import to_array, to_tensor
-from emberlet.codegen.passes import PASSES, run_passes
+from emberlet.codegen.passes import PASSES, classes_of, run_passes
 from emberlet.codegen.reader import read_model
 from emberlet.codegen.weights import tensors
 from emberlet.errors import ModelError
@@ -611,3 +611,15 @@ def test_a_bias_of_more_axes_than_the_product_is_no_layers(rows: str, bias: str)
     assert "Linear" not in operators(after(model, "linear"))
     (y,) = generated(model, [x])
     assert y.shape == shape
+
+
+@pytest.mark.parametrize("case", REAL.values(), ids=REAL)
+def test_a_pass_without_what_it_starts_at_finds_nothing(case: Any) -> None:
+    """`run_passes` does not import it then. Each pass sees the graph as read, and after all the others."""
+    read = read_model(case.model).graph
+    for graph in (PASSES["sizes"](read)[0], run_passes(read)[0]):
+        found = classes_of(graph)
+        for name, run in PASSES.items():
+            if run.starts is not None and not run.starts & found:
+                after, done = run(graph)
+                assert after is graph and not done, name

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
+from threading import Thread
 from typing import Any
 
 
@@ -17,10 +17,26 @@ def compile_kernels(device: Any, kernels: Iterable[tuple[str, str]]) -> None:
             missing.setdefault(source, name)
     if len(missing) < 2:
         return
-    with ThreadPoolExecutor(min(len(missing), cpu_count() or 1)) as threads:
-        started = [(source, threads.submit(device.compiled, name, source)) for source, name in missing.items()]
-        for source, future in started:
+    left = list(missing.items())
+    done: list[tuple[str, Any]] = []
+
+    def work() -> None:
+        while left:
             try:
-                device.keep(source, future.result())
+                source, name = left.pop()
+            except IndexError:  # another thread took the last one
+                return
+            try:
+                done.append((source, device.compiled(name, source)))
             except Exception:
                 continue
+
+    # This thread is one of them; concurrent.futures would take longer to import than a small model to compile.
+    others = [Thread(target=work) for _ in range(min(len(missing), cpu_count() or 1) - 1)]
+    for thread in others:
+        thread.start()
+    work()
+    for thread in others:
+        thread.join()
+    for source, pipeline in done:
+        device.keep(source, pipeline)

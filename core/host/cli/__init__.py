@@ -77,8 +77,13 @@ def _run(arguments: list[str]) -> int:
         return _delegate(arguments[0])(arguments[1:])
     import argparse
 
+    def formatter(prog: str) -> argparse.HelpFormatter:
+        return argparse.HelpFormatter(prog, width=_columns() - 2)
+
     parser = argparse.ArgumentParser(
-        prog="emberlet", description="ONNX models as readable Python: generate, run, verify, measure."
+        prog="emberlet",
+        description="ONNX models as readable Python: generate, run, verify, measure.",
+        formatter_class=formatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     # The name is said, or argparse formats its whole help to find it.
@@ -87,7 +92,9 @@ def _run(arguments: list[str]) -> int:
     asked = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
     for name in asked:
         file, about = COMMANDS[name]
-        sub = commands.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+        sub = commands.add_parser(
+            name, help=about, description=about[0].upper() + about[1:] + ".", formatter_class=formatter
+        )
         if asked is not COMMANDS:
             modules[name] = importlib.import_module("emberlet.host.cli." + file)
             modules[name].configure(sub)
@@ -105,6 +112,17 @@ def _run(arguments: list[str]) -> int:
         return 2
     status: int = modules[parsed.command].run(parsed)
     return status
+
+
+def _columns() -> int:
+    """The width of the terminal. argparse itself asks shutil, which imports every compression that there is."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdigit() and int(said):
+        return int(said)
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except OSError:
+        return 80
 
 
 def _version() -> int:

@@ -1,0 +1,76 @@
+"""What `emberlet run` imports: a start is little but imports, and one that sneaks in is noticed nowhere else."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+# package -> its modules; a module that starts needs a reason to be here.
+IMPORTED = """
+emberlet: backend burnpack codegen dtypes errors functional host lookup model module names nn param shapes tensor
+emberlet.backend: protocol
+emberlet.codegen: budget emit evaluation generation hierarchy ir ops passes protobuf reader records weights
+emberlet.codegen.emit: block emitter expression handing_on instance layout module names polish statement
+emberlet.codegen.hierarchy: classes invoke regions runs scopes writer
+emberlet.codegen.ir: argument choices digests graph keys problem sizes types value
+emberlet.codegen.ops: arithmetic attributes base constant convolution elementwise expansion joining linear_algebra
+emberlet.codegen.ops: movement normalization places pooling recurrent recurrent_layers reduction slicing softmax windows
+emberlet.codegen.ops: internal
+emberlet.codegen.passes: common dead fold idempotent identity linear moves recurrent rewriting sizes
+emberlet.codegen.protobuf: message messages wire
+emberlet.codegen.reader: freezing gradient graphs modules order parsing schema texts values
+emberlet.dtypes: decimal narrow
+emberlet.functional: arrays convolution dense max_pooling operands rectifiers reshaping
+emberlet.host: blas_kernels cli counts extras model_calls model_inputs npy numpy_backend protocols public streams
+emberlet.host.cli: freezing model plain progress results run
+emberlet.host.numpy_backend: assignment attention backend composites convolution elementwise integers recurrent storage
+emberlet.host.numpy_backend: windows
+emberlet.module: layouts loading methods
+emberlet.nn: conv linear names params
+emberlet.param: methods
+"""
+# What the standard library and others have, and takes long to import.
+NOT_NEEDED = (
+    "asyncio bz2 concurrent.futures ctypes difflib hashlib importlib.resources logging lzma ml_dtypes multiprocessing "
+    "onnx onnxruntime pkgutil random shutil subprocess tempfile threading wgpu zipfile"
+).split()
+SCRIPT = """
+import sys
+{before}
+known = set(sys.modules)
+from emberlet.host.cli import main
+assert main(["run", {model!r}, "--input", "image=" + {image!r}, "--backend", {backend!r}]) == 0
+print(*sorted(set(sys.modules) - known))
+"""
+
+
+def modules(folder, digits, backend: str, before: str) -> set[str]:
+    """What a process imports that runs digits, beside what `before` does."""
+    image = folder / "image.npy"
+    np.save(image, np.zeros((1, 1, 8, 8), np.float32))
+    script = SCRIPT.format(model=str(digits), image=str(image), backend=backend, before=before)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_run_imports_these_modules_and_no_others(tmp_path, digits):
+    wanted = {"emberlet"}
+    for line in IMPORTED.split("\n"):
+        package, _, names = line.partition(": ")
+        wanted |= {f"{package}.{name}" for name in names.split()}
+    found = modules(tmp_path, digits, "numpy", "import numpy")
+    assert {m for m in found if m.partition(".")[0] == "emberlet"} == wanted
+    assert not found.intersection(NOT_NEEDED)
+
+
+@pytest.mark.needs("gpu-driver")
+def test_run_on_a_gpu_imports_no_numpy(tmp_path, digits):
+    assert "numpy" not in modules(tmp_path, digits, "wgpu", "")
+
+
+def test_the_version_is_said_without_importing_anything(tmp_path):
+    script = "import sys\nfrom emberlet.host.cli import main\nmain(['--version'])\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, encoding="utf-8", check=True)
+    assert not {"argparse", "numpy", "json", "inspect", "dataclasses"} & set(done.stdout.splitlines()[-1].split())
