@@ -61,12 +61,16 @@ def _read(path: Path) -> dict[str, Array]:
 def check_samples(samples: Mapping[str, Array], graph: Graph, origin: str = "samples") -> dict[str, Array]:
     """The samples as float32, (count, *shape of the input), in the order of axes that the graph takes them in.
 
-    They come as the model has them (its batch axis counts samples, axes of size 1 may be missing) or channels last
-    already. Raises ShapeError where they do not fit, FormatError where a value is no finite number.
+    They come as the model has them (its batch axis counts samples, axes of size 1 may be missing; bytes where it takes
+    bytes) or channels last already. Raises ShapeError where they do not fit, FormatError where a value is no finite
+    number.
     """
     out: dict[str, Array] = {}
     for name in graph.inputs:
         x, shape = _finite(samples[name], f"{origin}: {name!r}"), graph.shapes[name]
+        if name in graph.integers and name in graph.grids:
+            grid = graph.grids[name]
+            x = (x - np.float32(grid.zero - graph.integers[name])) * np.float32(grid.scale)
         dims, order = graph.layouts.get(name, (shape, tuple(range(len(shape)))))
         wanted = ", ".join(map(str, dims[1:] if dims[:1] == (1,) else dims))
         large = [n for n in x.shape[1:] if n != 1]

@@ -83,9 +83,19 @@ def _docstring(program: Program) -> str:
             what = "ranks of the features" if port.cuts is not None else "sums of the leaves, in words of 4 bytes"
             lines.append(f"{kind_of_port} {port.text()}, {what}")
             continue
-        meaning = "" if program.is_float else f", number = {port.scale:.9g} * (byte - {port.zero})"
-        lines.append(f"{kind_of_port} {port.text()}{meaning}")
+        lines.append(f"{kind_of_port} {port.text()}{_meaning(port, program.is_float)}")
     return "\n".join(lines) + '\n"""\n'
+
+
+def _meaning(port: Port, is_float: bool) -> str:
+    """What the elements of an input or output mean."""
+    if port.integer is None:
+        return "" if is_float else f", number = {port.scale:.9g} * (byte - {port.zero})"
+    dtype = "uint8" if port.integer == 0 else "int8"
+    if is_float:
+        return f", whole numbers ({dtype} in the model)"
+    number = "byte" if port.integer == 0 else "byte - 128"
+    return f", {dtype} as in the model: number = {number}, real number = {port.scale:.9g} * (byte - {port.zero})"
 
 
 def _kernels(program: Program) -> str:
@@ -190,6 +200,8 @@ def _state(program: Program, other: str = "") -> str:
 
 
 def _grid(port: Port) -> str:
+    if port.integer is not None:
+        return f"(1, {port.integer})"  # numbers are those of the model's integers
     return f"({port.scale!r}, {port.zero})"
 
 

@@ -77,7 +77,32 @@ def in_float32(graph: Graph) -> Graph:
         return replace(layer, chain=(("clip", ends(grid)),))
 
     layers = tuple(saturating(layer) for layer in graph.layers)
-    return replace(graph, layers=layers, grids={}, weight_scales={})
+    graph = _between_integers(replace(graph, layers=layers))
+    return replace(graph, grids={}, weight_scales={}, weight_zeros={})
+
+
+def _between_integers(graph: Graph) -> Graph:
+    """Inputs and outputs that are bytes in the model as its whole numbers, in float32."""
+    first: list[Layer] = []
+    last: list[Layer] = []
+    shapes, names = dict(graph.shapes), dict[str, str]()
+    for name, byte in graph.integers.items():
+        grid = graph.grids.get(name)
+        if grid is None:
+            continue
+        names[name] = real = f"{name}:real"
+        shape = shapes[real] = shapes[name]
+        zero = grid.zero - byte
+        if name in graph.inputs:
+            first.append(
+                MapFloat(f"dequantize {name}", (name,), real, shape, (("affine", (grid.scale, -grid.scale * zero)),))
+            )
+        if name in graph.outputs:
+            chain: Chain = (("affine", (1 / grid.scale, 0.0)), ("round", ()), ("affine", (1.0, float(zero))))
+            ends_ = (float(-byte), float(255 - byte))
+            last.append(MapFloat(f"quantize {name}", (real,), name, shape, (*chain, ("clip", ends_))))
+    inside = [renamed(layer, names, names.get(layer.output)) for layer in graph.layers]
+    return replace(graph, layers=(*first, *inside, *last), shapes=shapes)
 
 
 def remove_dead(graph: Graph) -> Graph:

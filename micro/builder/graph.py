@@ -48,13 +48,15 @@ class Reshape(Layer):
 @dataclass(frozen=True)
 class Graph:
     """shapes: of every tensor; grids: of tensors whose bytes are decided (all of them, once quantized);
-    weight_scales: per output channel, of layers whose weights came quantized, by the layer's name; layouts: of inputs
+    weight_scales: per output channel, of layers whose weights came quantized, by the layer's name; weight_zeros: the
+    bytes of zero of those that are asymmetric; layouts: of inputs
     that come in another order than the model's, their shape in the model and its axes in the order they come; states:
     tensors that are kept from one inference to the next, and what their elements are at first: layers read them, and
     the last layers, `kernels.state.Keep`, write them; doubled: the arithmetic is TensorFlow Lite's (doubled.py); once:
     the names of layers that round once all the same; cuts: of inputs that hold ranks, the numbers that each feature is
     ranked among; sums: of outputs that hold words; labels: of outputs, the names of their elements; calls_to_fill:
-    inferences on zeros that fill a stream's states before its first step.
+    inferences on zeros that fill a stream's states before its first step; integers: of inputs and outputs that are
+    bytes in the model too, what a stored byte is more than the model's number: 0 for uint8, 128 for int8.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Graph:
     is_float: bool = True
     grids: Mapping[str, Grid] = field(default_factory=dict)
     weight_scales: Mapping[str, Array] = field(default_factory=dict)
+    weight_zeros: Mapping[str, int] = field(default_factory=dict)
     layouts: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     states: Mapping[str, float] = field(default_factory=dict)
     doubled: bool = False
@@ -73,6 +76,7 @@ class Graph:
     sums: Mapping[str, Sums] = field(default_factory=dict)
     labels: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
     calls_to_fill: int = 0
+    integers: Mapping[str, int] = field(default_factory=dict)
 
     def check(self) -> Graph:
         """This graph. Raises ModelError where a layer reads what no earlier one wrote, or a tensor has no shape."""

@@ -38,7 +38,8 @@ def with_grids(graph: Graph, ranges: Mapping[str, Range] | None) -> Graph:
     ranges: of every tensor over samples; None where there are none. Grids that the graph has are kept. Raises
     UnsupportedError, without samples, for tensors whose grid nothing tells.
     """
-    grids = {name: grid for name, grid in graph.grids.items() if name in graph.shapes}
+    whole = {name: Grid(1.0, byte) for name, byte in graph.integers.items() if name in graph.inputs}
+    grids = whole | {name: grid for name, grid in graph.grids.items() if name in graph.shapes}
     graph = _insisting(replace(graph, grids=grids), _wanted)
     grids = dict(graph.grids)
     _shared(graph, grids)

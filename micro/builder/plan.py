@@ -283,13 +283,14 @@ class _Planner:
     def _port(self, name: str, buffers: dict[str, Buffer]) -> Port:
         at = buffers[self._find(name)].place
         graph, order, labels = self.graph, self.graph.order_text(name), self.graph.labels.get(name, ())
+        integer = graph.integers.get(name)
         if graph.is_float:
-            return Port(name, graph.shapes[name], at, order=order, labels=labels)
+            return Port(name, graph.shapes[name], at, order=order, labels=labels, integer=integer)
         if name in graph.cuts or name in graph.sums:
             cuts, sums = graph.cuts.get(name), graph.sums.get(name)
             return Port(name, graph.shapes[name], at, order=order, cuts=cuts, sums=sums, labels=labels)
         grid = self.graph.grids[name]
-        return Port(name, self.graph.shapes[name], at, grid.scale, grid.zero, order, labels=labels)
+        return Port(name, self.graph.shapes[name], at, grid.scale, grid.zero, order, labels=labels, integer=integer)
 
 
 def _bordered(shape: tuple[int, ...], pads: Pads) -> tuple[View, int]:

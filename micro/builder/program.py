@@ -28,7 +28,7 @@ class Port:
 
     scale, zero: of the bytes; unused where the model is float32. order: what its axes are, in words. cuts: where
     the bytes are ranks, the numbers that each feature is ranked among; sums: where they are words, what those mean;
-    labels: names of the elements.
+    labels: names of the elements; integer: what the byte is more than the number of an int8 or uint8 tensor.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Port:
     cuts: tuple[tuple[float, ...], ...] | None = None
     sums: Sums | None = None
     labels: tuple[int | str, ...] = ()
+    integer: int | None = None
 
     @property
     def size(self) -> int:

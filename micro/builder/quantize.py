@@ -91,7 +91,7 @@ class Quantizer:
                 weights, scale, coarser = self._weights(layer, np.abs(layer.bias.astype(np.float64)) / (x.scale * room))
                 sums = scale * x.scale
                 bias = quantize_bias(layer.bias, sums, layer.name)
-                low, high = dot_bounds(weights, bias, x.zero)
+                low, high = dot_bounds(weights, bias, x.zero, self._weight_zero(layer))
                 bound = np.maximum(np.abs(low), np.abs(high))
                 clamp = self._clamp(layer.low, layer.high, out)
                 requant = choose(sums / out.scale, bound, out.zero, *clamp, what=layer.name)
@@ -118,13 +118,18 @@ class Quantizer:
         scale = np.maximum(given, least)
         scale = np.where(scale > 0, scale, 1.0)
         rows = layer.weights.reshape(len(scale), -1).astype(np.float64)
-        q = np.clip(np.rint(rows / scale[:, None]), -ZERO, ZERO - 1)
+        zero = self._weight_zero(layer)
+        q = np.clip(np.rint(rows / scale[:, None]), -zero, 255 - zero)
         lost = 255 * np.abs(q * scale[:, None] - rows).sum(1)
         return (
-            (q + ZERO).astype(np.uint8).reshape(layer.weights.shape),
+            (q + zero).astype(np.uint8).reshape(layer.weights.shape),
             scale,
             float(lost[scale > given].max(initial=0)),
         )
+
+    def _weight_zero(self, layer: DotFloat | DepthwiseFloat) -> int:
+        """The byte that stands for a weight of zero."""
+        return self.graph.weight_zeros.get(layer.name, ZERO)
 
     @singledispatchmethod
     def layer(self, layer: Layer) -> Layer:
@@ -135,15 +140,16 @@ class Quantizer:
         x = self.grids[layer.inputs[0]]
         weights, bias, requant = self._product(layer)
         at = (layer.name, layer.inputs, layer.output)
-        return Dot(*at, layer.shape, layer.window, layer.groups, weights, bias, x.zero, requant)
+        how = (layer.shape, layer.window, layer.groups)
+        return Dot(*at, *how, weights, bias, x.zero, requant, self._weight_zero(layer))
 
     @layer.register
     def _(self, layer: DepthwiseFloat) -> Layer:
         x = self.grids[layer.inputs[0]]
         weights, bias, requant = self._product(layer)
-        return Depthwise(
-            layer.name, layer.inputs, layer.output, layer.shape, layer.window, weights, bias, x.zero, requant
-        )
+        at = (layer.name, layer.inputs, layer.output)
+        how = (layer.shape, layer.window)
+        return Depthwise(*at, *how, weights, bias, x.zero, requant, self._weight_zero(layer))
 
     @layer.register
     def _(self, layer: BinaryFloat) -> Layer:
@@ -152,7 +158,8 @@ class Quantizer:
         if layer.constant is None:
             b = self.grids[layer.inputs[1]]
         else:
-            b = grid_over(float(layer.constant.min()), float(layer.constant.max()))
+            own = grid_over(float(layer.constant.min()), float(layer.constant.max()))
+            b = own if layer.grid is None else Grid(*layer.grid)
             constant = quantize(layer.constant, b.scale, b.zero)
         low, high = self._clamp(layer.low, layer.high, out)
         if layer.operation == "mul":

@@ -88,34 +88,34 @@ def fixed_point(acc: npt.ArrayLike, r: Requant, axis: int = -1) -> Ints:
     return np.clip(r.apply(s, shape), r.low, r.high)
 
 
-def dot_bounds(weights: Bytes, bias: Ints, zero: int) -> tuple[Ints, Ints]:
-    """The least and the greatest value of `bias + sum((x - zero) * (w - 128))` over all bytes x.
+def dot_bounds(weights: Bytes, bias: Ints, zero: int, weight_zero: int = ZERO) -> tuple[Ints, Ints]:
+    """The least and the greatest value of `bias + sum((x - zero) * (w - weight_zero))` over all bytes x.
 
     weights: (channels, K) uint8; bias: (channels,); zero: the input's zero point.
     """
-    w = weights.reshape(len(weights), -1).astype(np.int64) - ZERO
+    w = weights.reshape(len(weights), -1).astype(np.int64) - weight_zero
     positive, negative = np.maximum(w, 0).sum(1), np.minimum(w, 0).sum(1)
     low = bias - zero * positive + (255 - zero) * negative
     high = bias + (255 - zero) * positive - zero * negative
     return low, high
 
 
-def start_bounds(weights: Bytes, bias: Ints, zero: int) -> tuple[int, int]:
+def start_bounds(weights: Bytes, bias: Ints, zero: int, weight_zero: int = ZERO) -> tuple[int, int]:
     """The least and the greatest value a kernel's accumulator starts from, before the products of bytes are added.
 
     Kernels add `x * w` of unsigned bytes, so the sum only grows from this start to its end: between the two it stays
-    within both bounds. The least is also that of `-128 * sum(x) - lift`, which kernels compute before they add a
-    channel's word, `folded + lift`: lift is -folded.min(), or 0 where no folded bias is negative.
+    within both bounds. The least is also that of `-weight_zero * sum(x) - lift`, which kernels compute before they add
+    a channel's word, `folded + lift`: lift is -folded.min(), or 0 where no folded bias is negative.
     """
     k = weights.reshape(len(weights), -1).shape[1]
-    start = folded_bias(weights, bias, zero)
-    return min(0, int(start.min())) - ZERO * 255 * k, int(start.max())
+    start = folded_bias(weights, bias, zero, weight_zero)
+    return min(0, int(start.min())) - weight_zero * 255 * k, int(start.max())
 
 
-def folded_bias(weights: Bytes, bias: Ints, zero: int) -> Ints:
-    """What remains of the zero points once the kernel has taken off `128 * sum(x)`: (channels,)."""
+def folded_bias(weights: Bytes, bias: Ints, zero: int, weight_zero: int = ZERO) -> Ints:
+    """What remains of the zero points once the kernel has taken off `weight_zero * sum(x)`: (channels,)."""
     w = weights.reshape(len(weights), -1).astype(np.int64)
-    return bias + ZERO * w.shape[1] * zero - zero * w.sum(1)
+    return bias + weight_zero * w.shape[1] * zero - zero * w.sum(1)
 
 
 def check_word(what: str, *values: float) -> None:

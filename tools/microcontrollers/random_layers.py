@@ -63,8 +63,8 @@ def clamp_at_random(rng: Rng, zero: int) -> tuple[int, int]:
     return (zero, 255) if rng.random() < 0.3 else (0, 255) if rng.random() < 0.7 else (zero, min(255, zero + 60))
 
 
-def requant_for(rng: Rng, weights: Array, bias: Array, zero: int) -> Requant:
-    low, high = dot_bounds(weights, bias, zero)
+def requant_for(rng: Rng, weights: Array, bias: Array, zero: int, weight_zero: int = 128) -> Requant:
+    low, high = dot_bounds(weights, bias, zero, weight_zero)
     bound = np.maximum(abs(low), abs(high))
     scale = 255 / np.maximum(bound, 1) * 10.0 ** rng.uniform(-0.5, 1)
     out = int(rng.integers(0, 256))
@@ -317,6 +317,15 @@ def forest(rng: Rng) -> Case:
     return Case(Trees("forest", ("x",), "y", tuple(nodes), roots, base, wide), (x,), (4 * targets,))
 
 
+def asymmetric(rng: Rng) -> Case:
+    """A layer whose weights have a zero point of their own."""
+    case = (dense, conv, depthwise)[int(rng.integers(3))](rng)
+    layer, own = case.layer, int(rng.choice([0, 255, int(rng.integers(0, 256))]))
+    assert isinstance(layer, Dot | Depthwise)
+    requant = requant_for(rng, layer.weights, layer.bias, layer.zero, own)
+    return replace(case, layer=replace(layer, weight_zero=own, requant=requant))
+
+
 KINDS: tuple[Callable[[Rng], Case], ...] = (
     dense,
     conv,
@@ -338,6 +347,7 @@ KINDS: tuple[Callable[[Rng], Case], ...] = (
     product,
     normalization,
     arg,
+    asymmetric,
 )
 
 

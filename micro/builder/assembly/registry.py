@@ -11,7 +11,7 @@ from ..kernels.dot import Dot
 from ..kernels.layer import Layer, View
 from ..kernels.recurrent import Rows, _Recurrent
 from ..kernels.window import Loops, window_loops
-from ..reference import Requant
+from ..reference import ZERO, Requant
 from . import dsp, dsp_depthwise, dsp_dot, scalar_depthwise, scalar_dot
 from .assembler import Assembler
 from .frame import Frame
@@ -83,6 +83,8 @@ def calls(
     layer: Layer, family: str, inputs: Sequence[View], output: View, places: Mapping[str, int]
 ) -> list[Call] | None:
     """The calls that compute a layer, or None where viper does."""
+    if isinstance(layer, Dot | Depthwise) and layer.weight_zero != ZERO:
+        return None
     if isinstance(layer, Dot):
         return _dot(layer, family, inputs[0], output, places)
     if isinstance(layer, Depthwise):

@@ -1,7 +1,18 @@
 """From the compiler's typed IR to a graph of float32 layers. Each file holds a family of operators, and enters its
 functions into TRANSLATORS."""
 
-from . import activations, linear_models, moves, normalizations, picks, products, recurrences, reductions, trees
+from . import (
+    activations,
+    linear_models,
+    moves,
+    normalizations,
+    picks,
+    products,
+    quantized,
+    recurrences,
+    reductions,
+    trees,
+)
 from .table import TRANSLATORS
 
 __all__ = [
@@ -12,6 +23,7 @@ __all__ = [
     "normalizations",
     "picks",
     "products",
+    "quantized",
     "recurrences",
     "reductions",
     "trees",

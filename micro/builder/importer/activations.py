@@ -11,6 +11,7 @@ import numpy as np
 from emberlet.codegen.ir.argument import Argument
 from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ops import arithmetic as a
 from emberlet.codegen.ops import elementwise as e
 from emberlet.codegen.ops.constant import Cast
@@ -125,7 +126,14 @@ def identity(t: Importer, node: Node[Any]) -> None:
 
 @translates(Cast)
 def cast(t: Importer, node: Cast) -> None:
-    """From one width of floats to another: all are float32 here."""
+    """From one width of floats to another: all are float32 here. And from bytes that are an input of the model."""
+    held, to = t.held.get(node.inputs[0].name), node.outputs[0].type
+    if held is not None and held.name in t.integers and isinstance(to, TensorType) and to.dtype.is_float:
+        whole = Grid(1.0, t.integers[held.name])
+        if t.grids.get(held.name, whole) != whole:
+            raise Problem("of bytes that are also dequantized with another scale than 1")
+        identity(t, node)
+        return
     if not (node.dtype(0).is_float and getattr(node.outputs[0].type, "dtype", None) is not None):
         raise Problem(f"a cast from {node.dtype(0)}; casts between floats are supported")
     if not node.outputs[0].type.dtype.is_float:  # type: ignore[union-attr]
@@ -147,6 +155,8 @@ def pairwise(t: Importer, node: a.Pairwise) -> None:
         which = 0 if reverse else 1
         constant, held = t.array(node, which, "an operand"), t.of(node.inputs[1 - which])
         grid = t.constant_grids.get(node.inputs[which].name)
+        if grid is None and constant.size > 1 and operation != "div" and not (reverse and operation == "sub"):
+            grid = t.grid_of_constant(node.inputs[which])
         _with_constant(t, node, operation, held, constant, reverse, grid)
     else:
         _with_tensor(t, node, operation, t.of(node.inputs[0]), t.of(node.inputs[1]))
@@ -294,7 +304,8 @@ def quantize(t: Importer, node: QuantizeLinear) -> None:
 @translates(DequantizeLinear)
 def dequantize(t: Importer, node: DequantizeLinear) -> None:
     held = t.of(node.inputs[0], flat=True)
-    if t.grids.get(held.name) != grid_of(t, node):
+    grid = grid_of(t, node)
+    if t.grid_behind(held, grid) != grid:
         raise Problem("dequantized otherwise than it was quantized")
     t.held[node.outputs[0].name] = held
 

@@ -58,9 +58,7 @@ def _convolution(
     n = len(weight)
     weight = weight.reshape(n, *window.kernel, weight.shape[-1])
     out = t.define(node.outputs[0], channels_last(len(held.dims)))
-    known = t.scales_of(node.inputs[1], 0, n)
-    if known is not None:
-        t.weight_scales[node.name] = known
+    t.keep_scales(node, node.inputs[1], 0, n)
     taps = window.kernel[0] * window.kernel[1]
     if weight.shape[3] == 1 and groups == shape[-1] and groups > 1 and taps <= MOST_TAPS:
         t.add(DepthwiseFloat(node.name, (held.name,), out.name, shape, window, weight[..., 0], bias))
@@ -117,9 +115,7 @@ def _dense(t: Importer, node: Node[Any], matrix: Array, bias: Array, axis: int, 
         held = t.ordered(held, plain)
         shape = t.shapes[held.name]
     out = t.define(node.outputs[0], tuple(range(len(dims_of(node.outputs[0])))))
-    known = t.scales_of(node.inputs[1], axis, n)
-    if known is not None and factor:
-        t.weight_scales[node.name] = known * abs(factor)
+    t.keep_scales(node, node.inputs[1], axis, n, factor)
     weight = matrix.reshape(n, 1, 1, -1)
     t.add(DotFloat(node.name, (held.name,), out.name, shape or (1,), Window((1, 1)), 1, weight, bias))
 

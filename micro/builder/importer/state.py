@@ -19,10 +19,13 @@ from emberlet.codegen.ir.value import Value
 from emberlet.errors import ModelError
 
 from ..graph import Graph, Grid, Reshape, Sums
+from ..kernels.elementwise import MapFloat
 from ..kernels.layer import Array, Layer
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
+from ..kernels.pool import MaxPool, ReduceFloat
 from ..kernels.state import Keep
+from ..reference import ZERO
 from .layout import Channels, Order, channels_last
 
 
@@ -61,7 +64,7 @@ class Importer:
     them; remembered: inputs that are states of layers; problems: a line for each that keeps the model from running;
     channels: what the nodes say of the inputs' axes; states, kept: as Graph's, and the layers that write them;
     constant_grids: of constants that came quantized; scaled: of tensors that are another one scaled, that one, its
-    offset and its factor; cuts, sums: as Graph's; labels: of the classes.
+    offset and its factor; cuts, sums, integers: as Graph's; labels: of the classes.
     """
 
     name: str
@@ -72,7 +75,8 @@ class Importer:
     outputs: list[str] = field(default_factory=list)
     grids: dict[str, Grid] = field(default_factory=dict)
     weight_scales: dict[str, Array] = field(default_factory=dict)
-    scales: dict[str, tuple[Array, int]] = field(default_factory=dict)
+    weight_zeros: dict[str, int] = field(default_factory=dict)
+    scales: dict[str, tuple[Array, int, int]] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     layouts: dict[str, tuple[tuple[int, ...], Order]] = field(default_factory=dict)
     flattened: dict[str, Array] = field(default_factory=dict)
@@ -81,6 +85,7 @@ class Importer:
     states: dict[str, float] = field(default_factory=dict)
     kept: list[Layer] = field(default_factory=list)
     constant_grids: dict[str, Grid] = field(default_factory=dict)
+    integers: dict[str, int] = field(default_factory=dict)
     scaled: dict[str, tuple[str, Array, Array]] = field(default_factory=dict)
     cuts: dict[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
     sums: dict[str, Sums] = field(default_factory=dict)
@@ -97,12 +102,15 @@ class Importer:
 
     def add_input(self, argument: Argument, order: Order) -> None:
         """An input of the model. order: its axes, outermost first as the elements come."""
+        kind = _byte_of(argument)
         dims = dims_of(argument)
         held = StoredTensor(self.fresh(argument.name), dims, order)
         self.layouts[held.name] = dims, order
         self.shapes[held.name] = held.shape
         self.held[argument.name] = held
         self.inputs.append(held.name)
+        if kind is not None:
+            self.integers[held.name] = kind
 
     def add_output(self, argument: Argument) -> None:
         """An output of the model, its elements in the model's order."""
@@ -111,7 +119,19 @@ class Importer:
         if argument.value is not None:
             raise Problem("is a constant")
         held = self.of(argument)
-        self.outputs.append(self.ordered(held, _plain(held)).name)
+        held = self.ordered(held, _plain(held))
+        kind, before = _byte_of(argument), self.integers.get(held.name)
+        if kind is not None and self.grid_behind(held) is None and before is None:
+            raise Problem("of whole numbers that nothing quantizes")
+        if (held.name in self.outputs or before is not None) and kind != before:
+            # The same bytes, as real numbers and as integers.
+            copied = self.part_of(held, "again")
+            self.layers.append(MapFloat(f"copy {held.name}", (held.name,), copied, self.shapes[held.name], ()))
+            self.grids[copied] = self.grids[held.name]
+            held = StoredTensor(copied, held.dims, held.order)
+        self.outputs.append(held.name)
+        if kind is not None:
+            self.integers[held.name] = kind
 
     def fresh(self, name: str) -> str:
         """A name no tensor of the graph has."""
@@ -222,19 +242,51 @@ class Importer:
         scale = numpy_of(node.value(1)) if node.value(1) is not None else None  # type: ignore[arg-type]
         zero = numpy_of(node.value(2)) if node.has(2) and node.value(2) is not None else np.zeros(1)  # type: ignore[arg-type]
         value = node.value(0)
-        if scale is None or value is None or np.any(zero != 0) or value.dtype.name != "int8" or scale.ndim > 1:
+        if scale is None or value is None or value.dtype.name not in _BYTES or scale.ndim > 1:
             return
+        if np.any(zero != zero.reshape(-1)[0]) or node.config.block_size:
+            return  # a zero point for each channel: such weights are quantized anew
         axis = node.config.axis % len(value.shape) if scale.ndim else 0
-        self.scales[node.outputs[0].name] = scale.astype(np.float64).reshape(-1), axis
+        byte = int(zero.reshape(-1)[0]) + _BYTES[value.dtype.name]
+        self.scales[node.outputs[0].name] = scale.astype(np.float64).reshape(-1), axis, byte
 
-    def scales_of(self, argument: Argument, axis: int, channels: int) -> Array | None:
-        """The scale of each channel of quantized weights, None where they were not quantized along `axis`."""
-        if argument.name not in self.scales:
-            return None
-        scale, along = self.scales[argument.name]
-        if scale.size == 1:
-            return np.full(channels, scale[0])
-        return scale if along == axis and scale.size == channels else None
+    def keep_scales(self, node: Node[Any], weight: Argument, axis: int, channels: int, factor: float = 1.0) -> None:
+        """Note the scale of each of a layer's channels, where its weights came quantized along `axis`.
+
+        factor: what the layer multiplies the weights with.
+        """
+        if weight.name not in self.scales or not factor:
+            return
+        scale, along, zero = self.scales[weight.name]
+        if scale.size != 1 and (along != axis or scale.size != channels):
+            return
+        self.weight_scales[node.name] = np.broadcast_to(scale, (channels,)) * abs(factor)
+        if zero != ZERO:
+            self.weight_zeros[node.name] = zero if factor > 0 else 255 - zero
+
+    def grid_of_constant(self, argument: Argument) -> Grid | None:
+        """The grid of a constant that came quantized with one scale."""
+        scale, _, zero = self.scales.get(argument.name, (np.zeros(0), 0, 0))
+        return Grid(float(scale[0]), zero) if scale.size == 1 and scale[0] > 0 else None
+
+    def grid_behind(self, held: StoredTensor, wanted: Grid | None = None) -> Grid | None:
+        """What the bytes of a tensor mean that came quantized, also where its bytes were only moved since.
+
+        wanted: what they mean if they are an input of the model, and nothing has said it before.
+        """
+        writers = {layer.output: layer for layer in self.layers}
+        seen = [held.name]
+        while seen[-1] not in self.grids:
+            writer = writers.get(seen[-1])
+            if wanted is not None and seen[-1] in self.inputs and seen[-1] in self.integers:
+                self.grids[seen[-1]] = wanted
+                break
+            if writer is None or not keeps_grid(writer):
+                return None
+            seen.append(writer.inputs[0])
+        for name in seen:
+            self.grids[name] = self.grids[seen[-1]]
+        return self.grids[held.name]
 
     # -- the graph ----------------------------------------------------------------------------------------------------
 
@@ -297,13 +349,29 @@ class Importer:
             tuple(self.outputs),
             grids=self.grids,
             weight_scales=self.weight_scales,
+            weight_zeros=self.weight_zeros,
             layouts={name: self.layouts[name] for name in inputs},
             states=self.states,
             cuts=self.cuts,
             sums=self.sums,
+            integers={n: k for n, k in self.integers.items() if n in inputs or n in self.outputs},
             labels={name: self.labels for name in self.outputs if self._is_labelled(name)},
             is_float=not self.sums,
         ).check()
+
+
+def _byte_of(argument: Argument) -> int | None:
+    """What a stored byte of an int8 or uint8 tensor is more than its number; None for other dtypes."""
+    dtype = argument.type.dtype.name if isinstance(argument.type, TensorType) else ""
+    return _BYTES[dtype] if dtype in ("int8", "uint8") else None
+
+
+def keeps_grid(layer: Layer) -> bool:
+    """Whether a layer writes some of the bytes it reads: they mean the same."""
+    if isinstance(layer, Move):
+        return len(set(layer.inputs)) == 1 and layer.fill is None
+    picks = isinstance(layer, ReduceFloat) and layer.operation != "sum"
+    return isinstance(layer, MaxPool | Reshape) or picks
 
 
 def dims_of(argument: Argument) -> tuple[int, ...]:
@@ -313,6 +381,9 @@ def dims_of(argument: Argument) -> tuple[int, ...]:
         raise Problem(f"the shape of {argument.name!r} is not known before the model runs")
     return t.static_shape
 
+
+_BYTES = {"int8": 128, "uint8": 0, "int4": 128, "uint4": 0}
+"""Of weights' types, the byte that stands for a stored 0."""
 
 _DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bool")
 

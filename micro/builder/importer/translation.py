@@ -15,8 +15,8 @@ from emberlet.codegen.ops import movement as m
 from emberlet.codegen.ops.joining import Concat
 from emberlet.codegen.ops.quantization import DequantizeLinear
 
-from . import TRANSLATORS
 from .state import Importer
+from .table import TRANSLATORS
 
 REARRANGING = (m.Identity, m.Reshape, m.Flatten, m.Squeeze, m.Unsqueeze, m.Transpose, Concat)
 

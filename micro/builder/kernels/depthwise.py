@@ -145,14 +145,15 @@ def _by_channel(weights: Array, each: int) -> Array:
 
 @dataclass(frozen=True)
 class Depthwise(_Depthwise):
-    """In int8. weights: uint8 around 128; bias: in steps of the accumulator; zero: the input's zero point."""
+    """In int8. weights: uint8 around weight_zero; bias: in steps of the accumulator; zero: the input's zero point."""
 
     zero: int
     requant: Requant
+    weight_zero: int = ZERO
 
     @cached_property
     def folded(self) -> Ints:
-        w = self.weights.reshape(len(self.weights), -1).astype(np.int64) - ZERO
+        w = self.weights.reshape(len(self.weights), -1).astype(np.int64) - self.weight_zero
         return self.bias - self.zero * w.sum(1)
 
     @cached_property
@@ -160,12 +161,12 @@ class Depthwise(_Depthwise):
         return max(0, -int(self.folded.min()))
 
     def reference(self, *inputs: Bytes) -> Bytes:
-        sums = self.sums(inputs[0].astype(np.int64) - self.zero, 0, self.weights.astype(np.int64) - ZERO)
+        sums = self.sums(inputs[0].astype(np.int64) - self.zero, 0, self.weights.astype(np.int64) - self.weight_zero)
         return requantize(np.rint(sums).astype(np.int64) + self.bias, self.requant)
 
     def constants(self) -> tuple[Array, list[int]]:
         # The sum's way from the folded bias to its end, whichever products come first.
-        low, high = dot_bounds(self.weights, self.folded, 0)
+        low, high = dot_bounds(self.weights, self.folded, 0, self.weight_zero)
         lifted = self.folded + self.lift
         check_word(self.name, int(low.min()), int(high.max()), int(lifted.max()), self.lift)
         words = [self.lift, self.requant.offset]
@@ -181,7 +182,7 @@ class Depthwise(_Depthwise):
 
     def begin_channel(self, w: Writer, taps: int) -> None:
         for k in range(taps):
-            w.line(f"w{k} = {w.load(WEIGHTS, k)} - 128")
+            w.line(f"w{k} = {w.load(WEIGHTS, k)} - {self.weight_zero}")
         w.move(WEIGHTS, taps)
         w.line(f"h = {w.word('q')} - f")
         each = self.requant.words

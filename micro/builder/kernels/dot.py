@@ -3,8 +3,9 @@
 A dense layer is a window of one position. Channels are the innermost axis, so a window's rows are contiguous runs that
 the weights, kept in the same order, are multiplied with; nothing is copied beforehand.
 
-The bytes of weights stand for w - 128: the kernel adds products of the bytes as they are and takes off 128 times the
-sum of the window once for all channels; the zero point of the input is folded into the bias.
+The bytes of weights stand for w - 128 (asymmetric weights: for w - weight_zero): the kernel adds products of the bytes
+as they are and takes off 128 times the sum of the window once for all channels; the zero point of the input is folded
+into the bias.
 """
 
 from __future__ import annotations
@@ -125,15 +126,16 @@ class _Dot(Layer):
 
 @dataclass(frozen=True)
 class Dot(_Dot):
-    """In int8. weights: uint8 around 128; bias: in steps of the accumulator; zero: the input's zero point."""
+    """In int8. weights: uint8 around weight_zero; bias: in steps of the accumulator; zero: the input's zero point."""
 
     zero: int
     requant: Requant
+    weight_zero: int = ZERO
 
     @cached_property
     def folded(self) -> Ints:
         """The bias with what the zero points add to it."""
-        return folded_bias(self.weights, self.bias, self.zero)
+        return folded_bias(self.weights, self.bias, self.zero, self.weight_zero)
 
     @cached_property
     def lift(self) -> int:
@@ -141,12 +143,13 @@ class Dot(_Dot):
         return max(0, -int(self.folded.min()))
 
     def reference(self, *inputs: Bytes) -> Bytes:
-        sums = self.sums(inputs[0].astype(np.int64) - self.zero, 0, self.weights.astype(np.int64) - ZERO)
+        sums = self.sums(inputs[0].astype(np.int64) - self.zero, 0, self.weights.astype(np.int64) - self.weight_zero)
         return requantize(np.rint(sums).astype(np.int64) + self.bias, self.requant)
 
     def constants(self) -> tuple[Array, list[int]]:
         lifted = self.folded + self.lift
-        check_word(self.name, *start_bounds(self.weights, self.bias, self.zero), int(lifted.max()), self.lift)
+        start = start_bounds(self.weights, self.bias, self.zero, self.weight_zero)
+        check_word(self.name, *start, int(lifted.max()), self.lift)
         words = [self.lift, self.requant.offset]
         for channel, bias in enumerate(lifted):
             words += [int(bias), *self.requant.packed(channel)]
@@ -164,7 +167,7 @@ class Dot(_Dot):
         w.go(X, start)
         w.line("s = 0")
         walk(w, loops, run, X, None, lambda i, k: w.line(f"s = {w.load(X, i)} + s"), UNROLL // 2)
-        w.line("t = 0 - (s << 7) - h")
+        w.line(f"t = 0 - {'(s << 7)' if self.weight_zero == ZERO else f's * {self.weight_zero}'} - h")
 
     def begin_sum(self, w: Writer) -> None:
         w.line(f"s = {w.word('q')} + t")

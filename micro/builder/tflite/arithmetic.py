@@ -48,7 +48,7 @@ class DoubledQuantizer(Quantizer):
         weights, scale, _ = self._weights(layer, np.zeros(len(layer.weights)))
         sums = x.scale * scale
         bias = quantize_bias(layer.bias, sums, layer.name)
-        low, high = dot_bounds(weights, bias, x.zero)
+        low, high = dot_bounds(weights, bias, x.zero, self._weight_zero(layer))
         bound = np.maximum(np.abs(low), np.abs(high))
         clamp, twice = self._clamp(layer.low, layer.high, out), layer.name not in self.graph.once
         return weights, bias, doubled(sums / out.scale, bound, out.zero, *clamp, what=layer.name, twice=twice)

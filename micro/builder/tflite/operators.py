@@ -53,11 +53,12 @@ def _weights(t: Converting, n: int, order: Sequence[int], channel: int) -> Argum
         raise Problem(f"weights of shape {array.shape}, expected {len(order)} axes")
     moved = t.constant(np.transpose(array, order))
     if t.is_quantized and file.is_quantized:
-        if file.dtype != "INT8" or any(file.zeros):
-            raise Problem("weights that are not symmetric int8; convert the model with a newer release of TensorFlow")
+        if file.dtype not in ("INT8", "UINT8") or len(set(file.zeros)) != 1:
+            raise Problem("weights other than int8 and uint8 with one zero point for all channels")
         if len(file.scales) > 1 and file.axis != channel:
             raise Problem(f"weights with a scale for each index of axis {file.axis}, expected axis {channel}")
-        t.importer.scales[moved.name] = np.asarray(file.scales, np.float64), 0
+        zero = file.zeros[0] + (128 if file.dtype == "INT8" else 0)
+        t.importer.scales[moved.name] = np.asarray(file.scales, np.float64), 0, zero
     return moved
 
 

@@ -32,12 +32,13 @@ def samples_of(model: onnx.ModelProto, count: int = 20, seed: int = 0) -> Array:
 
 
 def quantized(model: onnx.ModelProto, x: Array, **options: Any) -> onnx.ModelProto:
-    """The model with QuantizeLinear and DequantizeLinear nodes."""
+    """The model with QuantizeLinear and DequantizeLinear nodes; with `quant_format`, in onnxruntime's other format."""
     with tempfile.TemporaryDirectory() as folder:
         plain, out = Path(folder, "plain.onnx"), Path(folder, "quantized.onnx")
         onnx.save(model, plain)
         given = {"activation_type": QuantType.QInt8, "weight_type": QuantType.QInt8} | options
-        quantize_static(str(plain), str(out), Samples(x), quant_format=QuantFormat.QDQ, **given)
+        given = {"quant_format": QuantFormat.QDQ} | given
+        quantize_static(str(plain), str(out), Samples(x), **given)
         return onnx.load(out)
 
 

@@ -1,0 +1,222 @@
+"""Operators on quantized tensors (onnxruntime's format QOperator): taken apart into DequantizeLinear, the operator on
+real numbers, and QuantizeLinear, which is what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from emberlet import dtypes
+from emberlet.codegen.ir.argument import ABSENT, Argument, Constant
+from emberlet.codegen.ir.graph import Node
+from emberlet.codegen.ir.problem import Problem
+from emberlet.codegen.ir.types import TensorType, UnknownType
+from emberlet.codegen.ir.value import Inline, Value
+from emberlet.codegen.ops import REGISTRY
+from emberlet.codegen.ops import microsoft_quantized as q
+from emberlet.codegen.ops import microsoft_quantized_products as p
+from emberlet.codegen.ops import quantization as s
+from emberlet.codegen.ops.attributes import Attributes, AttributeValue
+from emberlet.codegen.ops.pooling import AveragePool
+
+from ..kernels.layer import Array
+from .state import Importer, numpy_of
+from .table import translates
+from .translation import translate
+
+OPSET = 21
+
+
+def constant(array: Array, name: str) -> Argument:
+    """An argument that is an array of float32 or int64."""
+    kinds = {"float32": dtypes.float32, "int64": dtypes.int64}
+    value = Value(kinds[array.dtype.name], array.shape, Inline(np.ascontiguousarray(array).tobytes()))
+    return Argument(name, TensorType(value.dtype, value.shape), Constant(value))
+
+
+class Parts:
+    """The nodes that one node is taken apart into; names are made from its own."""
+
+    def __init__(self, t: Importer, node: Node[Any]) -> None:
+        self.t, self.node = t, node
+        self.known: dict[str, Argument] = {}
+        self.count = 0
+
+    def fresh(self, what: str) -> str:
+        self.count += 1
+        return f"{self.node.name}:{what}.{self.count}"
+
+    def make(self, kind: str, inputs: Sequence[Argument], name: str = "", **attributes: AttributeValue) -> Argument:
+        """The result of a node of ONNX. name: of the node, "" for one of its own. Raises Problem."""
+        out = Argument(self.fresh(kind.lower()), UnknownType())
+        given = tuple(inputs)
+        made = REGISTRY[("", kind)].make(
+            name or self.fresh(kind), given, (out,), Attributes(attributes, OPSET, given, (out,))
+        )
+        return self.do(made)
+
+    def do(self, node: Node[Any]) -> Argument:
+        """The only output of a node that is made already."""
+        self.t.read.update(o.name for o in node.outputs)
+        translate(self.t, node, self.known)
+        return self.known[node.outputs[0].name]
+
+    def argument(self, i: int) -> Argument:
+        return self.node.inputs[i] if self.node.has(i) else ABSENT
+
+    def real(self, i: int, scale: int, zero: int, axis: int = 0) -> Argument:
+        """The real numbers behind input i. axis: of the scales, where there are several."""
+        given = [self.argument(i), self._scale(scale), self._scale(zero)]
+        return self.make("DequantizeLinear", [a for a in given if a.present], axis=axis)
+
+    def _scale(self, i: int) -> Argument:
+        """A scale or zero point, without the axes of size 1 that some exporters give it."""
+        found = self.argument(i)
+        value = found.value if found.present else None
+        if value is None or len(value.shape) < 2 or value.size not in value.shape:
+            return found
+        flat = Value(value.dtype, (value.size,), Inline(bytes(value.raw())))
+        return Argument(f"{found.name}:flat", TensorType(flat.dtype, flat.shape), Constant(flat))
+
+    def end(self, value: Argument, scale: int, zero: int) -> None:
+        """The node's output: a value, quantized."""
+        if zero < len(self.node.inputs) and self.node.has(zero):
+            given = [value, self._scale(scale), self._scale(zero)]
+        else:
+            given = [value, self._scale(scale)]
+        self.output(self.make("QuantizeLinear", given))
+
+    def output(self, value: Argument) -> None:
+        """The node's output is a value that the parts computed."""
+        self.t.held[self.node.outputs[0].name] = self.t.held[value.name]
+
+    def bias(self, i: int, x_scale: int, w_scale: int, factor: float = 1.0) -> list[Argument]:
+        """An int32 bias in steps of both scales, as real numbers; nothing where there is none."""
+        if not self.node.has(i):
+            return []
+        steps, x, w = (numpy_of(v) for v in map(self.node.value, (i, x_scale, w_scale)) if v is not None)
+        real = steps.astype(np.float64) * x.astype(np.float64).reshape(-1) * w.astype(np.float64).reshape(-1) * factor
+        return [constant(real.reshape(-1).astype(np.float32), self.fresh("bias"))]
+
+
+def _known_scales(node: Node[Any], *indices: int) -> None:
+    for i in indices:
+        if node.has(i) and node.value(i) is None:
+            raise Problem("weights, scales or a bias that are only known when the model runs")
+
+
+@translates(s.QLinearConv, p.QLinearConv)
+def conv(t: Importer, node: Any) -> None:
+    _known_scales(node, 1, 2, 3, 4, 5, 8)
+    last = isinstance(node, p.QLinearConv) and node.config.channels_last
+    config = node.config.conv if isinstance(node, p.QLinearConv) else node.config
+    parts = Parts(t, node)
+    x = parts.real(0, 1, 2)
+    rank = len(_dims(x))
+    if last:
+        x = parts.make("Transpose", [x], perm=(0, rank - 1, *range(1, rank - 1)))
+    w = parts.real(3, 4, 5)
+    window = node.conv().window() if isinstance(node, p.QLinearConv) else node.window()
+    spatial = _dims(x)[2:]
+    pads = window.padding(spatial)
+    attributes: dict[str, AttributeValue] = {
+        "kernel_shape": tuple(window.kernel),
+        "strides": tuple(window.stride),
+        "dilations": tuple(window.dilation),
+        "pads": (*(low for low, _ in pads), *(high for _, high in pads)),
+        "group": config.groups,
+    }
+    y = parts.make("Conv", [x, w, *parts.bias(8, 1, 4)], node.name, **attributes)
+    if last:
+        y = parts.make("Transpose", [y], perm=(0, *range(2, rank), 1))
+    parts.end(y, 6, 7)
+
+
+def _dims(a: Argument) -> tuple[int, ...]:
+    shape = a.type.static_shape if isinstance(a.type, TensorType) else None
+    if shape is None:
+        raise Problem(f"the shape of {a.name!r} is not known before the model runs")
+    return shape
+
+
+@translates(s.QLinearMatMul)
+def matmul(t: Importer, node: s.QLinearMatMul) -> None:
+    parts = Parts(t, node)
+    parts.end(parts.make("MatMul", [parts.real(0, 1, 2), parts.real(3, 4, 5, axis=1)], node.name), 6, 7)
+
+
+@translates(p.QGemm)
+def gemm(t: Importer, node: p.QGemm) -> None:
+    _known_scales(node, 1, 3, 4, 6)
+    c, parts = node.config, Parts(t, node)
+    a, b = parts.real(0, 1, 2), parts.real(3, 4, 5, axis=0 if c.trans_b else 1)
+    # The bias counts steps of both scales and alpha.
+    bias = parts.bias(6, 1, 4, c.alpha)
+    how: dict[str, AttributeValue] = {"alpha": c.alpha, "transA": int(c.trans_a), "transB": int(c.trans_b)}
+    y = parts.make("Gemm", [a, b, *bias], node.name, **how)
+    if node.has(7):
+        parts.end(y, 7, 8)
+    else:
+        parts.output(y)
+
+
+@translates(q.QLinearAdd, q.QLinearMul)
+def pairwise(t: Importer, node: q.QLinearBinary) -> None:
+    parts = Parts(t, node)
+    kind = "Add" if isinstance(node, q.QLinearAdd) else "Mul"
+    parts.end(parts.make(kind, [parts.real(0, 1, 2), parts.real(3, 4, 5)], node.name), 6, 7)
+
+
+@translates(q.QLinearSigmoid, q.QLinearLeakyRelu, q.QLinearSoftmax, q.QLinearReduceMean)
+def function(t: Importer, node: Any) -> None:
+    parts, c = Parts(t, node), node.config
+    x = parts.real(0, 1, 2)
+    if isinstance(node, q.QLinearSigmoid):
+        y = parts.make("Sigmoid", [x], node.name)
+    elif isinstance(node, q.QLinearLeakyRelu):
+        y = parts.make("LeakyRelu", [x], node.name, alpha=c.alpha)
+    elif isinstance(node, q.QLinearSoftmax):
+        y = _softmax(parts, x, c)
+    else:
+        axes = constant(np.asarray(node.axes(), np.int64), parts.fresh("axes"))
+        y = parts.make("ReduceMean", [x, axes], node.name, keepdims=int(c.keepdims))
+    parts.end(y, 3, 4)
+
+
+def _softmax(parts: Parts, x: Argument, c: q.SoftmaxConfig) -> Argument:
+    dims = _dims(x)
+    if c.flattened and any(n != 1 for n in dims[c.axis % len(dims) + 1 :]):
+        raise Problem("softmax over several axes (before opset 13) is not supported")
+    return parts.make("Softmax", [x], parts.node.name, axis=c.axis)
+
+
+@translates(q.QLinearConcat)
+def concat(t: Importer, node: q.QLinearConcat) -> None:
+    parts = Parts(t, node)
+    given = [parts.real(i, i + 1, i + 2) for i in range(2, len(node.inputs), 3)]
+    parts.end(parts.make("Concat", given, node.name, axis=node.config.axis), 0, 1)
+
+
+@translates(q.QLinearAveragePool)
+def average_pool(t: Importer, node: q.QLinearAveragePool) -> None:
+    parts = Parts(t, node)
+    x, last = parts.real(0, 1, 2), node.config.channels_last
+    rank = len(_dims(x))
+    if last:
+        x = parts.make("Transpose", [x], perm=(0, rank - 1, *range(1, rank - 1)))
+    out = Argument(parts.fresh("pool"), UnknownType())
+    y = parts.do(AveragePool(node.name, (x,), (out,), node.config.pool))
+    if last:
+        y = parts.make("Transpose", [y], perm=(0, *range(2, rank), 1))
+    parts.end(y, 3, 4)
+
+
+@translates(q.QLinearGlobalAveragePool)
+def global_average_pool(t: Importer, node: q.QLinearGlobalAveragePool) -> None:
+    parts = Parts(t, node)
+    x = parts.real(0, 1, 2)
+    rank = len(_dims(x))
+    axes = range(1, rank - 1) if node.config.channels_last else range(2, rank)
+    given = [x, constant(np.asarray(axes, np.int64), parts.fresh("axes"))]
+    parts.end(parts.make("ReduceMean", given, node.name, keepdims=1), 3, 4)
