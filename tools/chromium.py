@@ -22,14 +22,22 @@ NEEDED = ("node", "playwright", "chromium")
 class Browser:
     """One Chromium with a fresh profile; `close` (or leaving the with block) ends it.
 
+    webgpu: whether it has an adapter.
+
     Raises:
         Missing: Node, Playwright's driver or Chromium is not installed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, webgpu: bool = True) -> None:
         node, playwright, executable = (components.get(name).found() for name in NEEDED)
         self._process = subprocess.Popen(
-            [node, str(HERE / "chromium_driver.mjs"), str(Path(playwright).with_name("index.mjs")), executable],
+            [
+                node,
+                str(HERE / "chromium_driver.mjs"),
+                str(Path(playwright).with_name("index.mjs")),
+                executable,
+                "webgpu" if webgpu else "none",
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

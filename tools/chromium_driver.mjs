@@ -4,14 +4,13 @@
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
-const [playwright, executablePath] = process.argv.slice(2);
+const [playwright, executablePath, webgpu] = process.argv.slice(2);
 const { chromium } = await import(pathToFileURL(playwright).href);
 
 // SwiftShader gives every machine the same WebGPU, in software; the rest keeps Chromium from calling home.
+const software = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan"];
 const flags = [
-  "--enable-unsafe-webgpu",
-  "--use-webgpu-adapter=swiftshader",
-  "--enable-features=Vulkan",
+  ...(webgpu === "webgpu" ? software : ["--disable-gpu"]),
   "--no-sandbox",
   "--disable-quic",
   "--no-first-run",

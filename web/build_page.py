@@ -68,7 +68,7 @@ def build(target: Path) -> Path:
     facts = build_model(target / "model")
     build_benchmark(target)
     (target / "examples").mkdir(exist_ok=True)
-    for source in (*EXAMPLE_MODELS, target / "model" / "digits.plan"):
+    for source in (*EXAMPLE_MODELS, target / "model" / "digits.plan", target / "model" / "digits.wasm"):
         refresh(source, target / "examples" / source.name)
     for source in (WEB / "package" / "download.mjs", *sorted((WEB / "page").iterdir())):
         if source.name == SERVICE_WORKER:
@@ -180,7 +180,8 @@ def build_model(target: Path) -> dict[str, Any]:
     spec.loader.exec_module(module)
     model = module.Digits.from_file(generated.weights, backend="numpy")
     image = emberlet.zeros((1, 1, 8, 8), backend="numpy")
-    plan_file.save(str(target / "digits.plan"), model, image, inputs=["image"], outputs=["logits"])
+    for kind in ("plan", "wasm"):
+        plan_file.save(str(target / f"digits.{kind}"), model, image, inputs=["image"], outputs=["logits"])
     with np.load(DIGITS / "heldout.npz") as data:
         images, labels = data["images"], data["labels"]
     said = np.array(model(emberlet.asarray(images[:, None].astype(np.float32) / 16, backend="numpy")).tolist()).argmax(

@@ -34,8 +34,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """digits.py and digits.bpk, digits.plan, and files that are none."""
     folder = tmp_path_factory.mktemp("models")
     codegen.generate(DIGITS, folder)
-    assert command(["compile", str(DIGITS), "--out", str(folder / "digits.plan")]) == 0
+    for kind in ("plan", "wasm"):
+        assert command(["compile", str(DIGITS), "--out", str(folder / f"digits.{kind}")]) == 0
+    assert command(["compile", str(DIGITS), "--out", str(folder / "open.plan"), "--dim", "batch=1..4"]) == 0
     (folder / "broken.onnx").write_bytes(b"not a model")
+    damaged = bytearray((folder / "digits.wasm").read_bytes())
+    damaged[-3000] ^= 1
+    (folder / "broken.wasm").write_bytes(damaged)
     (folder / "broken.plan").write_bytes((folder / "digits.plan").read_bytes()[:900])
     inputs = [
         helper.make_tensor_value_info("ids", TensorProto.INT64, [1, 6]),
@@ -88,7 +93,7 @@ def expected() -> list[float]:
 
 @pytest.mark.parametrize(
     ("runtime", "device"),
-    [("micropython", "python"), ("micropython", "wgpu"), ("pyodide", "python"), ("pyodide", "wgpu")],
+    [(runtime, device) for runtime in ("micropython", "pyodide") for device in ("python", "wasm", "wgpu")],
 )
 def test_an_onnx_file_shows_its_inside_and_runs(browser: Browser, site: Server, runtime: str, device: str) -> None:
     page = opened(browser, site, f"runtime={runtime}&device={device}")
@@ -100,7 +105,9 @@ def test_an_onnx_file_shows_its_inside_and_runs(browser: Browser, site: Server, 
     assert "Conv" in told["structure"] or "convolution" in told["structure"]
     assert "class Digits(Model):" in told["source"]
     assert "to generate" in told["compile"] and "ms" in told["first"] and "median" in told["steady"]
-    assert ("swiftshader" in told["adapter"]) == (device == "wgpu")
+    runs_on = {"python": "the CPU, in plain Python", "wasm": "the CPU, in WebAssembly", "wgpu": "google swiftshader"}
+    assert told["adapter"].startswith(runs_on[device])
+    assert ("to plan" in told["compile"]) == (device != "python")
     if device == "wgpu":
         page.click(selector="#inside details:nth-of-type(3) summary")
         page.click(selector="#profile")
@@ -122,6 +129,57 @@ def test_a_plan_and_a_module_run(browser: Browser, site: Server, models: Path) -
     page.evaluate("() => { document.getElementById('file').value = ''; }")
     drop(page, models / "digits.py", models / "digits.bpk")
     assert numbers(page, IMAGE) == pytest.approx(expected(), abs=1e-3)
+    page.close()
+
+
+def test_a_compiled_model_runs_and_stands_in_for_a_plan(browser: Browser, site: Server, models: Path) -> None:
+    page = opened(browser, site)
+    drop(page, models / "digits.wasm")
+    assert numbers(page, IMAGE, "#repeat") == pytest.approx(expected(), abs=1e-3)
+    assert page.evaluate(TEXTS)["adapter"] == "the CPU, in WebAssembly; JavaScript"
+    drop(page, models / "digits.plan", models / "digits.wasm")
+    page.click(selector="[value=wgpu]")
+    page.wait("() => document.getElementById('adapter').textContent.startsWith('google swiftshader')", timeout=60000)
+    page.click(selector="[value=wasm]")
+    page.wait("() => document.getElementById('adapter').textContent.startsWith('the CPU')", timeout=60000)
+    page.wait(LOADED)
+    assert numbers(page, IMAGE) == pytest.approx(expected(), abs=1e-3)
+    page.close()
+
+
+def test_without_a_gpu_a_compiled_model_runs_and_a_plan_alone_is_told(
+    browser: Browser, site: Server, models: Path
+) -> None:
+    with Browser(webgpu=False) as none:
+        page = opened(none, site)
+        drop(page, models / "digits.plan", models / "digits.wasm")
+        assert numbers(page, IMAGE) == pytest.approx(expected(), abs=1e-3)
+        page.files(selector="#file", paths=[str(models / "digits.plan")])
+        page.wait("() => document.querySelector('main').dataset.state === 'error'")
+        assert page.evaluate("() => document.getElementById('error-text').textContent") == (
+            "A plan needs WebGPU, which this browser does not offer: compile the model to a .wasm file, or drop the "
+            ".onnx file."
+        )
+        drop(page, models / "digits.py", models / "digits.bpk")
+        assert page.evaluate(TEXTS)["adapter"].startswith("the CPU, in WebAssembly; MicroPython")
+        assert numbers(page, IMAGE) == pytest.approx(expected(), abs=1e-3)
+        page.close()
+
+
+def test_open_sizes_of_a_plan_are_named_and_chosen(browser: Browser, site: Server, models: Path) -> None:
+    page = opened(browser, site)
+    drop(page, models / "open.plan")
+    assert page.evaluate("() => document.getElementById('sizes').innerText").split() == "Sizes batch (1 to 4)".split()
+    assert numbers(page, IMAGE) == pytest.approx(expected(), abs=1e-3)
+    page.fill(selector="#sizes input", text="3")
+    found = numbers(page, np.tile(IMAGE, 3))
+    assert found == pytest.approx(expected() * 3, abs=1e-3)
+    assert "float32, 3 × 10" in page.evaluate(TEXTS)["outputs"]
+    page.fill(selector="#sizes input", text="9")
+    page.select(selector=".input select", value="zeros")
+    page.click(selector="#run")
+    page.wait("() => !document.getElementById('error').hidden")
+    assert "with batch of 1 to 4, and was given another size" in page.evaluate(TEXTS)["error-text"]
     page.close()
 
 
@@ -158,6 +216,7 @@ def test_images_the_camera_text_and_the_microphone_are_fed(browser: Browser, sit
     [
         (["broken.onnx"], "broken.onnx"),
         (["broken.plan"], "broken.plan: the file ends at byte 900, before its weights"),
+        (["broken.wasm"], "broken.wasm is damaged: its bytes are not those of its checksum"),
         (["digits.py"], "Choose its weights, a .bpk file, too."),
     ],
 )
@@ -186,13 +245,13 @@ def test_the_gallery_s_examples_open(browser: Browser, site: Server) -> None:
     links = page.evaluate("() => [...document.querySelectorAll('.card a')].map((link) => link.href)")
     page.close()
     for link in links:
-        if "example=" not in link or not link.endswith(".plan"):
+        if "example=" not in link or not link.endswith((".plan", ".wasm")):
             continue  # the others take the compiler, which the tests above load
         page = browser.open(link)
         page.wait(LOADED, timeout=120000)
         assert page.evaluate("() => document.querySelector('main').dataset.state") == "ready"
         page.close()
-    assert len(links) == len(set(links)) == 6
+    assert len(links) == len(set(links)) == 7
 
 
 def test_the_benchmark_keeps_every_row(browser: Browser, site: Server, built: Path) -> None:

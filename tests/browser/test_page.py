@@ -1,6 +1,7 @@
 """The page: draw a digit, watch ten bars move, on every runtime and device."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,12 @@ from tools.chromium import Browser, Page
 from tools.paths import ROOT
 
 SHOTS = ROOT / "out" / "page"
-COMBINATIONS = [("micropython", "python"), ("micropython", "wgpu"), ("pyodide", "python"), ("pyodide", "wgpu")]
+COMBINATIONS = [(runtime, device) for runtime in ("micropython", "pyodide") for device in ("python", "wasm", "wgpu")]
+RUNS_ON = {
+    "python": "the CPU, in plain Python",
+    "wasm": "the CPU, in WebAssembly",
+    "wgpu": "google swiftshader (CPU) via WebGPU",
+}
 
 SEVEN = [[[0.28, 0.17], [0.72, 0.17], [0.45, 0.85]], [[0.36, 0.5], [0.66, 0.5]]]
 FOUR = [[[0.6, 0.85], [0.6, 0.15], [0.28, 0.62], [0.76, 0.62]]]
@@ -57,8 +63,7 @@ def test_a_drawn_digit_is_read(browser: Browser, site: Server, runtime: str, dev
     four = wait_for(page, 4)
     assert four["shares"][4] > 50
     assert "ms" in four["steady"]
-    expected = "google swiftshader (CPU) via WebGPU" if device == "wgpu" else "the CPU, in plain Python"
-    assert four["adapter"] == expected
+    assert four["adapter"] == RUNS_ON[device]
     assert page.log() == []
     hosts = {url.split("/")[2] for url in page.requests() if not url.startswith(("data:", "blob:"))}
     assert hosts == {site.url.split("/")[2]}, "something was fetched from elsewhere"
@@ -153,12 +158,58 @@ def test_python_s_errors_are_told_in_one_sentence_with_the_traceback_behind(brow
         page.close()
 
 
-def test_without_webgpu_the_cpu_is_chosen(browser: Browser, site: Server) -> None:
+def test_without_webgpu_wasm_is_chosen(browser: Browser, site: Server) -> None:
     hide = "Object.defineProperty(Navigator.prototype, 'gpu', { value: undefined })"
     page = open_page(browser, site, "micropython", "wgpu", before=hide)
     assert page.evaluate("() => document.querySelector('[value=wgpu]').disabled")
-    assert page.evaluate("() => document.querySelector('[value=python]').checked")
-    assert page.evaluate(READ)["adapter"] == "the CPU, in plain Python"
+    assert page.evaluate("() => document.querySelector('[value=wasm]').checked")
+    assert page.evaluate(READ)["adapter"] == RUNS_ON["wasm"]
+    page.close()
+
+
+def test_without_webgpu_and_simd_plain_python_is_chosen(browser: Browser, site: Server) -> None:
+    hide = "Object.defineProperty(Navigator.prototype, 'gpu', { value: undefined }); WebAssembly.validate = () => false"
+    page = open_page(browser, site, "micropython", "wasm", before=hide)
+    assert page.evaluate("() => [...document.querySelectorAll(':disabled')].map((e) => e.value)") == ["wgpu", "wasm"]
+    assert page.evaluate("() => document.getElementById('no-gpu').innerText") == (
+        "This browser has no WebGPU, and its WebAssembly has no SIMD: the CPU runs the model, in plain Python."
+    )
+    assert page.evaluate(READ)["adapter"] == RUNS_ON["python"]
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def no_gpu(browser: Browser) -> Iterator[Browser]:
+    """A Chromium that offers no GPU."""
+    with Browser(webgpu=False) as started:
+        yield started
+
+
+@pytest.mark.parametrize("runtime", ["micropython", "pyodide"])
+def test_a_browser_without_a_gpu_reads_digits_in_wasm(no_gpu: Browser, site: Server, runtime: str) -> None:
+    page = no_gpu.open(f"{site.url}#runtime={runtime}")
+    page.wait(SETTLED, timeout=60000)
+    page.draw(selector="#pad", strokes=SEVEN)
+    assert wait_for(page, 7)["adapter"] == RUNS_ON["wasm"]
+    assert "the CPU runs the model, in WebAssembly." in page.evaluate(
+        "() => document.getElementById('no-gpu').innerText"
+    )
+    page.click(selector="[value=python]")
+    page.wait("() => location.hash.includes('device=python')")
+    page.wait("() => document.querySelector('main').dataset.state === 'ready'", timeout=60000)
+    assert wait_for(page, 7)["adapter"] == RUNS_ON["python"]
+    page.close()
+
+
+def test_where_nobody_chose_the_next_device_runs(browser: Browser, site: Server) -> None:
+    page = browser.open(site.url + "#runtime=micropython&device=python")
+    page.wait(SETTLED, timeout=60000)
+    page.prepend(pattern="**/worker.mjs", code="navigator.gpu.constructor.prototype.requestAdapter = async () => null")
+    page.goto(url=site.url + "index.html#runtime=micropython")
+    page.wait("() => document.getElementById('adapter').textContent.startsWith('the CPU')", timeout=60000)
+    assert page.evaluate(READ)["adapter"] == RUNS_ON["wasm"]
+    said = page.evaluate("() => document.getElementById('no-gpu').innerText")
+    assert said.startswith("WebGPU failed (") and said.endswith("): the CPU runs the model, in WebAssembly.")
     page.close()
 
 
@@ -200,9 +251,9 @@ def test_a_gpu_that_is_promised_and_not_there_is_said_and_the_cpu_runs(browser: 
     page = open_page(browser, site, "micropython", "wgpu", before=none)
     assert page.evaluate("() => document.querySelector('[value=wgpu]').disabled")
     assert page.evaluate("() => document.getElementById('no-gpu').innerText") == (
-        "This browser has WebGPU, but offers no GPU to it: the CPU runs the model."
+        "This browser has WebGPU, but offers no GPU to it: the CPU runs the model, in WebAssembly."
     )
-    assert page.evaluate(READ)["adapter"] == "the CPU, in plain Python"
+    assert page.evaluate(READ)["adapter"] == RUNS_ON["wasm"]
     page.close()
 
 
@@ -214,9 +265,10 @@ def test_a_gpu_that_fails_later_leads_to_the_cpu(browser: Browser, site: Server)
     page.wait("() => document.querySelector('main').dataset.state === 'error'", timeout=60000)
     assert any("Traceback" in line for line in page.log()), "Python's error is in the console"
     page.unblock()
-    page.click(selector="#use-cpu")
+    assert page.evaluate("() => document.getElementById('use-other').textContent") == "Run it in WebAssembly"
+    page.click(selector="#use-other")
     page.wait("() => document.querySelector('main').dataset.state === 'ready'", timeout=60000)
-    assert page.evaluate(READ)["adapter"] == "the CPU, in plain Python"
+    assert page.evaluate(READ)["adapter"] == RUNS_ON["wasm"]
     page.close()
 
 

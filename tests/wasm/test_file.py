@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import subprocess
@@ -15,7 +16,7 @@ from emberlet import codegen, dtypes
 from emberlet import functional as F
 from emberlet.errors import BackendError, EmberletError, FormatError, IndexingError, ModelError
 from emberlet.wgpu_backend import plan_file
-from emberlet.wgpu_backend.wasm import assembler, engine, file
+from emberlet.wgpu_backend.wasm import assembler, engine, file, sections
 from models.index import Case, cases
 
 from tools.paths import ROOT
@@ -156,6 +157,69 @@ def test_damaged_files_are_refused(digits: Path) -> None:
             file.load(bytes(data)).run(image())
         except EmberletError:
             continue
+
+
+def flipped(whole: bytes, choose: random.Random) -> bytes:
+    """With one bit of one byte changed."""
+    data = bytearray(whole)
+    data[choose.randrange(len(data))] ^= 1 << choose.randrange(8)
+    return bytes(data)
+
+
+def without_checksum(whole: bytes) -> bytes:
+    """As earlier releases wrote it."""
+    promise = b'"checksum": "crc32", '
+    begin = sections.sections(whole)[-1][-1]
+    return whole[:begin].replace(promise, b" " * len(promise))
+
+
+def test_every_flipped_byte_is_refused_in_words(digits: Path) -> None:
+    whole = digits.read_bytes()
+    choose = random.Random(7)
+    for _ in range(100):
+        with pytest.raises(FormatError, match=r"as a compiled model it does not hold together: \w.*\w"):
+            file.load(flipped(whole, choose))
+
+
+@pytest.mark.needs("node")
+def test_every_flipped_byte_is_refused_in_words_by_javascript(digits: Path) -> None:
+    choose = random.Random(8)
+    whole = digits.read_bytes()
+    copies = [base64.b64encode(flipped(whole, choose)).decode() for _ in range(100)]
+    listed = digits.with_name("flipped.json")
+    listed.write_text(json.dumps(copies), encoding="utf-8")
+    said = in_node(
+        f"""
+        for (const copy of JSON.parse(readFileSync({json.dumps(str(listed))}, "utf8"))) {{
+          console.log(await load(Buffer.from(copy, "base64")).then(() => "loaded", (error) => error.message));
+        }}
+        """
+    ).splitlines()
+    assert len(said) == 100
+    words = ("is damaged", "is no compiled model", "none that `emberlet compile` wrote")
+    assert [line for line in said if not any(word in line for word in words)] == []
+
+
+@pytest.mark.needs("node")
+def test_a_file_without_a_checksum_loads(digits: Path) -> None:
+    old = without_checksum(digits.read_bytes())
+    (logits,) = file.load(old).run(image())
+    np.testing.assert_allclose(np.asarray(logits.to_list()), expected(image()), rtol=1e-5, atol=1e-5)
+    path = digits.with_name("old.wasm")
+    path.write_bytes(old)
+    assert in_node(f"console.log((await load(readFileSync({json.dumps(str(path))}))).device)") == "wasm\n"
+
+
+@pytest.mark.needs("node")
+def test_a_file_that_lost_its_checksum_is_refused(digits: Path) -> None:
+    whole = digits.read_bytes()
+    part = whole[: sections.sections(whole)[-1][-1]]
+    with pytest.raises(FormatError, match="its checksum is missing"):
+        file.load(part)
+    path = digits.with_name("part.wasm")
+    path.write_bytes(part)
+    said = in_node(f"console.log(await load(readFileSync({json.dumps(str(path))})).catch((error) => error.message))")
+    assert "its bytes are not those of its checksum" in said
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,9 @@ export function load(
   options?: { signal?: AbortSignal },
 ): Promise<WasmModel>;
 
+/** Whether this browser's WebAssembly has the 128-bit vectors that compiled models need. */
+export function hasSimd(): boolean;
+
 export interface WasmModel {
   readonly device: "wasm";
   readonly inputs: readonly Port[];

@@ -29,11 +29,12 @@ const FUNCTION = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10
 const CONSTANT = [253, 12, ...Array(16).fill(0)];
 const SIMD = [...FUNCTION, 23, 1, 21, 0, ...CONSTANT, 26, 11];
 const RELAXED = [...FUNCTION, 62, 1, 60, 0, ...CONSTANT, ...CONSTANT, ...CONSTANT, 253, 133, 2, 26, 11];
+export const hasSimd = () => supports(SIMD);
 const supports = (bytes) => WebAssembly.validate(new Uint8Array(bytes));
 
 /** Load a compiled model from an address or from bytes. */
 export async function load(source, { signal } = {}) {
-  if (!supports(SIMD)) throw new Error("this browser's WebAssembly has no SIMD, which compiled models need");
+  if (!hasSimd()) throw new Error("this browser's WebAssembly has no SIMD, which compiled models need");
   const { bytes, name } = await read(source, signal);
   const sections = [...sectionsOf(bytes, name)];
   const told = sections.find((one) => one.name === "emberlet");
@@ -44,7 +45,8 @@ export async function load(source, { signal } = {}) {
   } catch (error) {
     throw new Error(`${name} is damaged: what it says about the model is not JSON`, { cause: error });
   }
-  if (facts.version !== 1) throw new Error(`${name} was written by another release of emberlet (version ${facts.version})`);
+  verify(bytes, sections, facts?.checksum, name);
+  if (facts?.version !== 1) throw new Error(`${name} was written by another release of emberlet (version ${facts?.version})`);
   const code = supports(RELAXED) ? bytes : await withSimdOnly(bytes, sections);
   let instance;
   try {
@@ -183,6 +185,26 @@ function* sectionsOf(bytes, name) {
     }
     at = end;
   }
+}
+
+// The last section holds the CRC-32 of all bytes before it; files of earlier releases promise none.
+function verify(bytes, sections, promised, name) {
+  const at = sections.findIndex((one) => one.name === "emberlet.crc32");
+  const { start, content } = sections[at] ?? {};
+  if (!content && !promised) return;
+  const damaged = !content || at !== sections.length - 1 || content.length !== 4;
+  if (!damaged && crc32(bytes.subarray(0, start)) === new DataView(content.buffer, content.byteOffset).getUint32(0, true)) return;
+  throw new Error(`${name} is damaged: its bytes are not those of its checksum; download or compile it again`);
+}
+
+function crc32(bytes) {
+  const table = Uint32Array.from({ length: 256 }, (_, byte) => {
+    for (let bit = 0; bit < 8; bit++) byte = (byte >>> 1) ^ (byte & 1 ? 0xedb88320 : 0);
+    return byte;
+  });
+  let sum = -1;
+  for (let i = 0; i < bytes.length; i++) sum = (sum >>> 8) ^ table[(sum ^ bytes[i]) & 255];
+  return ~sum >>> 0;
 }
 
 // The module with the code for browsers without relaxed SIMD.

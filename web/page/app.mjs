@@ -1,4 +1,5 @@
 // The page: what is drawn goes to the model in its worker, what the model says goes to the ten bars.
+import { devices, NAMES, offer, told } from "./devices.mjs";
 import { download } from "./download.mjs";
 import { toPixels, SIZE } from "./ink.mjs";
 import { keepForOffline } from "./offline.mjs";
@@ -160,7 +161,7 @@ async function start() {
   try {
     const { adapter, version } = await mine.call("load", { runtime, device, files: manifest.files });
     if (mine !== session) return;
-    $("adapter").textContent = adapter ?? "the CPU, in plain Python";
+    $("adapter").textContent = told(device, adapter);
     $("startup").textContent = milliseconds(performance.now() - began);
     $("status").textContent = `Ready: ${version}`;
     main.dataset.state = "ready";
@@ -168,8 +169,24 @@ async function start() {
     if (!wanted) read(pad.pixels ?? toPixels(pad.strokes));
     else classify();
   } catch (error) {
-    if (mine === session) fail(error);
+    if (mine === session) fallBack(error);
   }
+}
+
+// Where nobody asked for this device, the next one runs.
+function fallBack(error) {
+  const { device } = choice();
+  const next = other(device);
+  if (asked().get("device") === device || !next) return fail(error);
+  console.error(error.details || error);
+  form.elements.device.value = next;
+  say(`${NAMES[device]} failed (${error.message}): the CPU runs the model, in ${NAMES[next]}.`);
+  start();
+}
+
+function say(text) {
+  $("no-gpu").textContent = text;
+  $("no-gpu").hidden = !text;
 }
 
 function progress(done, text) {
@@ -185,7 +202,9 @@ function fail(error) {
   $("error-text").textContent = error.message;
   $("error-details").textContent = error.details ?? error.stack ?? "";
   $("error-details").parentElement.hidden = !$("error-details").textContent;
-  $("use-cpu").hidden = choice().device !== "wgpu";
+  const next = other(choice().device);
+  $("use-other").hidden = !next;
+  $("use-other").textContent = `Run it in ${NAMES[next]}`;
   $("error").hidden = false;
   console.error(error.details || error);
   show(null);
@@ -200,11 +219,15 @@ function choice() {
   return { runtime: data.get("runtime"), device: data.get("device") };
 }
 
+const asked = () => new URLSearchParams(location.hash.slice(1));
+
+// The device to fall to.
+const other = (device) => there[there.indexOf(device) + 1];
+
 function chooseFromAddress() {
-  const asked = new URLSearchParams(location.hash.slice(1));
   for (const name of ["runtime", "device"]) {
     const inputs = [...form.elements[name]];
-    const input = inputs.find(({ value, disabled }) => value === asked.get(name) && !disabled);
+    const input = inputs.find(({ value, disabled }) => value === asked().get(name) && !disabled);
     (input ?? inputs.find(({ disabled, checked }) => checked && !disabled) ?? inputs.find(({ disabled }) => !disabled)).checked = true;
   }
 }
@@ -218,21 +241,14 @@ globalThis.onhashchange = () => {
   start();
 };
 $("retry").onclick = start;
-$("use-cpu").onclick = () => {
-  form.querySelector('[name=device][value="python"]').checked = true;
+$("use-other").onclick = () => {
+  form.elements.device.value = other(choice().device);
   form.onchange();
 };
 
-// A browser may have navigator.gpu and still no adapter: asked before anything is offered.
-const webgpu = form.querySelector('[value="wgpu"]');
-const adapter = await Promise.resolve(navigator.gpu?.requestAdapter()).catch(() => null);
-webgpu.disabled = !adapter;
-if (adapter) webgpu.checked = true;
-else {
-  const why = navigator.gpu ? "This browser has WebGPU, but offers no GPU to it" : "This browser has no WebGPU";
-  $("no-gpu").textContent = `${why}: the CPU runs the model.`;
-  $("no-gpu").hidden = false;
-}
+const { there, why } = await devices();
+offer(form, there);
+say(why);
 
 $("model").textContent =
   `digits.onnx: ${manifest.parameters.toLocaleString("en")} parameters; it reads ${manifest.accuracy} images it was not taught.`;
@@ -242,6 +258,6 @@ const milliseconds = (ms) => (ms >= 999.5 ? `${(ms / 1000).toFixed(1)} s` : `${m
 
 show(null);
 chooseFromAddress();
-const asked = new URLSearchParams(location.hash.slice(1)).get("example");
-if (/^[0-9]$/.test(asked ?? "")) example(Number(asked));
+const wished = asked().get("example");
+if (/^[0-9]$/.test(wished ?? "")) example(Number(wished));
 start();

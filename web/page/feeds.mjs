@@ -8,25 +8,63 @@ const element = (name, properties = {}, ...children) => {
   return made;
 };
 
+// The sizes that a model leaves open under a name, each to be chosen once for all inputs. known: { name: [lowest, highest] }
+// of a plan; other models tell no range.
+export class Sizes {
+  #inputs = new Map();
+
+  constructor(ports, known = {}) {
+    const texts = ports.flatMap(({ shape }) => shape.filter((size) => typeof size === "string"));
+    const names = new Set([...Object.keys(known), ...texts.filter((text) => factorsOf(text, known) === null)]);
+    for (const name of names) {
+      const [low, high] = known[name] ?? [1, undefined];
+      const value = Math.max(1, low);
+      this.#inputs.set(name, element("input", { type: "number", min: low, value, ...(high === undefined ? {} : { max: high }) }));
+    }
+    const labels = [...this.#inputs].map(([name, input]) => {
+      const range = name in known ? ` (${known[name][0]} to ${known[name][1]})` : "";
+      return element("label", {}, `${name}${range} `, input);
+    });
+    this.element = element("fieldset", { id: "sizes", hidden: !labels.length }, element("legend", { textContent: "Sizes" }), ...labels);
+    this.known = known;
+  }
+
+  // The number of a size by its text: a name, or what is worked out of names, as "2 * past + 1".
+  of(text) {
+    if (this.#inputs.has(text)) {
+      const input = this.#inputs.get(text);
+      return Math.max(Number(input.min), Math.round(Number(input.value)) || 0);
+    }
+    const product = (factors) => factors.reduce((a, factor) => a * (typeof factor === "number" ? factor : this.of(factor)), 1);
+    return factorsOf(text, this.known).reduce((sum, factors) => sum + product(factors), 0);
+  }
+}
+
+// Of a sum of products of numbers and known names: the factors of each product; null where it is something else.
+function factorsOf(text, known) {
+  const terms = text.split(" + ").map((term) => term.split(" * ").map((one) => (/^-?\d+$/.test(one) ? Number(one) : one)));
+  return terms.flat().every((one) => typeof one === "number" || one in known) ? terms : null;
+}
+
 export class Feed {
-  // port: { name, dtype, shape }, where a size that is open is a string; client: the worker that makes tensors of images.
-  constructor(port, client) {
+  // port: { name, dtype, shape }, where a size that is open is a string or null; sizes: of those with a name; client: the
+  // worker that makes tensors of images.
+  constructor(port, sizes, client) {
     this.port = port;
+    this.named = sizes;
     this.client = client;
     this.stop = () => {};
     const id = `input-${port.name.replace(/\W/g, "-")}`;
     this.sizes = port.shape.map((size, axis) =>
-      typeof size === "number"
-        ? null
-        : element("input", { type: "number", min: 1, value: 1, ariaLabel: `${port.name}, axis ${axis} (${size ?? "open"})` }),
+      size === null ? element("input", { type: "number", min: 1, value: 1, ariaLabel: `${port.name}, axis ${axis} (open)` }) : null,
     );
     this.kind = element("select", { id });
     for (const [value, text] of this.#kinds()) this.kind.append(element("option", { value, textContent: text }));
     this.kind.onchange = () => this.#show();
     this.body = element("div");
     this.said = element("p", { className: "said" });
-    const sizes = this.sizes.flatMap((input, axis) =>
-      input ? [element("label", {}, `${port.shape[axis] ?? `axis ${axis}`} `, input)] : [],
+    const axes = this.sizes.flatMap((input, axis) =>
+      input ? [element("label", {}, `axis ${axis} `, input)] : [],
     );
     const shape = port.shape.map((size) => size ?? "?").join(" × ") || "one number";
     this.element = element(
@@ -34,7 +72,7 @@ export class Feed {
       { className: "input" },
       element("h3", { textContent: port.name }),
       element("p", { className: "said", textContent: `${port.dtype}, ${shape}` }),
-      ...sizes,
+      ...axes,
       element("label", { htmlFor: id }, "Feed ", this.kind),
       this.body,
       this.said,
@@ -43,7 +81,10 @@ export class Feed {
   }
 
   get shape() {
-    return this.port.shape.map((size, axis) => (this.sizes[axis] ? Math.max(1, Number(this.sizes[axis].value) || 1) : size));
+    return this.port.shape.map((size, axis) => {
+      if (size === null) return Math.max(1, Number(this.sizes[axis].value) || 1);
+      return typeof size === "string" ? this.named.of(size) : size;
+    });
   }
 
   #kinds() {

@@ -13,23 +13,23 @@ def version():
 
 
 def load(backend, weights):
-    """A Classifier on a backend ("python", "wgpu"), its weights from the file `weights`."""
+    """A Classifier on a backend ("python", "wasm", "wgpu"), its weights from the file `weights`."""
     return Classifier(emberlet.get_backend(backend), weights)
 
 
 class Classifier:
-    """The generated model with its weights; on a GPU with its plan, so that a call is one submission."""
+    """The generated model with its weights; on a GPU and in WebAssembly with its plan."""
 
     def __init__(self, backend, weights):
         self.backend = backend
         self.model = Digits.from_file(weights, backend=backend)
         self.compiled = None
-        if backend.name == "wgpu":
+        if backend.name != "python":
             self.compiled = self.model.compile(self._image([0] * 64), backend=backend)
 
     def adapter(self):
         """The GPU's name, or None."""
-        return self.backend.device.raw.adapter.summary if self.compiled else None
+        return self.backend.device.raw.adapter.summary if self.backend.name == "wgpu" else None
 
     def logits(self, pixels):
         """Ten floats."""

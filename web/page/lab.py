@@ -33,7 +33,7 @@ def generate(path):
 
 
 async def load(module, weights, device):
-    """The model of a module, on "python" or "wgpu"."""
+    """The model of a module, on "python", "wasm" or "wgpu"."""
     if device == "wgpu":
         from emberlet.wgpu_backend.device import open_device_async
 
@@ -83,7 +83,7 @@ async def run(shapes, again):
         given.append(backend.from_bytes(content, dtype, tuple(shapes[i])))
     begin = js.performance.now()
     compile_ms = None
-    if backend.name == "wgpu" and _state.get("shapes") != shapes:
+    if backend.name != "python" and _state.get("shapes") != shapes:
         _state["compiled"] = _state["model"].compile(*given, backend=backend)
         compile_ms = js.performance.now() - begin
         _state["shapes"] = shapes
@@ -119,7 +119,7 @@ async def _results(given):
 async def profile():
     """The time of each dispatch of the last run, in ms."""
     compiled = _state["compiled"]
-    if not compiled:
+    if not compiled or _state["backend"].name != "wgpu":
         raise ValueError("only kernels on the GPU are measured, after a run")
     from emberlet.wgpu_backend.run.stepwise import measure
 

@@ -1,19 +1,28 @@
 // The page of models: what is dropped goes to a worker, which loads it, runs it and measures it.
 
 import { Client } from "./client.mjs";
+import { devices, offer, told } from "./devices.mjs";
 import { download } from "./download.mjs";
-import { Feed } from "./feeds.mjs";
+import { Feed, Sizes } from "./feeds.mjs";
 import { keepForOffline } from "./offline.mjs";
 
 const $ = (id) => document.getElementById(id);
 const main = document.querySelector("main");
 const form = $("choice");
 
-let given = null; // { plan } or { onnx } or { module, weights }: { name, bytes }, of a module { name, text }
+let given = null; // { plan, wasm } or { onnx } or { module, weights }: { name, bytes }, of a module { name, text }
 let made = null; // of an ONNX file: { module, weights, structure, ms }
 let client = null; // the worker of the model that is loaded
 let feeds = [];
+let there = []; // the devices of this browser, once it has said
 let turn = 0; // of what is loaded: what an earlier one answers does not count
+
+const known = devices().then((found) => {
+  ({ there } = found);
+  offer(form, there);
+  $("no-gpu").textContent = found.why;
+  $("no-gpu").hidden = !found.why;
+});
 
 // -- what is dropped -------------------------------------------------------------------------------------------------
 
@@ -24,17 +33,18 @@ async function take(files) {
   for (const file of files) {
     const kind = file.name.split(".").pop().toLowerCase();
     if (kind === "py") found.module = { name: file.name, text: await file.text() };
-    else if (["onnx", "plan", "bpk"].includes(kind)) {
+    else if (["onnx", "plan", "wasm", "bpk"].includes(kind)) {
       found[kind === "bpk" ? "weights" : kind] = { name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) };
     }
   }
-  if (!found.onnx && !found.plan && given?.module && !found.module && found.weights) found.module = given.module;
-  if (!found.onnx && !found.plan && given?.weights && found.module && !found.weights) found.weights = given.weights;
+  const alone = found.onnx || found.plan || found.wasm;
+  if (!alone && given?.module && !found.module && found.weights) found.module = given.module;
+  if (!alone && given?.weights && found.module && !found.weights) found.weights = given.weights;
   given = found;
   made = null;
-  if (found.plan || found.onnx || (found.module && found.weights)) return open();
+  if (alone || (found.module && found.weights)) return open();
   const missing = found.module ? "its weights, a .bpk file" : found.weights ? "its module, a .py file" : null;
-  fail(new Error(missing ? `Choose ${missing}, too.` : "Choose an .onnx file, a .py file with its .bpk file, or a .plan."));
+  fail(new Error(missing ? `Choose ${missing}, too.` : "Choose an .onnx file, a .py file with its .bpk file, a .plan or a .wasm."));
 }
 
 $("file").onchange = ({ target }) => target.files.length && take(target.files);
@@ -75,15 +85,22 @@ async function open() {
   for (const id of ["feed", "results", "inside"]) $(id).hidden = true;
   for (const id of ["adapter", "load", "compile", "first", "steady"]) $(id).textContent = "–";
   $("status").textContent = "Starting …";
-  for (const input of form.elements.runtime) input.disabled = Boolean(given.plan);
-  form.querySelector('[value="python"]').disabled = Boolean(given.plan);
+  await known;
+  if (mine !== turn) return;
+  const able = runnable();
+  for (const input of form.elements.runtime) input.disabled = Boolean(given.plan || given.wasm);
+  for (const input of form.elements.device) input.disabled = !able.includes(input.value);
+  if (able.length && !able.includes(form.elements.device.value)) form.elements.device.value = able[0];
   const [runtime, device] = [form.elements.runtime.value, form.elements.device.value];
   try {
     let facts;
-    if (given.plan) {
-      $("name").textContent = `${given.plan.name}: ${size(given.plan.bytes.length)}. A plan runs under MicroPython, on WebGPU.`;
+    if (given.plan || given.wasm) {
+      const [file, command] = device === "wgpu" ? [given.plan, "loadPlan"] : [given.wasm, "loadCompiled"];
+      const shown = file ?? given.plan ?? given.wasm;
+      $("name").textContent = `${shown.name}: ${size(shown.bytes.length)}. ${shown === given.plan ? "A plan runs under MicroPython, on WebGPU." : "A compiled model runs in WebAssembly, without Python."}`;
+      if (!able.length) throw new Error(cannotRun());
       client = new Client("model_worker.mjs", progress(mine));
-      facts = await client.call("loadPlan", given.plan);
+      facts = await client.call(command, file);
     } else {
       let compiler = null;
       if (given.onnx && !made) {
@@ -109,16 +126,29 @@ async function open() {
   }
 }
 
+// The devices that run what is given, of those that this browser has.
+function runnable() {
+  if (!given.plan && !given.wasm) return there;
+  return there.filter((device) => (device === "wgpu" && given.plan) || (device === "wasm" && given.wasm));
+}
+
+function cannotRun() {
+  if (!given.wasm) return "A plan needs WebGPU, which this browser does not offer: compile the model to a .wasm file, or drop the .onnx file.";
+  if (!given.plan) return "A compiled model needs WebAssembly's SIMD, which this browser does not have: drop the .onnx file.";
+  return "This browser offers neither WebGPU nor WebAssembly's SIMD: drop the .onnx file.";
+}
+
 function show(facts) {
-  $("adapter").textContent = `${facts.adapter ?? "the CPU, in plain Python"}; ${facts.version}`;
+  $("adapter").textContent = `${told(form.elements.device.value, facts.adapter)}; ${facts.version}`;
   $("load").textContent = milliseconds(facts.ms.load);
   if (made) $("compile").textContent = `${milliseconds(made.ms.generate)} to generate`;
   $("structure").textContent = made?.structure ?? facts.structure ?? "An .onnx file shows its graph here.";
   const source = made?.module.text ?? given.module?.text;
   $("source-part").hidden = !source;
   $("source").textContent = source ?? "";
-  feeds = facts.inputs.map((port) => new Feed(port, () => client));
-  $("inputs").replaceChildren(...feeds.map((feed) => feed.element));
+  const sizes = new Sizes(facts.inputs, facts.sizes);
+  feeds = facts.inputs.map((port) => new Feed(port, sizes, () => client));
+  $("inputs").replaceChildren(sizes.element, ...feeds.map((feed) => feed.element));
   $("outputs").textContent = "Nothing yet";
   $("kernels").hidden = true;
   for (const id of ["feed", "results", "inside"]) $(id).hidden = false;
@@ -236,13 +266,7 @@ for (const example of examples) {
   $("examples").append(button);
 }
 
-const adapter = await Promise.resolve(navigator.gpu?.requestAdapter()).catch(() => null);
-if (adapter) form.querySelector('[value="wgpu"]').checked = true;
-else {
-  form.querySelector('[value="wgpu"]').disabled = true;
-  $("no-gpu").textContent = "This browser offers no GPU: the CPU runs the model, and plans cannot run.";
-  $("no-gpu").hidden = false;
-}
+await known;
 const asked = new URLSearchParams(location.hash.slice(1));
 for (const name of ["runtime", "device"]) {
   const input = form.querySelector(`[name="${name}"][value="${CSS.escape(asked.get(name) ?? "")}"]`);

@@ -59,6 +59,32 @@ async function asked(code) {
   return JSON.parse(python.FS.readFile("/answer.json", { encoding: "utf8" }));
 }
 
+const port = ({ name, dtype, shape }) => ({ name, dtype, shape });
+
+const portLines = ({ inputs, outputs }) => [
+  ...inputs.map((p) => `input   ${p.name}: ${p.dtype} (${p.shape.join(", ")})`),
+  ...outputs.map((p) => `output  ${p.name}: ${p.dtype} (${p.shape.join(", ")})`),
+];
+
+// How a model that JavaScript runs is run.
+const ofJavaScript = (compiled) => ({
+  async run(values, shapes, again) {
+    const given = {};
+    for (const [i, input] of compiled.inputs.entries()) {
+      given[input.name] = Object.assign(new input.array(values[i].buffer), { shape: shapes[i] });
+    }
+    const times = [];
+    let found;
+    for (let i = 0; i <= again; i++) {
+      const start = performance.now();
+      found = await compiled.run(given);
+      times.push(performance.now() - start);
+    }
+    const outputs = compiled.outputs.map(({ name, dtype }) => ({ name, dtype, shape: found[name].shape, values: found[name] }));
+    return { outputs, compile: null, times };
+  },
+});
+
 const commands = {
   // Python and weights from an ONNX file, under Pyodide.
   async generate({ name, bytes }) {
@@ -111,31 +137,36 @@ const commands = {
     const { load } = await import("./emberlet/emberlet.mjs");
     const plan = await load(new File([bytes], name), { cache: false });
     model = {
-      async run(values, shapes, again) {
-        const given = Object.fromEntries(plan.inputs.map((input, i) => [input.name, new input.array(values[i].buffer)]));
-        const times = [];
-        let found;
-        for (let i = 0; i <= again; i++) {
-          const start = performance.now();
-          found = await plan.run(given);
-          times.push(performance.now() - start);
-        }
-        const outputs = plan.outputs.map(({ name, dtype, shape }) => ({ name, dtype, shape, values: found[name] }));
-        return { outputs, compile: null, times };
-      },
+      ...ofJavaScript(plan),
       profile: async () => (await plan.profile()).map(({ kernel, workgroups, ms }) => [kernel, workgroups, ms]),
     };
-    const port = ({ name, dtype, shape }) => ({ name, dtype, shape });
-    const lines = [...plan.inputs.map((p) => `input   ${p.name}: ${p.dtype} (${p.shape.join(", ")})`)];
-    lines.push(...plan.outputs.map((p) => `output  ${p.name}: ${p.dtype} (${p.shape.join(", ")})`));
-    lines.push(`${plan.dispatches} dispatches of ${plan.kernels} kernels`);
+    const lines = [...portLines(plan), `${plan.dispatches} dispatches of ${plan.kernels} kernels`];
     return {
       name,
       adapter: plan.adapter,
       version: plan.runtime,
       inputs: plan.inputs.map(port),
+      sizes: plan.sizes,
       outputs: plan.outputs.map((p) => p.name),
       structure: lines.join("\n"),
+      ms: { load: performance.now() - began },
+    };
+  },
+
+  // A compiled model, which runs without Python.
+  async loadCompiled({ name, bytes }) {
+    const began = performance.now();
+    tell("Loading the model");
+    const { load } = await import("./emberlet/wasm.mjs");
+    const compiled = await load(new File([bytes], name));
+    model = ofJavaScript(compiled);
+    return {
+      name,
+      adapter: null,
+      version: "JavaScript",
+      inputs: compiled.inputs.map(port),
+      outputs: compiled.outputs.map((p) => p.name),
+      structure: portLines(compiled).join("\n"),
       ms: { load: performance.now() - began },
     };
   },
@@ -145,7 +176,10 @@ const commands = {
     return { ...found, outputs: found.outputs.map(shown) };
   },
 
-  profile: () => model.profile(),
+  async profile() {
+    if (!model.profile) throw new Error("only kernels on the GPU are measured");
+    return model.profile();
+  },
 
   // An image as the values of an input: channels first or last, stretched to the input's size.
   image({ bitmap, shape, scale }) {

@@ -45,6 +45,7 @@ SCRIPT = """(() => {
 
   let receive = () => {};
   let send = () => new Uint8Array();
+  let source = new Uint8Array();
   const driver = {
     open: (stream) => { stream.seekable = false; },
     close: () => {},
@@ -149,6 +150,19 @@ SCRIPT = """(() => {
     clear: (encoder, buffer, offset, size) => encoder.clearBuffer(buffer, offset, size),
     finish: (encoder, label) => encoder.finish({ label }),
     submit: (queue, ...commands) => queue.submit(commands),
+
+    // WebAssembly, for processors (wasm/micropython.py).
+    aimAtModule: () => { receive = (bytes) => { source = bytes.slice(); }; },
+    validModule: () => WebAssembly.validate(source),
+    makeModule: () => new WebAssembly.Module(source),
+    makeInstance: (module) => {
+      const { memory, run } = new WebAssembly.Instance(module).exports;
+      return { run, bytes: new Uint8Array(memory.buffer) };
+    },
+    memorySize: ({ bytes }) => bytes.length,
+    aimAtMemory: ({ bytes }, at) => { receive = (given) => bytes.set(given, at); },
+    readMemory: ({ bytes }, at, length) => { send = () => bytes.subarray(at, at + length); },
+    runInstance: ({ run }) => { run(); return true; },
   };
   for (const name in functions) functions[name] = safe(functions[name]);
   return functions;

@@ -58,6 +58,8 @@ class Ported:
                 data = data.backend.to_bytes(data)
             elif hasattr(data, "tobytes") and not isinstance(data, memoryview):
                 data = data.tobytes()
+            elif type(data).__name__ == "array":  # MicroPython's have no tobytes
+                data = bytes(data)
             try:
                 nbytes = len(memoryview(data))
             except TypeError:

@@ -312,38 +312,3 @@ def module(functions, exports, pages, custom=(), data=()):
         for head, (_, content) in zip(parts, data):
             out += [head, content]
     return b"".join(out)
-
-
-def sections(source):
-    """(number, name of a custom section or "", start, end) of each section of a module. Raises ValueError."""
-    if source[:8] != b"\0asm\1\0\0\0":
-        raise ValueError("it does not begin as a WebAssembly module does")
-    out = []
-    at = 8
-    while at < len(source):
-        number = source[at]
-        size, start = _read(source, at + 1)
-        at = start + size
-        if at > len(source):
-            raise ValueError("it ends in the middle of a section")
-        name = ""
-        if number == 0:
-            length, start = _read(source, start)
-            name = bytes(source[start : start + length]).decode()
-            start += length
-        out.append((number, name, start, at))
-    return out
-
-
-def _read(source, at):
-    """(number, place behind it) of an unsigned LEB128."""
-    out = shift = 0
-    while True:
-        if at >= len(source) or shift > 28:
-            raise ValueError("it holds a number that does not end")
-        byte = source[at]
-        out |= (byte & 0x7F) << shift
-        at += 1
-        shift += 7
-        if byte < 0x80:
-            return out, at

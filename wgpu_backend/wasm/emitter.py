@@ -294,7 +294,7 @@ class Emitter:
                 for c, atom in terms:
                     e = self._atom(atom)
                     c = c * scale
-                    power = c.bit_length() - 1
+                    power = len(bin(c)) - 3 if c > 0 else 0  # MicroPython has no bit_length
                     if c == 1 << power:
                         parts.append(op("i32.shl", e, i32(power)) if power else e)
                     else:

@@ -4,8 +4,9 @@
 Python. The module exports "memory" and "run". What runtimes have to know is JSON in the custom section "emberlet":
 {"version": 1, "inputs" and "outputs": [[name, dtype, shape, address, bytes]], "indices": [[input, length]]}.
 A run is: write the inputs, call "run", read the outputs. Elements are as on the GPU (run/storage.py): 32-bit words, but
-for inputs of bool, int8 and uint8, which take a byte each. The custom section "emberlet.simd" holds a code section
-without relaxed SIMD, to be put in the place of the module's own where an engine lacks that.
+for inputs of bool, int8 and uint8, which take a byte each. Where the JSON has "checksum": "crc32", the last section is
+"emberlet.crc32", of all bytes before it; files without one load, too. The custom section "emberlet.simd" holds a code
+section without relaxed SIMD, to be put in the place of the module's own where an engine lacks that.
 """
 
 import json
@@ -16,8 +17,8 @@ from emberlet.errors import FormatError
 from ..plan.ports import Ported
 from ..plan.reading import Port
 from . import engine
-from .assembler import sections
 from .program import Program
+from .sections import sections, verify
 
 NAME = "emberlet"
 SIMD = "emberlet.simd"
@@ -27,7 +28,10 @@ VERSION = 1
 def load_file(path):
     """`load` of the file at `path`."""
     with open(path, "rb") as file:
-        return load(file.read(), path)
+        content = bytearray(file.seek(0, 2))  # MicroPython's `read()` grows its result by 256 bytes at a time
+        file.seek(0)
+        file.readinto(content)
+    return load(content, path)
 
 
 def load(source, origin="module"):
@@ -35,6 +39,7 @@ def load(source, origin="module"):
     try:
         found = sections(source)
         content = _content(source, found)
+        verify(source, found, content.get("checksum"))
         module = engine.compiled(_for_this_engine(source, found))
         return SavedModule(origin, content, module.instance())
     except (ValueError, KeyError, TypeError, IndexError) as error:
@@ -42,7 +47,7 @@ def load(source, origin="module"):
 
 
 def _content(source, found):
-    for number, name, start, end in found:
+    for number, name, start, end, _ in found:
         if number == 0 and name == NAME:
             content = json.loads(bytes(source[start:end]).decode())
             if content.get("version") != VERSION:
@@ -55,15 +60,13 @@ def _for_this_engine(source, found):
     """The module, with the other code section where relaxed SIMD is missing."""
     if engine.relaxed():
         return source
-    (code,) = [source[start:end] for number, name, start, end in found if number == 0 and name == SIMD]
-    out = [source[:8]]
-    for number, _, start, end in found:
+    (code,) = [bytes(source[start:end]) for number, name, start, end, _ in found if number == 0 and name == SIMD]
+    out = [bytes(source[:8])]
+    for number, _, _, end, begin in found:
         if number == 10:
             out.append(code)
         elif number:
-            from .opcodes import unsigned
-
-            out.append(bytes((number,)) + unsigned(end - start) + source[start:end])
+            out.append(bytes(source[begin:end]))
     return b"".join(out)
 
 

@@ -4,12 +4,13 @@ from emberlet.errors import BackendError
 
 from ..device import lock
 from . import engine
-from .image import Image
 
 
 def program(plan, constants, inputs, results):
     """The Program of a Plan. constants: per number of a constant buffer its bytes; inputs and results: lists of
     (buffer number, nbytes)."""
+    from .image import Image
+
     image = Image(plan)
     instance = engine.compiled(image.module).instance()
     for number in constants:

@@ -1,6 +1,10 @@
 """Writes a model as a WebAssembly module (file.py)."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Sequence
+from typing import Any
 
 from emberlet.backend import get_backend
 from emberlet.errors import ModelError
@@ -13,12 +17,15 @@ from ..record.index_ranges import index_ranges
 from .file import NAME, SIMD, VERSION
 from .image import Image
 from .prepare import materialize, prepare
+from .sections import checksum
 from .table import Options
 
 MOST = 1 << 30  # bytes of a module that browsers accept
 
 
-def save(path, model, *examples, inputs=None, outputs=None):
+def save(
+    path: str, model: Any, *examples: Any, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+) -> Any:
     """Trace model(*examples) for their dtypes and shapes and write its module to `path`; returns the Plan.
 
     inputs, outputs: as of plan/writer.py. Raises ModelError where the model is not one plan, or is too large.
@@ -33,7 +40,8 @@ def save(path, model, *examples, inputs=None, outputs=None):
     prepare(traced.roots)
     simple, _ = make_plan(traced.roots, Options(relaxed=False), False)
     plan, externals = make_plan(traced.roots, Options(), False)
-    given, data = {}, {}
+    given: dict[int, int] = {}
+    data: dict[int, bytes] = {}
     for number, node in zip(plan.externals, externals):
         if node.op == "input":
             given[node.arg] = number
@@ -53,6 +61,7 @@ def save(path, model, *examples, inputs=None, outputs=None):
     lengths = index_ranges(traced.roots)
     content = {
         "version": VERSION,
+        "checksum": "crc32",
         "inputs": [
             [names[n.arg], n.dtype.name, list(n.shape), image.addresses[given[n.arg]], n.nbytes] for n in traced.inputs
         ],
@@ -63,6 +72,7 @@ def save(path, model, *examples, inputs=None, outputs=None):
     }
     custom = [(NAME, json.dumps(content).encode()), (SIMD, Image(simple).code())]
     whole = image.file(custom, data)
+    whole += checksum(whole)
     if len(whole) > MOST:
         raise ModelError("the module would have {} bytes; browsers accept {}".format(len(whole), MOST))
     with atomic_write(path) as file:

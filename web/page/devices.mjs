@@ -1,0 +1,27 @@
+// What this browser can compute with, the fastest first: a GPU, WebAssembly's vectors, or plain Python.
+
+import { hasSimd } from "./emberlet/wasm.mjs";
+
+export const NAMES = { wgpu: "WebGPU", wasm: "WebAssembly", python: "plain Python" };
+
+// How the page tells what runs, where it is no GPU with a name of its own.
+export const told = (device, adapter) => adapter ?? `the CPU, in ${NAMES[device]}`;
+
+// { there: names of devices, why: what is missing, as a sentence, or "" }. A browser may have navigator.gpu and still no
+// adapter, so one is asked for.
+export async function devices() {
+  const adapter = await Promise.resolve(navigator.gpu?.requestAdapter()).catch(() => null);
+  const there = [...(adapter ? ["wgpu"] : []), ...(hasSimd() ? ["wasm"] : []), "python"];
+  if (adapter) return { there, why: "" };
+  const no = navigator.gpu ? "This browser has WebGPU, but offers no GPU to it" : "This browser has no WebGPU";
+  const what = there[0] === "wasm" ? "" : ", and its WebAssembly has no SIMD";
+  return { there, why: `${no}${what}: the CPU runs the model, in ${NAMES[there[0]]}.` };
+}
+
+// Offer the devices in a form whose radio buttons are called "device", and choose the fastest.
+export function offer(form, there) {
+  for (const input of form.elements.device) {
+    input.disabled = !there.includes(input.value);
+    input.checked = input.value === there[0];
+  }
+}

@@ -1,0 +1,126 @@
+"""wasmtime, which runs modules on a desktop."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from typing import Any
+
+from emberlet.errors import BackendError
+
+from ..device import lock
+
+
+class WasmtimeModule:
+    """A compiled module. Instances have memories of their own."""
+
+    def __init__(self, source: bytes) -> None:
+        import wasmtime
+
+        self.wasmtime = wasmtime
+        self.engine = _engine()
+        _open.add(self)
+        try:
+            self.module = wasmtime.Module(self.engine, source)
+        except wasmtime.WasmtimeError as error:
+            raise ValueError("wasmtime refuses it: {}".format(error))
+
+    def instance(self) -> WasmtimeInstance:
+        return WasmtimeInstance(self)
+
+
+class WasmtimeInstance:
+    """A memory, and the function that runs the plan over it."""
+
+    def __init__(self, module: WasmtimeModule) -> None:
+        _open.add(self)
+        self.failures = (module.wasmtime.Trap, module.wasmtime.WasmtimeError)
+        self.store = module.wasmtime.Store(module.engine)
+        try:
+            exports = module.wasmtime.Instance(self.store, module.module, []).exports(self.store)
+        except self.failures as error:
+            raise BackendError("the module has no memory or its data do not fit there: {}".format(error))
+        self.memory = exports["memory"]
+        self.function = exports["run"]
+
+    def write(self, at: int, data: bytes) -> None:
+        self.memory.write(self.store, data, at)
+
+    def read(self, at: int, nbytes: int) -> bytes:
+        return bytes(self.memory.read(self.store, at, at + nbytes))
+
+    def run(self) -> None:
+        try:
+            self.function(self.store)
+        except self.failures as error:
+            text = str(error).strip().split("\n")[-1].strip()
+            raise BackendError("the module stopped: {}".format(text))
+
+    def nbytes(self) -> int:
+        """Bytes of the memory."""
+        found: int = self.memory.data_len(self.store)
+        return found
+
+
+_engines: list[Any] = []
+_forked: list[bool] = []  # not empty in a process made by fork
+_open: weakref.WeakSet[Any] = weakref.WeakSet()
+_opening = lock()
+
+
+@atexit.register
+def _close() -> None:
+    # wasmtime's finalizers call what is gone once the interpreter takes modules apart.
+    for made in list(_open):
+        made.__dict__.clear()
+    _engines.clear()
+
+
+def _engine() -> Any:
+    with _opening:
+        if not _engines:
+            import wasmtime
+
+            config = wasmtime.Config()
+            config.cranelift_opt_level = "speed"
+            config.parallel_compilation = not _forked
+            _engines.append(wasmtime.Engine(config))
+        return _engines[0]
+
+
+def _after_fork() -> None:
+    # The threads that compile are gone: an engine that waits for them would wait for ever.
+    _forked.append(True)
+    _engines.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def compiled(source: bytes) -> WasmtimeModule:
+    """A module from its bytes."""
+    try:
+        return WasmtimeModule(source)
+    except ImportError as error:
+        raise _missing(error)
+
+
+def relaxed() -> bool:
+    """wasmtime has relaxed SIMD."""
+    return True
+
+
+def available() -> None:
+    """Raise BackendError without the package wasmtime."""
+    try:
+        import wasmtime  # noqa: F401
+    except ImportError as error:
+        raise _missing(error)
+
+
+def _missing(error: Exception) -> BackendError:
+    from emberlet.host.extras import sentence
+
+    return BackendError("{} ({})".format(sentence("backend 'wasm'", ["wasmtime"]), error))

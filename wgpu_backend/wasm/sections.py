@@ -1,0 +1,66 @@
+"""The sections of a WebAssembly module, read, and the checksum in the last of them."""
+
+try:
+    from binascii import crc32
+except ImportError:  # some builds of MicroPython
+    crc32 = None
+
+CHECKSUM = "emberlet.crc32"
+
+
+def sections(source):
+    """(number, name of a custom section or "", start of its content, end, where it begins) of each section of a module.
+    Raises ValueError."""
+    if source[:8] != b"\0asm\1\0\0\0":
+        raise ValueError("it does not begin as a WebAssembly module does")
+    out = []
+    at = 8
+    while at < len(source):
+        begin = at
+        number = source[at]
+        size, start = _read(source, at + 1)
+        at = start + size
+        if at > len(source):
+            raise ValueError("it ends in the middle of a section")
+        name = ""
+        if number == 0:
+            length, start = _read(source, start)
+            name = bytes(source[start : start + length]).decode()
+            start += length
+        out.append((number, name, start, at, begin))
+    return out
+
+
+def checksum(source):
+    """The custom section that goes behind these bytes of a module: their CRC-32, four bytes, the lowest first."""
+    name = CHECKSUM.encode()
+    content = bytes((len(name),)) + name + (crc32(source) & 0xFFFFFFFF).to_bytes(4, "little")
+    return bytes((0, len(content))) + content
+
+
+def verify(source, found, promised):
+    """Raise ValueError where the bytes of a module are not those of its checksum. found: `sections` of it; promised:
+    whether it says that it has one."""
+    for _, name, start, end, begin in found:
+        if name == CHECKSUM:
+            if end != len(source) or end - start != 4:
+                raise ValueError("something stands behind its checksum, or in the place of it")
+            if crc32 and crc32(memoryview(source)[:begin]) & 0xFFFFFFFF != int.from_bytes(source[start:end], "little"):
+                raise ValueError("its bytes are not those of its checksum: download or compile it again")
+            return
+    if promised:
+        raise ValueError("its checksum is missing: download or compile it again")
+
+
+def _read(source, at):
+    """(number, place behind it) of an unsigned LEB128."""
+    out = shift = 0
+    while True:
+        if at >= len(source) or shift > 28:
+            raise ValueError("it holds a number that does not end")
+        byte = source[at]
+        out |= (byte & 0x7F) << shift
+        at += 1
+        shift += 7
+        if byte < 0x80:
+            return out, at
