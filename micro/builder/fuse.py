@@ -254,7 +254,7 @@ def fold_scales(graph: Graph) -> Graph:
     """A factor and a shift for each channel (a batch norm's) go into the weights of the layer before."""
     for layer in graph.layers:
         after = _sole_reader(graph, layer.output)
-        if not isinstance(layer, DotFloat | DepthwiseFloat) or layer.name in graph.weight_scales:
+        if not isinstance(layer, DotFloat | DepthwiseFloat):
             continue
         if layer.low > -inf or layer.high < inf or layer.output in graph.grids or after is None:
             continue
@@ -262,6 +262,8 @@ def fold_scales(graph: Graph) -> Graph:
         if parameters is None:
             continue
         factor, shift, merged_output = parameters
+        if layer.name in graph.weight_scales and np.any(factor != 1):
+            continue  # weights that came quantized stay what they are
         scaled = replace(
             layer,
             weights=layer.weights * factor.reshape(-1, *[1] * (layer.weights.ndim - 1)),

@@ -3,6 +3,7 @@ functions into TRANSLATORS."""
 
 from . import (
     activations,
+    dynamic,
     linear_models,
     moves,
     normalizations,
@@ -18,6 +19,7 @@ from .table import TRANSLATORS
 __all__ = [
     "TRANSLATORS",
     "activations",
+    "dynamic",
     "linear_models",
     "moves",
     "normalizations",

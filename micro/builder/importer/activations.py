@@ -25,6 +25,7 @@ from ..graph import Grid
 from ..kernels.elementwise import BinaryFloat, MapFloat
 from ..kernels.layer import Array
 from ..kernels.softmax import SoftmaxFloat
+from . import dynamic
 from .layout import Order, channels_last
 from .state import Importer, StoredTensor, dims_of
 from .table import translates
@@ -127,6 +128,8 @@ def identity(t: Importer, node: Node[Any]) -> None:
 @translates(Cast)
 def cast(t: Importer, node: Cast) -> None:
     """From one width of floats to another: all are float32 here. And from bytes that are an input of the model."""
+    if dynamic.cast(t, node):
+        return
     held, to = t.held.get(node.inputs[0].name), node.outputs[0].type
     if held is not None and held.name in t.integers and isinstance(to, TensorType) and to.dtype.is_float:
         whole = Grid(1.0, t.integers[held.name])
@@ -146,6 +149,8 @@ OPERATIONS = {a.Add: "add", a.Sub: "sub", a.Mul: "mul", a.Div: "div"}
 
 @translates(*OPERATIONS)
 def pairwise(t: Importer, node: a.Pairwise) -> None:
+    if isinstance(node, a.Mul) and dynamic.multiply(t, node):
+        return
     if node.config.axis is not None:
         raise Problem("operands aligned along an axis (before opset 7) are not supported")
     operation = OPERATIONS[type(node)]

@@ -113,27 +113,31 @@ def conv(t: Importer, node: Any) -> None:
     config = node.config.conv if isinstance(node, p.QLinearConv) else node.config
     parts = Parts(t, node)
     x = parts.real(0, 1, 2)
-    rank = len(_dims(x))
+    rank = len(dims_known(x))
     if last:
         x = parts.make("Transpose", [x], perm=(0, rank - 1, *range(1, rank - 1)))
     w = parts.real(3, 4, 5)
     window = node.conv().window() if isinstance(node, p.QLinearConv) else node.window()
-    spatial = _dims(x)[2:]
-    pads = window.padding(spatial)
-    attributes: dict[str, AttributeValue] = {
-        "kernel_shape": tuple(window.kernel),
-        "strides": tuple(window.stride),
-        "dilations": tuple(window.dilation),
-        "pads": (*(low for low, _ in pads), *(high for _, high in pads)),
-        "group": config.groups,
-    }
+    attributes = window_attributes(window, dims_known(x), config.groups)
     y = parts.make("Conv", [x, w, *parts.bias(8, 1, 4)], node.name, **attributes)
     if last:
         y = parts.make("Transpose", [y], perm=(0, *range(2, rank), 1))
     parts.end(y, 6, 7)
 
 
-def _dims(a: Argument) -> tuple[int, ...]:
+def window_attributes(window: Any, dims: tuple[int, ...], groups: int) -> dict[str, AttributeValue]:
+    """The attributes of a Conv. dims: of its input."""
+    pads = window.padding(dims[2:])
+    return {
+        "kernel_shape": tuple(window.kernel),
+        "strides": tuple(window.stride),
+        "dilations": tuple(window.dilation),
+        "pads": (*(low for low, _ in pads), *(high for _, high in pads)),
+        "group": groups,
+    }
+
+
+def dims_known(a: Argument) -> tuple[int, ...]:
     shape = a.type.static_shape if isinstance(a.type, TensorType) else None
     if shape is None:
         raise Problem(f"the shape of {a.name!r} is not known before the model runs")
@@ -185,7 +189,7 @@ def function(t: Importer, node: Any) -> None:
 
 
 def _softmax(parts: Parts, x: Argument, c: q.SoftmaxConfig) -> Argument:
-    dims = _dims(x)
+    dims = dims_known(x)
     if c.flattened and any(n != 1 for n in dims[c.axis % len(dims) + 1 :]):
         raise Problem("softmax over several axes (before opset 13) is not supported")
     return parts.make("Softmax", [x], parts.node.name, axis=c.axis)
@@ -202,7 +206,7 @@ def concat(t: Importer, node: q.QLinearConcat) -> None:
 def average_pool(t: Importer, node: q.QLinearAveragePool) -> None:
     parts = Parts(t, node)
     x, last = parts.real(0, 1, 2), node.config.channels_last
-    rank = len(_dims(x))
+    rank = len(dims_known(x))
     if last:
         x = parts.make("Transpose", [x], perm=(0, rank - 1, *range(1, rank - 1)))
     out = Argument(parts.fresh("pool"), UnknownType())
@@ -216,7 +220,7 @@ def average_pool(t: Importer, node: q.QLinearAveragePool) -> None:
 def global_average_pool(t: Importer, node: q.QLinearGlobalAveragePool) -> None:
     parts = Parts(t, node)
     x = parts.real(0, 1, 2)
-    rank = len(_dims(x))
+    rank = len(dims_known(x))
     axes = range(1, rank - 1) if node.config.channels_last else range(2, rank)
     given = [x, constant(np.asarray(axes, np.int64), parts.fresh("axes"))]
     parts.end(parts.make("ReduceMean", given, node.name, keepdims=1), 3, 4)

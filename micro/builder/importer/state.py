@@ -64,7 +64,8 @@ class Importer:
     them; remembered: inputs that are states of layers; problems: a line for each that keeps the model from running;
     channels: what the nodes say of the inputs' axes; states, kept: as Graph's, and the layers that write them;
     constant_grids: of constants that came quantized; scaled: of tensors that are another one scaled, that one, its
-    offset and its factor; cuts, sums, integers: as Graph's; labels: of the classes.
+    offset and its factor; cuts, sums, integers: as Graph's; dynamic: what stands for integers that are quantized by the
+    range of the moment, and for their scales (dynamic.py); labels: of the classes.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Importer:
     kept: list[Layer] = field(default_factory=list)
     constant_grids: dict[str, Grid] = field(default_factory=dict)
     integers: dict[str, int] = field(default_factory=dict)
+    dynamic: dict[str, Any] = field(default_factory=dict)
     scaled: dict[str, tuple[str, Array, Array]] = field(default_factory=dict)
     cuts: dict[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
     sums: dict[str, Sums] = field(default_factory=dict)
@@ -242,12 +244,12 @@ class Importer:
         scale = numpy_of(node.value(1)) if node.value(1) is not None else None  # type: ignore[arg-type]
         zero = numpy_of(node.value(2)) if node.has(2) and node.value(2) is not None else np.zeros(1)  # type: ignore[arg-type]
         value = node.value(0)
-        if scale is None or value is None or value.dtype.name not in _BYTES or scale.ndim > 1:
+        if scale is None or value is None or value.dtype.name not in BYTES or scale.ndim > 1:
             return
         if np.any(zero != zero.reshape(-1)[0]) or node.config.block_size:
             return  # a zero point for each channel: such weights are quantized anew
         axis = node.config.axis % len(value.shape) if scale.ndim else 0
-        byte = int(zero.reshape(-1)[0]) + _BYTES[value.dtype.name]
+        byte = int(zero.reshape(-1)[0]) + BYTES[value.dtype.name]
         self.scales[node.outputs[0].name] = scale.astype(np.float64).reshape(-1), axis, byte
 
     def keep_scales(self, node: Node[Any], weight: Argument, axis: int, channels: int, factor: float = 1.0) -> None:
@@ -363,7 +365,7 @@ class Importer:
 def _byte_of(argument: Argument) -> int | None:
     """What a stored byte of an int8 or uint8 tensor is more than its number; None for other dtypes."""
     dtype = argument.type.dtype.name if isinstance(argument.type, TensorType) else ""
-    return _BYTES[dtype] if dtype in ("int8", "uint8") else None
+    return BYTES[dtype] if dtype in ("int8", "uint8") else None
 
 
 def keeps_grid(layer: Layer) -> bool:
@@ -382,7 +384,7 @@ def dims_of(argument: Argument) -> tuple[int, ...]:
     return t.static_shape
 
 
-_BYTES = {"int8": 128, "uint8": 0, "int4": 128, "uint4": 0}
+BYTES = {"int8": 128, "uint8": 0, "int4": 128, "uint4": 0}
 """Of weights' types, the byte that stands for a stored 0."""
 
 _DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bool")

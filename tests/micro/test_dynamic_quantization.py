@@ -1,0 +1,144 @@
+"""Models that quantize as they run (quantize_dynamic): in float32 and, with samples, in int8 with the weights they have."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from emberlet.errors import ModelError
+from emberlet.micro.builder.build import Options, build
+from emberlet.micro.builder.calibrate import check_samples
+from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.kernels.dot import Dot, DotFloat
+from emberlet.micro.builder.reference import dequantize, quantize
+from onnx import helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from support.microcontrollers.onnx_models import Maker
+from support.microcontrollers.quantized import Network, image_network, samples_of, sequence_network
+from support.onnx_models import expected
+
+from tools.microcontrollers.running import inputs_in_arena, outputs_of, run_program
+from tools.micropython import Port
+
+FORMS: list[dict[str, Any]] = [
+    {"weight_type": QuantType.QInt8},
+    {"weight_type": QuantType.QUInt8},
+    {"weight_type": QuantType.QInt8, "per_channel": True},
+]
+
+
+def dynamic(model: onnx.ModelProto, **options: Any) -> onnx.ModelProto:
+    with tempfile.TemporaryDirectory() as folder:
+        plain, out = Path(folder, "plain.onnx"), Path(folder, "dynamic.onnx")
+        onnx.save(model, plain)
+        quantize_dynamic(str(plain), str(out), **options)
+        return onnx.load(out)
+
+
+def bidirectional(seed: int) -> onnx.ModelProto:
+    n = Network(seed)
+    for name, shape in (("W", (2, 16, 5)), ("R", (2, 16, 4)), ("B", (2, 32))):
+        n.m.weight(name, *shape)
+    n.then("LSTM", "W", "R", "B", hidden_size=4, direction="bidirectional")
+    return n.done([6, 1, 5])
+
+
+NETWORKS = [image_network, sequence_network, bidirectional]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_networks_follow_onnxruntime(network: Callable[[int], onnx.ModelProto], form: dict[str, Any]) -> None:
+    """onnxruntime rounds the tensors of each call to 256 steps of their own: both differ from it by that."""
+    off: dict[bool, list[float]] = {False: [], True: []}
+    for seed in range(6 if network is not bidirectional else 2):
+        plain = network(seed)
+        model = dynamic(plain, **form)
+        ops = {node.op_type for node in model.graph.node}
+        assert ops & {"ConvInteger", "MatMulInteger", "DynamicQuantizeLSTM"}
+        samples = samples_of(plain)
+        for floats in (False, True):
+            graph = read_graph(model.SerializeToString(), "m")
+            built = build(graph, Options("m", method="minmax", floats=floats), {"x": samples})
+            (name,) = built.graph.outputs
+            for x in samples_of(plain, 3, 99):
+                mine = check_samples({"x": x[None]}, built.graph)["x"][0]
+                if floats:
+                    y = built.graph.run({"x": mine})[name]
+                else:
+                    grid, last = built.graph.grids["x"], built.graph.grids[name]
+                    y = built.graph.run({"x": quantize(mine, grid.scale, grid.zero)})[name]
+                    y = dequantize(y, last.scale, last.zero)
+                wanted = expected(model, {"x": x})[0].reshape(-1)
+                off[floats].append(float(np.abs(y.reshape(-1) - wanted).max() / np.abs(wanted).max()))
+    print("seeds from 0: off in parts of the greatest output, int8:", max(off[False]), "float32:", max(off[True]))
+    assert max(off[True]) < 0.06 and np.median(off[False]) < 0.06
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_weights_are_those_of_the_file(form: dict[str, Any]) -> None:
+    n = Network(3)
+    n.dense(12, 5)
+    plain = n.done([1, 12])
+    model = dynamic(plain, **form)
+    built = build(read_graph(model.SerializeToString(), "m"), Options("m"), {"x": samples_of(plain)})
+    (layer,) = (layer for layer in built.graph.layers if isinstance(layer, Dot))
+    (stored,) = (
+        onnx.numpy_helper.to_array(i) for i in model.graph.initializer if i.name.endswith("_quantized")
+    )
+    byte = 128 if stored.dtype == np.int8 else 0
+    assert layer.weights.reshape(5, 12).tolist() == (stored.T.astype(int) + byte).tolist()
+
+
+@pytest.mark.parametrize("op", ["DynamicQuantizeMatMul", "MatMulIntegerToFloat"])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_fused_products(op: str, with_bias: bool) -> None:
+    """What onnxruntime makes of the pattern when it saves an optimized model."""
+    m = Maker(2)
+    m.constant("w", m.rng.integers(0, 256, (6, 4)), "uint8")
+    m.constant("s", np.float32(0.01))
+    m.constant("z", 120, "uint8")
+    m.weight("b", 4)
+    bias = " b" if with_bias else ""
+    if op == "DynamicQuantizeMatMul":
+        m.nodes.append(helper.make_node(op, f"x w s z{bias}".split(), ["y"], domain="com.microsoft"))
+    else:
+        m("DynamicQuantizeLinear", "x", "q sx zx")
+        m.nodes.append(helper.make_node(op, f"q w sx s zx z{bias}".split(), ["y"], domain="com.microsoft"))
+    x, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, n]) for name, n in (("x", 6), ("y", 4)))
+    made = helper.make_graph(m.nodes, "g", [x], [y], m.constants)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(made, opset_imports=opsets, ir_version=8)
+    built = build(read_graph(model.SerializeToString(), "m"), Options("m"))
+    sample = np.random.default_rng(0).standard_normal((1, 6)).astype(np.float32)
+    wanted = expected(model, {"x": sample})[0].reshape(-1)
+    (found,) = (built.graph.run({"x": sample})[name] for name in built.graph.outputs)
+    assert np.abs(found.reshape(-1) - wanted).max() < 0.03
+    assert any(isinstance(layer, DotFloat) for layer in built.graph.layers)
+
+
+def test_micropython_computes_the_same_bytes(unix_port: Port, tmp_path: Path) -> None:
+    for seed, form in enumerate(FORMS):
+        plain = image_network(seed)
+        model = dynamic(plain, **form)
+        built = build(read_graph(model.SerializeToString(), "m"), Options("m"), {"x": samples_of(plain)})
+        x = np.random.default_rng(seed).integers(0, 256, built.program.inputs[0].shape).astype(np.uint8)
+        wanted = built.graph.run({"x": x})[built.graph.outputs[0]].reshape(-1)
+        for dialect in ("viper", "bytecode"):
+            arena = run_program(unix_port, built.program, dialect, inputs_in_arena(built.program, [x]), tmp_path)
+            assert outputs_of(built.program, arena)[0].reshape(-1).tolist() == wanted.tolist()
+
+
+def test_integers_of_other_origins_are_refused() -> None:
+    m = Maker()
+    m.constant("w", np.ones((4, 3)), "uint8")
+    m("MatMulInteger", "x w", "y")
+    model = m.model([1, 4])
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.UINT8
+    with pytest.raises(ModelError, match="MatMulInteger.*: of integers that no DynamicQuantizeLinear made"):
+        read_graph(model.SerializeToString(), "m")
