@@ -142,7 +142,7 @@ def step_calls(step: Step, family: str) -> list[Call]:
     made = calls(step.layer, family, step.inputs, step.output, step.places)
     if made is None and isinstance(step.layer, _Recurrent):
         own = {"o": 0, "wo": 0, "to": 0, "zs": step.places["zs"]}
-        both = [sums(rows, family, "i", own) for rows in (step.layer.from_input, step.layer.from_state)]
+        both = [sums(rows, family, "i", own) for rows in step.layer.rows]
         return [call for call in both if call]
     return made or []
 

@@ -23,7 +23,7 @@ from .kernels.layer import Layer
 from .kernels.move import Copy, Move
 from .kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat
 from .kernels.recurrent import HIDDEN
-from .kernels.recurrent_float import GruFloat, LstmFloat
+from .kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
 from .kernels.softmax import SoftmaxFloat, takes_scale
 from .kernels.state import Keep
 from .reference import dequantize
@@ -62,7 +62,7 @@ def _prefers_input(layer: Layer) -> bool:
 
 def _wanted(layer: Layer, grids: Mapping[str, Grid]) -> Grid | None:
     """The grid that a layer's kernel writes, where it has no choice."""
-    if isinstance(layer, LstmFloat | GruFloat):
+    if isinstance(layer, LstmFloat | GruFloat | GatedGruFloat) or (isinstance(layer, RnnFloat) and not layer.relu):
         return HIDDEN_GRID
     if isinstance(layer, Arg):
         return Grid(1.0, 0)

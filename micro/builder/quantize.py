@@ -23,8 +23,8 @@ from .kernels.move import Copy, Move
 from .kernels.normalize import Normalize, NormalizeFloat
 from .kernels.pool import AveragePool, AveragePoolFloat, MaxPool, Reduce, ReduceFloat
 from .kernels.product import Product, ProductFloat
-from .kernels.recurrent import GATE, MIDDLE, Gru, Lstm, Rows
-from .kernels.recurrent_float import GruFloat, LstmFloat
+from .kernels.recurrent import FINE, GATE, MIDDLE, GatedGru, Gru, Lstm, Rnn, Rows
+from .kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
 from .kernels.softmax import Softmax, SoftmaxFloat
 from .kernels.state import Keep
 from .reference import (
@@ -255,19 +255,45 @@ class Quantizer:
     def _(self, layer: GruFloat) -> Layer:
         return self._recurrent(Gru, layer)
 
+    @layer.register
+    def _(self, layer: GatedGruFloat) -> Layer:
+        from_input = self._rows(layer.name, layer.weights_input, layer.bias_input, self.grids[layer.inputs[0]])
+        from_state = self._rows(layer.name, *layer.gates_of_state, HIDDEN_GRID)
+        from_gated = self._rows(layer.name, *layer.candidate, HIDDEN_GRID)
+        at = (layer.name, layer.inputs, layer.output, layer.steps, layer.hidden)
+        how = (layer.reverse, layer.sequence, layer.keep)
+        return GatedGru(*at, from_input, from_state, *how, from_gated)
+
+    @layer.register
+    def _(self, layer: RnnFloat) -> Layer:
+        own = self.grids[layer.output] if layer.relu else HIDDEN_GRID
+        if layer.relu and (layer.keep or own.zero):
+            raise UnsupportedError(
+                f"{layer.name}: a recurrent layer with ReLU that keeps its state has no int8 form; "
+                "build the model with --float"
+            )
+        steps = FINE / own.scale if layer.relu else GATE
+        source = self.grids[layer.inputs[0]]
+        from_input = self._rows(layer.name, layer.weights_input, layer.bias_input, source, steps)
+        from_state = self._rows(layer.name, layer.weights_state, layer.bias_state, own, steps)
+        at = (layer.name, layer.inputs, layer.output, layer.steps, layer.hidden)
+        how = (layer.reverse, layer.sequence, layer.keep)
+        return Rnn(*at, from_input, from_state, *how, layer.relu)
+
     def _recurrent(self, kind: type[Lstm] | type[Gru], layer: LstmFloat | GruFloat) -> Layer:
         from_input = self._rows(layer.name, layer.weights_input, layer.bias_input, self.grids[layer.inputs[0]])
         from_state = self._rows(layer.name, layer.weights_state, layer.bias_state, HIDDEN_GRID)
         at = (layer.name, layer.inputs, layer.output, layer.steps, layer.hidden)
         return kind(*at, from_input, from_state, layer.reverse, layer.sequence, layer.keep)
 
-    def _rows(self, name: str, weights: Array, bias: Array, grid: Grid) -> Rows:
+    def _rows(self, name: str, weights: Array, bias: Array, grid: Grid, steps_of_one: float = GATE) -> Rows:
+        """steps_of_one: of a sum, for one unit."""
         bytes_, scale = quantize_weights(weights, np.abs(bias) / (grid.scale * _BIAS_ROOM))
         sums = scale * grid.scale
         steps = quantize_bias(bias, sums, name)
         low, high = dot_bounds(bytes_, steps, grid.zero)
         bound = np.maximum(np.abs(low), np.abs(high))
-        requant = choose(sums * GATE, bound, MIDDLE, 0, 2 * MIDDLE - 1, what=name)
+        requant = choose(sums * steps_of_one, bound, MIDDLE, 0, 2 * MIDDLE - 1, what=name)
         return Rows(bytes_, steps, grid.zero, requant)
 
 

@@ -1,4 +1,4 @@
-"""Models that quantize as they run (quantize_dynamic): in float32 and, with samples, in int8 with the weights they have."""
+"""Models that quantize as they run (quantize_dynamic): in float32, and with samples in int8, with their own weights."""
 
 from __future__ import annotations
 
@@ -88,9 +88,7 @@ def test_weights_are_those_of_the_file(form: dict[str, Any]) -> None:
     model = dynamic(plain, **form)
     built = build(read_graph(model.SerializeToString(), "m"), Options("m"), {"x": samples_of(plain)})
     (layer,) = (layer for layer in built.graph.layers if isinstance(layer, Dot))
-    (stored,) = (
-        onnx.numpy_helper.to_array(i) for i in model.graph.initializer if i.name.endswith("_quantized")
-    )
+    (stored,) = (onnx.numpy_helper.to_array(i) for i in model.graph.initializer if i.name.endswith("_quantized"))
     byte = 128 if stored.dtype == np.int8 else 0
     assert layer.weights.reshape(5, 12).tolist() == (stored.T.astype(int) + byte).tolist()
 
@@ -140,5 +138,5 @@ def test_integers_of_other_origins_are_refused() -> None:
     m("MatMulInteger", "x w", "y")
     model = m.model([1, 4])
     model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.UINT8
-    with pytest.raises(ModelError, match="MatMulInteger.*: of integers that no DynamicQuantizeLinear made"):
+    with pytest.raises(ModelError, match=r"MatMulInteger.*: of integers that no DynamicQuantizeLinear made"):
         read_graph(model.SerializeToString(), "m")

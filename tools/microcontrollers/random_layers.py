@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 from emberlet.micro.builder.assembly.registry import ALL, scratch
@@ -12,6 +13,7 @@ from emberlet.micro.builder.doubled import DividedRequant, doubled
 from emberlet.micro.builder.kernels.arg import Arg
 from emberlet.micro.builder.kernels.depthwise import Depthwise
 from emberlet.micro.builder.kernels.dot import Dot
+from emberlet.micro.builder.kernels.doubled_softmax import DoubledSoftmax
 from emberlet.micro.builder.kernels.doubled_sum import DoubledSum
 from emberlet.micro.builder.kernels.elementwise import Binary, Lookup, sum_factors
 from emberlet.micro.builder.kernels.layer import Array, Layer, View, as_image, dense_view
@@ -20,7 +22,7 @@ from emberlet.micro.builder.kernels.nest import Axis
 from emberlet.micro.builder.kernels.normalize import Normalize
 from emberlet.micro.builder.kernels.pool import AveragePool, MaxPool, Reduce, window_counts
 from emberlet.micro.builder.kernels.product import Product
-from emberlet.micro.builder.kernels.recurrent import MIDDLE, Gru, Lstm, Rows
+from emberlet.micro.builder.kernels.recurrent import MIDDLE, GatedGru, Gru, Lstm, Rnn, Rows
 from emberlet.micro.builder.kernels.softmax import Softmax
 from emberlet.micro.builder.kernels.state import Keep
 from emberlet.micro.builder.kernels.trees import Branch, Leaf, Trees
@@ -212,11 +214,17 @@ def rows_at_random(rng: Rng, rows: int, k: int, zero: int) -> Rows:
 
 def recurrent(rng: Rng) -> Case:
     steps, k, hidden = int(rng.integers(1, 5)), int(rng.integers(1, 12)), int(rng.integers(1, 7))
-    kind, gates = (Lstm, 4) if rng.random() < 0.5 else (Gru, 3)
+    kind, gates = ((Lstm, 4), (Gru, 3), (GatedGru, 3), (Rnn, 1))[int(rng.integers(4))]
     reverse, sequence = bool(rng.random() < 0.3), bool(rng.random() < 0.5)
     from_input = rows_at_random(rng, gates * hidden, k, int(rng.integers(0, 256)))
-    from_state = rows_at_random(rng, gates * hidden, hidden, 128)
-    layer = kind("recurrent", ("x",), "y", steps, hidden, from_input, from_state, reverse, sequence, False)
+    from_state = rows_at_random(rng, (2 if kind is GatedGru else gates) * hidden, hidden, 128)
+    more: dict[str, Any] = {}
+    if kind is GatedGru:
+        more = {"from_gated": rows_at_random(rng, hidden, hidden, 128)}
+    elif kind is Rnn and rng.random() < 0.5:
+        more = {"relu": True}
+    rows = (from_input, from_state)
+    layer = kind("recurrent", ("x",), "y", steps, hidden, *rows, reverse, sequence, False, **more)
     return Case(layer, (bytes_at_random(rng, (steps, k)),), (steps, hidden) if sequence else (hidden,))
 
 
@@ -326,6 +334,12 @@ def asymmetric(rng: Rng) -> Case:
     return replace(case, layer=replace(layer, weight_zero=own, requant=requant))
 
 
+def softmax_as_litert(rng: Rng) -> Case:
+    rows, length = int(rng.integers(1, 4)), int(rng.choice([1, 2, 10, int(rng.integers(3, 300))]))
+    layer = DoubledSoftmax("softmax", ("x",), "y", rows, length, float(10 ** rng.uniform(-3, 0.3)))
+    return Case(layer, (bytes_at_random(rng, (rows, length)),), (rows, length))
+
+
 KINDS: tuple[Callable[[Rng], Case], ...] = (
     dense,
     conv,
@@ -348,6 +362,7 @@ KINDS: tuple[Callable[[Rng], Case], ...] = (
     normalization,
     arg,
     asymmetric,
+    softmax_as_litert,
 )
 
 

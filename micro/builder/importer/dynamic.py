@@ -1,8 +1,8 @@
 """Dynamic quantization (what onnxruntime's quantize_dynamic writes): read as the model on real numbers.
 
-There a tensor is quantized by the range that it has at the moment, its integers are multiplied with those of the weights,
-and the product is multiplied with both scales. The scales cancel: what remains is the product of the real numbers with
-weights of int8, which keep their scales. The range of a tensor then comes from samples, as for any model.
+There a tensor is quantized by the range that it has at the moment, its integers are multiplied with those of the
+weights, and the product is multiplied with both scales. The scales cancel: what remains is the product of the real
+numbers with weights of int8, which keep their scales. The range of a tensor then comes from samples, as for any model.
 """
 
 from __future__ import annotations

@@ -1,15 +1,19 @@
-"""LSTM and GRU."""
+"""LSTM, GRU and RNN."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+from emberlet.codegen.ir.argument import Argument
 from emberlet.codegen.ir.problem import Problem
-from emberlet.codegen.ops.recurrent import DEFAULT_ACTIVATIONS, GRU, LSTM, Recurrent
+from emberlet.codegen.ir.types import TensorType
+from emberlet.codegen.ops.recurrent import DEFAULT_ACTIVATIONS, GRU, LSTM, RNN, Recurrent
 
 from ..kernels.layer import Array
 from ..kernels.move import Move, Part
 from ..kernels.nest import Axis
-from ..kernels.recurrent_float import GruFloat, LstmFloat
+from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
 from .state import Importer, StoredTensor, dims_of
 from .table import translates
 
@@ -18,7 +22,7 @@ LSTM_GATES = (0, 2, 3, 1)
 GRU_GATES = (0, 1, 2)
 
 
-@translates(LSTM, GRU)
+@translates(LSTM, GRU, RNN)
 def recurrent(t: Importer, node: Recurrent) -> None:
     c, n = node.config, node.directions()
     _check(node)
@@ -43,6 +47,14 @@ def recurrent(t: Importer, node: Recurrent) -> None:
         raise Problem("the last cell state as an output; the layer can remember it if it comes in as an input")
     if wanted[0]:
         _outputs(t, node, held, (w, r, b), steps, True, keep)
+    elif wanted[1] and isinstance(node, RNN) and is_relu(node):
+        # Samples show the range of what is in the graph: every step's state, not the last one's alone.
+        shape = (steps, n, 1, r.shape[2])
+        every = Argument(f"{node.outputs[1].name}:steps", TensorType(node.dtype(0), shape))
+        node = replace(node, outputs=(every, node.outputs[1]), config=replace(c, batch_first=False))
+        _outputs(t, node, held, (w, r, b), steps, True, keep)
+        _last_of(t, node, steps)
+        return
     if wanted[0] and wanted[1]:
         _last_of(t, node, steps)
     elif wanted[1]:
@@ -64,12 +76,12 @@ def _last_of(t: Importer, node: Recurrent, steps: int) -> None:
 
 def _check(node: Recurrent) -> None:
     c, expected = node.config, DEFAULT_ACTIVATIONS[node.op()] * node.directions()
+    if isinstance(node, RNN) and c.activations and {a.lower() for a in c.activations} == {"relu"}:
+        expected = ("Relu",) * node.directions()
     if c.activations and tuple(a.lower() for a in c.activations) != tuple(a.lower() for a in expected):
         raise Problem(f"activations {c.activations}; {expected} are supported")
     if c.clip or c.alphas or c.betas:
         raise Problem("clipping, or parameters of activations")
-    if isinstance(node, GRU) and not c.switch:
-        raise Problem("linear_before_reset = 0; export the GRU with the reset gate after the product (as PyTorch does)")
     if isinstance(node, LSTM) and (c.switch or node.has(7)):
         raise Problem("coupled gates or peepholes")
     if node.has(4) and node.value(4) is None:
@@ -137,9 +149,9 @@ def _layer(
     reverse: bool,
     sequence: bool,
     keep: bool,
-) -> LstmFloat | GruFloat:
+) -> LstmFloat | GruFloat | GatedGruFloat | RnnFloat:
     w, r, b = weights
-    gates = LSTM_GATES if isinstance(node, LSTM) else GRU_GATES
+    gates = LSTM_GATES if isinstance(node, LSTM) else GRU_GATES if isinstance(node, GRU) else (0,)
     hidden = r.shape[1]
 
     def by_unit(x: Array) -> Array:
@@ -148,8 +160,7 @@ def _layer(
         return np.swapaxes(split, 0, 1).reshape(len(gates) * hidden, -1)
 
     half = len(b) // 2
-    kind = LstmFloat if isinstance(node, LSTM) else GruFloat
-    return kind(
+    at = (
         f"{node.name}{' back' if reverse else ''}",
         (source,),
         output,
@@ -163,3 +174,13 @@ def _layer(
         sequence,
         keep,
     )
+    if isinstance(node, RNN):
+        return RnnFloat(*at, relu=is_relu(node))
+    if isinstance(node, LSTM):
+        return LstmFloat(*at)
+    return GruFloat(*at) if node.config.switch else GatedGruFloat(*at)
+
+
+def is_relu(node: RNN) -> bool:
+    """Whether it ends in ReLU, not in tanh."""
+    return bool(node.config.activations) and node.config.activations[0].lower() == "relu"

@@ -1,9 +1,11 @@
-"""LSTM and GRU layers.
+"""LSTM, GRU and plain recurrent layers.
 
 In int8 a step multiplies the input's bytes and the hidden state's with their own weights and brings both sums to 16
 bits in steps of 1/512 (`GATE`). Gates go through one table of the logistic function, 1024 numbers from -8 to 8 in 14
 bits; tanh(v) is 2 * logistic(2v) - 1. An LSTM's cell is kept in 16 bits in steps of 1/2048, a GRU's state in steps of
 1/16384, so that small updates are not lost; what meets the weights is the state in bytes, in steps of 1/128.
+
+A plain layer that ends in ReLU has no bound: its state is in bytes of the output's grid, its sums in 1/32 of a step.
 
 Rows of weights go unit by unit, the gates of a unit side by side: LSTM input, forget, cell, output; GRU update, reset,
 candidate.
@@ -27,6 +29,7 @@ X = Pointer("x", "A")
 Y = Pointer("y", "A")
 P = Pointer("p", "A")
 R = Pointer("r", "A")
+G = Pointer("g", "A")
 WEIGHTS = Pointer("w", "W")
 
 GATE = 512
@@ -37,6 +40,9 @@ MIDDLE = 1 << 15
 
 UNIT = 1 << 14
 """One, in a gate's value."""
+
+FINE = 32
+"""Steps of a sum for one of the output, where a plain layer ends in ReLU."""
 
 HIDDEN = 128
 """One, in the hidden state's bytes; also the byte that stands for zero."""
@@ -150,8 +156,18 @@ class _Recurrent(Layer):
     keep: bool
 
     @property
+    def rows(self) -> tuple[Rows, ...]:
+        """All that turns bytes into sums, in the order in which their constants lie."""
+        return self.from_input, self.from_state
+
+    @property
+    def start(self) -> int:
+        """The byte of a state of zero."""
+        return HIDDEN
+
+    @property
     def macs(self) -> int:
-        return self.steps * (self.from_input.weights.size + self.from_state.weights.size)
+        return self.steps * sum(rows.weights.size for rows in self.rows)
 
     @property
     def remembers(self) -> bool:
@@ -164,7 +180,7 @@ class _Recurrent(Layer):
 
     @property
     def scratch(self) -> int:
-        return 2 * (len(self.from_input.weights) + len(self.from_state.weights))
+        return 2 * sum(len(rows.weights) for rows in self.rows)
 
     @property
     def order(self) -> range:
@@ -172,7 +188,7 @@ class _Recurrent(Layer):
 
     @property
     def zeros(self) -> State:
-        return np.full(self.hidden, HIDDEN, np.uint8), np.zeros(self.hidden, np.int64)
+        return np.full(self.hidden, self.start, np.uint8), np.zeros(self.hidden, np.int64)
 
     def reference(self, *inputs: Bytes) -> Bytes:
         """Of a call that begins with a state of zeros."""
@@ -181,8 +197,8 @@ class _Recurrent(Layer):
 
     def constants(self) -> tuple[Array, list[int]]:
         table = logistic_table()
-        parts = [table >> 8, table & 255, self.from_input.weights.reshape(-1), self.from_state.weights.reshape(-1)]
-        words = self.from_input.words(self.name) + self.from_state.words(self.name)
+        parts = [table >> 8, table & 255, *(rows.weights.reshape(-1) for rows in self.rows)]
+        words = [word for rows in self.rows for word in rows.words(self.name)]
         return np.concatenate(parts).astype(np.uint8), words
 
     def calls(
@@ -200,12 +216,14 @@ class _Recurrent(Layer):
         """
         k = self.from_input.weights.shape[1]
         back = self.steps - 1 if self.reverse else 0
-        sums = places["zo"], places["zo"] + 2 * len(self.from_input.weights)
-        weights = places["wo"] + 2048, places["wo"] + 2048 + self.from_input.weights.size
-        tables = places["to"], places["to"] + 2 + 2 * len(self.from_input.weights)
 
-        def rows(which: Rows, source: str, n: int) -> str:
-            own = {"o": sums[n], "wo": weights[n], "to": tables[n]}
+        def rows(source: str, n: int) -> str:
+            which, before = self.rows[n], self.rows[:n]
+            own = {
+                "o": places["zo"] + 2 * sum(len(r.weights) for r in before),
+                "wo": places["wo"] + 2048 + sum(r.weights.size for r in before),
+                "to": places["to"] + sum(2 + 2 * len(r.weights) for r in before),
+            }
             line = sums_in(which, source, own) if sums_in else None
             if line is not None:
                 return line
@@ -213,11 +231,8 @@ class _Recurrent(Layer):
             return writer.call(name(writer), {"i0": source, **own})
 
         update, copy, reset = self.units(dialect), self._copy(dialect), self._reset(dialect)
-        step = [
-            rows(self.from_input, "i", 0),
-            rows(self.from_state, str(places["st"]), 1),
-            update.call(name(update), places),
-        ]
+        between = self.between(name, dialect, places, rows)
+        step = [rows("i", 0), rows(str(places["st"]), 1), *between, update.call(name(update), places)]
         out = copy.call(name(copy), {"i0": places["st"], "o": "o"})
         sign = "-" if self.reverse else "+"
         step += [out, f"o {sign}= {self.hidden}"] if self.sequence else []
@@ -228,6 +243,16 @@ class _Recurrent(Layer):
         lines += ["    " + line for line in [*step, f"i {sign}= {k}"]]
         return lines if self.sequence else [*lines, out]
 
+    def between(
+        self,
+        name: Callable[[Writer], str],
+        dialect: str,
+        places: Mapping[str, int],
+        rows: Callable[[str, int], str],
+    ) -> list[str]:
+        """The lines between the sums and the units. rows: the line that computes sums, of a source and a number."""
+        return []
+
     def _copy(self, dialect: str) -> Writer:
         w = Writer(dialect, (X, Y), ("i0", "o"))
         w.go(X, w.place("i0"))
@@ -236,11 +261,11 @@ class _Recurrent(Layer):
         return w
 
     def _reset(self, dialect: str) -> Writer:
-        """Bytes of 128, numbers of 16 bits at MIDDLE."""
+        """Bytes of `start`, numbers of 16 bits at MIDDLE."""
         w = Writer(dialect, (X, Y), ("st",))
         w.go(Y, w.place("st"))
         with w.times("n", self.hidden):
-            w.store(Y, str(HIDDEN))
+            w.store(Y, str(self.start))
             w.move(Y, 1)
         with w.times("n", self.hidden):
             w.store(Y, "0")
@@ -344,3 +369,135 @@ class Gru(_Recurrent):
             w.move(P, 2)
             w.move(X, 6)
             w.move(R, 6)
+
+
+@dataclass(frozen=True)
+class GatedGru(_Recurrent):
+    """As Gru, but with the reset gate applied to the state before its product (ONNX: linear_before_reset = 0).
+
+    Two rows a unit in `from_state`, update and reset; one in `from_gated`, which multiplies reset gate times state.
+    """
+
+    from_gated: Rows
+
+    @property
+    def rows(self) -> tuple[Rows, ...]:
+        return self.from_input, self.from_state, self.from_gated
+
+    @property
+    def scratch(self) -> int:
+        return super().scratch + self.hidden
+
+    @property
+    def gated(self) -> int:
+        """Where in the scratch the gated state lies, in bytes as the state."""
+        return super().scratch
+
+    def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
+        x = inputs[0].reshape(self.steps, -1)
+        h, c = state or self.zeros
+        out = np.empty((self.steps, self.hidden), np.uint8)
+        for t in self.order:
+            a = self.from_input.reference(x[t]).reshape(self.hidden, 3)
+            b = self.from_state.reference(h).reshape(self.hidden, 2)
+            z, r = (logistic(a[:, k] + b[:, k]) for k in (0, 1))
+            gated = np.clip(((r * c + (1 << 20)) >> 21) + HIDDEN, 0, 255).astype(np.uint8)
+            n = tanh_gate(a[:, 2] + self.from_gated.reference(gated))
+            c = ((UNIT - z) * n + z * c + (UNIT >> 1)) >> 14
+            h = np.clip(((c + 64) >> 7) + HIDDEN, 0, 255).astype(np.uint8)
+            out[t] = h
+        return (out if self.sequence else h), (h, c)
+
+    def between(
+        self,
+        name: Callable[[Writer], str],
+        dialect: str,
+        places: Mapping[str, int],
+        rows: Callable[[str, int], str],
+    ) -> list[str]:
+        gate = self._gate(dialect)
+        return [gate.call(name(gate), places), rows(str(places["zo"] + self.gated), 2)]
+
+    def _gate(self, dialect: str) -> Writer:
+        """A kernel of places "st", "zo" and "wo": the reset gate times the state."""
+        w = Writer(dialect, (X, "s", WEIGHTS), ("st", "zo", "wo"))
+        w.go(WEIGHTS, w.place("wo"))
+        w.go(Y, w.place("zo", self.gated))
+        w.go(P, w.place("st", self.hidden))
+        w.go(X, w.place("zo"))
+        w.go(R, w.place("zo", 6 * self.hidden))
+        with w.times("n", self.hidden):
+            w.line(f"s = {load16(w, X, 2)} + {load16(w, R, 2)}")
+            emit_lookup(w, "gr", "(s + 4 >> 3) + 512")
+            w.line(f"s = {load16(w, P)}")
+            w.line(f"s = (gr * s + {1 << 20} >> 21) + {HIDDEN}")
+            emit_clamp(w, 0, 255)
+            w.store(Y, "s")
+            w.move(Y, 1)
+            w.move(P, 2)
+            w.move(X, 6)
+            w.move(R, 4)
+        return w
+
+    def update(self, w: Writer) -> None:
+        w.go(Y, w.place("st"))
+        w.go(P, w.place("st", self.hidden))
+        w.go(X, w.place("zo"))
+        w.go(R, w.place("zo", 6 * self.hidden))
+        w.go(G, w.place("zo", 10 * self.hidden))
+        with w.times("n", self.hidden):
+            w.line(f"s = {load16(w, X)} + {load16(w, R)}")
+            emit_lookup(w, "gz", "(s + 4 >> 3) + 512")
+            w.line(f"s = {load16(w, X, 4)} + {load16(w, G)}")
+            emit_lookup(w, "gn", "(s + 2 >> 2) + 512", tanh=True)
+            w.line(f"s = {load16(w, P)}")
+            w.line(f"s = ({UNIT} - gz) * gn + gz * s + {UNIT >> 1} >> 14")
+            w.line(f"v = s + {MIDDLE}")
+            store16(w, P, "v")
+            w.line(f"s = (s + 64 >> 7) + {HIDDEN}")
+            emit_clamp(w, 0, 255)
+            w.store(Y, "s")
+            w.move(Y, 1)
+            w.move(P, 2)
+            w.move(X, 6)
+            w.move(R, 4)
+            w.move(G, 2)
+
+
+@dataclass(frozen=True)
+class Rnn(_Recurrent):
+    """One row a unit in `from_input` and in `from_state`, and tanh of their sum; relu: ReLU, see above."""
+
+    relu: bool = False
+
+    @property
+    def start(self) -> int:
+        return 0 if self.relu else HIDDEN
+
+    def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
+        x = inputs[0].reshape(self.steps, -1)
+        h, c = state or self.zeros
+        out = np.empty((self.steps, self.hidden), np.uint8)
+        for t in self.order:
+            v = self.from_input.reference(x[t]) + self.from_state.reference(h)
+            q = (v + FINE // 2) // FINE if self.relu else ((tanh_gate(v) + 64) >> 7) + HIDDEN
+            h = np.clip(q, 0, 255).astype(np.uint8)
+            out[t] = h
+        return (out if self.sequence else h), (h, c)
+
+    def update(self, w: Writer) -> None:
+        w.go(Y, w.place("st"))
+        w.go(X, w.place("zo"))
+        w.go(R, w.place("zo", 2 * self.hidden))
+        with w.times("n", self.hidden):
+            w.line(f"s = {load16(w, X)} + {load16(w, R)}")
+            if self.relu:
+                w.line(f"s = s + {FINE // 2} >> {FINE.bit_length() - 1}")
+            else:
+                emit_lookup(w, "s", "(s + 2 >> 2) + 512", tanh=True)
+                w.line(f"s = (s + 64 >> 7) + {HIDDEN}")
+            emit_clamp(w, 0, 255)
+            w.store(Y, "s")
+            w.move(Y, 1)
+            w.move(X, 2)
+            w.move(R, 2)

@@ -1,4 +1,5 @@
-"""LSTM and GRU layers in float32: the gates in the order of `recurrent`, the state and the sums in the arena."""
+"""LSTM, GRU and plain recurrent layers in float32: the gates in the order of `recurrent`, the state and the sums in
+the arena."""
 
 from __future__ import annotations
 
@@ -83,8 +84,8 @@ class _RecurrentFloat(Layer):
         with w.times("i", self.steps):
             w.go(WEIGHTS, w.place("wo"))
             w.go(Y, w.place("zo"))
-            self._rows(w, "a", k)
-            self._rows(w, "st", self.hidden)
+            self._rows(w, "a", k, len(self.weights_input))
+            self.from_state(w)
             self.update(w)
             if self.steps > 1:
                 w.line(f"a {'-' if self.reverse else '+'}= {k}")
@@ -96,8 +97,12 @@ class _RecurrentFloat(Layer):
             self._output(w)
         return w
 
-    def _rows(self, w: Writer, source: str, k: int) -> None:
-        with w.times("n", len(self.weights_input)):
+    def from_state(self, w: Writer) -> None:
+        """The gates' sums of the state."""
+        self._rows(w, "st", self.hidden, len(self.weights_input))
+
+    def _rows(self, w: Writer, source: str, k: int, count: int) -> None:
+        with w.times("n", count):
             w.go(X, source)
             w.line(f"s = {w.load(WEIGHTS)}")
             w.move(WEIGHTS, 1)
@@ -181,3 +186,104 @@ class GruFloat(_RecurrentFloat):
             w.line("A[n] = (1 - gz) * v + gz * A[n]")
             w.move(X, 3)
             w.move(R, 3)
+
+
+@dataclass(frozen=True)
+class GatedGruFloat(_RecurrentFloat):
+    """As GruFloat, but with the reset gate applied to the state before its product."""
+
+    @property
+    def state(self) -> int:
+        return self.hidden
+
+    @property
+    def scratch(self) -> int:
+        return super().scratch + self.hidden
+
+    @property
+    def gates_of_state(self) -> tuple[Array, Array]:
+        """Weights and biases of the update and the reset gate, side by side."""
+        both = [x.reshape(self.hidden, 3, -1)[:, :2] for x in (self.weights_state, self.bias_state)]
+        return both[0].reshape(2 * self.hidden, -1), both[1].reshape(-1)
+
+    @property
+    def candidate(self) -> tuple[Array, Array]:
+        """Weights and biases of the candidate."""
+        return self.weights_state[2::3], self.bias_state[2::3]
+
+    def constants(self) -> tuple[Array, list[int]]:
+        parts = []
+        for weights, bias in ((self.weights_input, self.bias_input), self.gates_of_state, self.candidate):
+            parts.append(np.concatenate([bias.reshape(-1, 1), weights], 1).reshape(-1))
+        return np.concatenate(parts).astype(np.float32), []
+
+    def advance(self, state: State | None, *inputs: Array) -> tuple[Array, State]:
+        x = inputs[0].reshape(self.steps, -1).astype(np.float64)
+        h, c = state or (np.zeros(self.hidden), np.zeros(0))
+        out = np.empty((self.steps, self.hidden), np.float32)
+        (gates, bias), (own, own_bias) = self.gates_of_state, self.candidate
+        for t in self.order:
+            a = (self.weights_input @ x[t] + self.bias_input).reshape(self.hidden, 3)
+            b = (gates @ h + bias).reshape(self.hidden, 2)
+            z, r = _logistic(a[:, 0] + b[:, 0]), _logistic(a[:, 1] + b[:, 1])
+            h = (1 - z) * np.tanh(a[:, 2] + own @ (r * h) + own_bias) + z * h
+            out[t] = h
+        return (out if self.sequence else h.astype(np.float32)), (h, c)
+
+    def from_state(self, w: Writer) -> None:
+        self._rows(w, "st", self.hidden, 2 * self.hidden)
+        gated = 6 * self.hidden
+        w.go(X, w.place("zo"))
+        w.go(R, w.place("zo", 3 * self.hidden))
+        w.go(P, w.place("zo", gated))
+        with w.block(f"for n in range(st, st + {self.hidden})"):
+            w.line(f"v = {w.load(X, 1)} + {w.load(R, 1)}")
+            w.store(P, f"A[n] * ({_SIGMOID})")
+            w.move(X, 3)
+            w.move(R, 2)
+            w.move(P, 1)
+        w.line(f"c = {w.place('zo', gated)}")
+        self._rows(w, "c", self.hidden, self.hidden)
+
+    def update(self, w: Writer) -> None:
+        w.go(X, w.place("zo"))
+        w.go(R, w.place("zo", 3 * self.hidden))
+        w.go(P, w.place("zo", 5 * self.hidden))
+        with w.block(f"for n in range(st, st + {self.hidden})"):
+            w.line(f"v = {w.load(X)} + {w.load(R)}")
+            w.line(f"gz = {_SIGMOID}")
+            w.line(f"v = tanh({w.load(X, 2)} + {w.load(P)})")
+            w.line("A[n] = (1 - gz) * v + gz * A[n]")
+            w.move(X, 3)
+            w.move(R, 2)
+            w.move(P, 1)
+
+
+@dataclass(frozen=True)
+class RnnFloat(_RecurrentFloat):
+    """tanh of the sums, or ReLU."""
+
+    relu: bool = False
+
+    @property
+    def state(self) -> int:
+        return self.hidden
+
+    def advance(self, state: State | None, *inputs: Array) -> tuple[Array, State]:
+        x = inputs[0].reshape(self.steps, -1).astype(np.float64)
+        h, c = state or (np.zeros(self.hidden), np.zeros(0))
+        out = np.empty((self.steps, self.hidden), np.float32)
+        for t in self.order:
+            v = self.weights_input @ x[t] + self.bias_input + self.weights_state @ h + self.bias_state
+            h = np.maximum(v, 0) if self.relu else np.tanh(v)
+            out[t] = h
+        return (out if self.sequence else h.astype(np.float32)), (h, c)
+
+    def update(self, w: Writer) -> None:
+        w.go(X, w.place("zo"))
+        w.go(R, w.place("zo", self.hidden))
+        with w.block(f"for n in range(st, st + {self.hidden})"):
+            w.line(f"v = {w.load(X)} + {w.load(R)}")
+            w.line("A[n] = " + ("v if v > 0 else 0.0" if self.relu else "tanh(v)"))
+            w.move(X, 1)
+            w.move(R, 1)

@@ -13,12 +13,15 @@ from emberlet.errors import UnsupportedError
 from ..doubled import DividedRequant, check_doubled, doubled, multiplied, quantize_multiplier, shifted
 from ..functions import Chain, apply
 from ..graph import Grid
+from ..grids import SOFTMAX_GRID
 from ..kernels.depthwise import DepthwiseFloat
 from ..kernels.dot import DotFloat
+from ..kernels.doubled_softmax import DoubledSoftmax
 from ..kernels.doubled_sum import DoubledSum
 from ..kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat
 from ..kernels.layer import Layer
 from ..kernels.pool import AveragePool, AveragePoolFloat, Reduce, ReduceFloat
+from ..kernels.softmax import SoftmaxFloat
 from ..quantize import Quantizer
 from ..reference import Bytes, Ints, Requant, dequantize, dot_bounds, quantize_bias
 
@@ -35,6 +38,7 @@ class DoubledQuantizer(Quantizer):
             MapFloat: self._map,
             AveragePoolFloat: self._average,
             ReduceFloat: self._reduce,
+            SoftmaxFloat: self._softmax,
         }
         made = kinds.get(type(layer))
         return made(layer) if made else super().layer(layer)
@@ -86,6 +90,12 @@ class DoubledQuantizer(Quantizer):
             raise UnsupportedError(f"{layer.name}: an average whose input and output have different scales")
         at = (layer.name, layer.inputs, layer.output, layer.shape, layer.window)
         return AveragePool(*at, MIDDLE, DividedRequant(tuple(layer.counts), 0, 0, MIDDLE))
+
+    def _softmax(self, layer: SoftmaxFloat) -> Layer:
+        if layer.log or self.grids[layer.output] != SOFTMAX_GRID:
+            return super().layer(layer)
+        at = (layer.name, layer.inputs, layer.output, layer.rows, layer.length)
+        return DoubledSoftmax(*at, self.grids[layer.inputs[0]].scale)
 
     def _reduce(self, layer: ReduceFloat) -> Layer:
         x, out = self.grids[layer.inputs[0]], self.grids[layer.output]

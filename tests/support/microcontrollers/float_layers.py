@@ -14,7 +14,7 @@ from emberlet.micro.builder.kernels.layer import Array, Layer, dense_view
 from emberlet.micro.builder.kernels.move import Border, Move, Part, strides
 from emberlet.micro.builder.kernels.nest import Axis
 from emberlet.micro.builder.kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat, window_counts
-from emberlet.micro.builder.kernels.recurrent_float import GruFloat, LstmFloat
+from emberlet.micro.builder.kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
 from emberlet.micro.builder.kernels.softmax import SoftmaxFloat
 from emberlet.micro.builder.program import Constants, Program, Step
 
@@ -117,11 +117,12 @@ def _softmax(rng: Rng) -> Case:
 
 def _recurrent(rng: Rng) -> Case:
     steps, k, hidden = int(rng.integers(1, 5)), int(rng.integers(1, 9)), int(rng.integers(1, 6))
-    kind, gates = (LstmFloat, 4) if rng.random() < 0.5 else (GruFloat, 3)
+    kind, gates = ((LstmFloat, 4), (GruFloat, 3), (GatedGruFloat, 3), (RnnFloat, 1))[int(rng.integers(4))]
     rows = gates * hidden
     parts = numbers(rng, rows, k), numbers(rng, rows, hidden), numbers(rng, rows), numbers(rng, rows)
     reverse, sequence = bool(rng.random() < 0.5), bool(rng.random() < 0.5)
-    layer = kind("recurrent", ("x",), "y", steps, hidden, *parts, reverse, sequence, False)
+    more = {"relu": True} if kind is RnnFloat and rng.random() < 0.5 else {}
+    layer = kind("recurrent", ("x",), "y", steps, hidden, *parts, reverse, sequence, False, **more)
     return Case(layer, (numbers(rng, steps, k),), (steps, hidden) if sequence else (hidden,))
 
 

@@ -1,0 +1,195 @@
+"""Softmax in TensorFlow Lite's arithmetic, byte for byte: exponentials and a reciprocal in fixed point of 31 bits.
+
+Sources: tensorflow/lite/kernels/internal/reference/softmax.h and gemmlowp/fixedpoint/fixedpoint.h. The exponential of
+each of the 256 distances is a table; the reciprocal of their sum is Newton's method, three steps for each row. A number
+of 31 bits is kept as a pair, its bits above 14 and the lowest 14, so that no product reaches 2**30.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import floor
+
+import numpy as np
+from emberlet.errors import UnsupportedError
+
+from ..doubled import high_product, quantize_multiplier, shifted
+from ..reference import LIMIT, Bytes, Ints
+from .layer import Array, Layer, View
+from .window import walk
+from .writer import Pointer, Writer
+
+X = Pointer("x", "A")
+Y = Pointer("y", "A")
+
+BITS = 14
+LOW = (1 << BITS) - 1
+WORD = (1 << 31) - 1
+
+SUM_BITS = 19
+"""One, in the sum of exponentials."""
+
+ROOM = 26
+"""Bits behind the point of a distance that is scaled."""
+
+FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
+"""exp(-1/4), exp(-1/2), exp(-1), … exp(-16), one being 2**31."""
+
+FIRST, SLOPE = 1515870810, -1010580540
+"""48/17 and -32/17, one being 2**29: where Newton's method begins."""
+
+
+def exponential(x: Ints) -> Ints:
+    """exp of numbers that are not positive, in 2**-26; the result in 2**-31, less than one."""
+    quarter = 1 << ROOM - 2
+    inside = (x & quarter - 1) - quarter
+    # A series around -1/8.
+    v = (inside << 5) + (1 << 28)
+    square = high_product(v, v)
+    cube, fourth = high_product(square, v), high_product(square, square)
+    rest = shifted(high_product(shifted(fourth, 2) + cube, 715827883) + square, 1)
+    y = 1895147668 + high_product(1895147668, v + rest)
+    left = inside - x
+    for k, factor in enumerate(FACTORS):
+        y = np.where(left >> ROOM - 2 + k & 1, high_product(y, factor), y)
+    return np.asarray(np.where(x == 0, WORD, y))
+
+
+def reciprocal(total: Ints) -> tuple[Ints, Ints]:
+    """(2**31 / total in 31 bits, the number of bits of the total)."""
+    bits = np.floor(np.log2(total)).astype(np.int64) + 1
+    half = total << 31 - bits
+    x = FIRST + high_product(half, SLOPE)
+    for _ in range(3):
+        x = x + (high_product(x, (1 << 29) - high_product(half, x)) << 2)
+    return np.minimum(x << 1, WORD), bits
+
+
+@dataclass(frozen=True)
+class DoubledSoftmax(Layer):
+    """rows of `length` bytes; scale: of the input. The output is in steps of 1/256 from 0."""
+
+    rows: int
+    length: int
+    scale: float
+
+    @cached_property
+    def exponentials(self) -> Ints:
+        """exp(-d * scale) for d = 0…255, one being 2**31."""
+        multiplier, shift = quantize_multiplier(min(self.scale * (1 << ROOM), WORD))
+        if shift < 0:
+            raise UnsupportedError(f"{self.name}: a softmax whose input has a scale of {self.scale:g}")
+        least = floor(31.0 * (1 << ROOM) / (1 << shift))
+        d = np.minimum(np.arange(256), least)
+        e = exponential(high_product(-d << shift, multiplier))
+        return np.where(np.arange(256) <= least, e, 0)
+
+    def check(self) -> None:
+        """Raises UnsupportedError where a row is too long for 32-bit words."""
+        if self.length << SUM_BITS >= LIMIT:
+            raise UnsupportedError(
+                f"{self.name}: softmax over {self.length} values; at most {(LIMIT >> SUM_BITS) - 1} fit"
+            )
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        x = inputs[0].reshape(self.rows, self.length).astype(np.int64)
+        e = self.exponentials[x.max(1, keepdims=True) - x]
+        inverse, bits = reciprocal(shifted(e, 12).sum(1, keepdims=True))
+        y = shifted(high_product(inverse, e), bits + 3)
+        return np.minimum(y, 255).astype(np.uint8).reshape(inputs[0].shape)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        """The exponentials' bits above the lowest 14, then those."""
+        self.check()
+        e = self.exponentials
+        return np.empty(0, np.uint8), [int(v) for v in (*(e >> BITS), *(e & LOW))]
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        w = Writer(dialect, (X, "s", Y), self.places())
+        w.table("q", "to")
+        w.line(f"a = {w.place('i0', inputs[0].origin)}")
+        w.go(Y, w.place("o", output.origin))
+        with w.times("i", self.rows):
+            self._total(w)
+            self._reciprocal(w)
+            w.go(X, "a")
+            with w.times("j", self.length):
+                w.line(f"d = h - {w.load(X)}")
+                w.line(f"b = {w.word('q', 'd')}")
+                w.line(f"c = {w.word('q', 'd + 256')}")
+                _product(w, "eq", "el", "b", "c", "b", "c")
+                w.line("s = b + (1 << k - 12) >> k - 11")
+                with w.block("if s > 255"):
+                    w.line("s = 255")
+                w.store(Y, "s")
+                w.move(X, 1)
+                w.move(Y, 1)
+            if self.rows > 1:
+                w.line(f"a += {self.length}")
+        return w
+
+    def _total(self, w: Writer) -> None:
+        """Set `h` to the greatest byte of a row and `t` to the sum of the exponentials."""
+        w.go(X, "a")
+        w.line("h = 0")
+
+        def greatest(i: int, k: int) -> None:
+            w.line(f"d = {w.load(X, i)}")
+            with w.block("if d > h"):
+                w.line("h = d")
+
+        walk(w, (), self.length, X, None, greatest, unroll=4)
+        w.go(X, "a")
+        w.line("t = 0")
+
+        def add(i: int, k: int) -> None:
+            w.line(f"d = h - {w.load(X, i)}")
+            w.line(f"t = ({w.word('q', 'd')} << 2) + ({w.word('q', 'd + 256')} + 2048 >> 12) + t")
+
+        walk(w, (), self.length, X, None, add, unroll=4)
+
+    def _reciprocal(self, w: Writer) -> None:
+        """Set `eq`, `el` to the reciprocal of `t`, and `k` to its number of bits."""
+        w.line(f"k = {SUM_BITS + 1}")
+        with w.block("while t >> k"):
+            w.line("k += 1")
+        w.line("fq = t >> k - 17")
+        w.line("fl = (t & (1 << k - 17) - 1) << 31 - k")
+        w.line(f"b = {SLOPE >> BITS}")
+        w.line(f"c = {SLOPE & LOW}")
+        _product(w, "fq", "fl", "b", "c", "eq", "el")
+        _normal(w, f"eq + {FIRST >> BITS}", f"el + {FIRST & LOW}")
+        with w.times("n", 3):
+            _product(w, "fq", "fl", "eq", "el", "b", "c")
+            w.line("c = 0 - c")
+            w.line(f"b = {1 << 29 - BITS} - b + (c >> {BITS})")
+            w.line(f"c = c & {LOW}")
+            _product(w, "eq", "el", "b", "c", "b", "c")
+            _normal(w, "eq + (b << 2)", "el + (c << 2)")
+        _normal(w, "eq << 1", "el << 1")
+        with w.block(f"if eq > {WORD >> BITS}"):
+            w.line(f"eq = {WORD >> BITS}")
+            w.line(f"el = {LOW}")
+
+
+def _normal(w: Writer, high: str, low: str) -> None:
+    """Set the pair `eq`, `el` to a sum."""
+    w.line(f"el = {low}")
+    w.line(f"eq = ({high}) + (el >> {BITS})")
+    w.line(f"el = el & {LOW}")
+
+
+def _product(w: Writer, aq: str, al: str, bq: str, bl: str, q: str, low: str) -> None:
+    """Set a pair to (a * b + 2**30) >> 31 of two others. Locals: g, m, o, p, u, v."""
+    w.line(f"g = {aq} & {LOW}")
+    w.line(f"o = {aq} >> {BITS}")
+    w.line(f"m = {bq} & {LOW}")
+    w.line(f"p = {bq} >> {BITS}")
+    w.line(f"v = g * {bl} + {al} * m + ({al} * {bl} >> {BITS}) >> {BITS}")
+    w.line(f"v = o * {bl} + g * m + {al} * p + v")
+    w.line(f"u = o * m + g * p + (o * p << {BITS})")
+    w.line("v = (v + 4 >> 3) + ((u & 7) << 11)")
+    w.line(f"{q} = (u >> 3) + (v >> {BITS})")
+    w.line(f"{low} = v & {LOW}")
