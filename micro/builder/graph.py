@@ -49,14 +49,15 @@ class Reshape(Layer):
 class Graph:
     """shapes: of every tensor; grids: of tensors whose bytes are decided (all of them, once quantized);
     weight_scales: per output channel, of layers whose weights came quantized, by the layer's name; weight_zeros: the
-    bytes of zero of those that are asymmetric; layouts: of inputs
-    that come in another order than the model's, their shape in the model and its axes in the order they come; states:
-    tensors that are kept from one inference to the next, and what their elements are at first: layers read them, and
-    the last layers, `kernels.state.Keep`, write them; doubled: the arithmetic is TensorFlow Lite's (doubled.py); once:
-    the names of layers that round once all the same; cuts: of inputs that hold ranks, the numbers that each feature is
-    ranked among; sums: of outputs that hold words; labels: of outputs, the names of their elements; calls_to_fill:
-    inferences on zeros that fill a stream's states before its first step; integers: of inputs and outputs that are
-    bytes in the model too, what a stored byte is more than the model's number: 0 for uint8, 128 for int8.
+    bytes of zero of those that are asymmetric; layouts: of inputs that come in another order than the model's, their
+    shape in the model and its axes in the order they come; states: tensors that are kept from one inference to the
+    next, and what their elements are at first: layers read them, and the last layers, `kernels.state.Keep`, write them;
+    doubled: the arithmetic is TensorFlow Lite's (doubled.py); once: the names of layers that round once all the same;
+    unsigned: of averages whose bytes are uint8 in the file; cuts: of inputs that hold ranks, the numbers that each
+    feature is ranked among; sums: of outputs that hold words; labels: of outputs, the names of their elements;
+    calls_to_fill: inferences on zeros that fill a stream's states before its first step; integers: of inputs and
+    outputs that are bytes in the model too, what a stored byte is more than the model's number: 0 for uint8, 128 for
+    int8.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Graph:
     states: Mapping[str, float] = field(default_factory=dict)
     doubled: bool = False
     once: frozenset[str] = frozenset()
+    unsigned: frozenset[str] = frozenset()
     cuts: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
     sums: Mapping[str, Sums] = field(default_factory=dict)
     labels: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)

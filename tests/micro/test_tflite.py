@@ -46,24 +46,47 @@ def signed(x: Array) -> Array:
 
 
 @needs_litert
-def test_models_at_random_are_exact(tmp_path: Path) -> None:
-    models = {str(seed): drawn(seed) for seed in SEEDS}
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_models_at_random_are_exact(dtype: str, tmp_path: Path) -> None:
+    models = {str(seed): drawn(seed, dtype) for seed in SEEDS}
     results = {key: built(data) for key, data in models.items()}
     inputs = {key: bytes_for(int(key), r.program.inputs[0].shape, 4) for key, r in results.items()}
-    expected = litert.answers(models, {key: signed(x) for key, x in inputs.items()}, tmp_path)
+    byte = 128 if dtype == "int8" else 0
+    expected = litert.answers(models, {key: x.astype(np.int16) - byte for key, x in inputs.items()}, tmp_path)
     for key, result in results.items():
-        off = np.abs(ran(result, inputs[key]).astype(int) - (expected[key].astype(int) + 128))
-        assert off.max() == 0, (key, [layer.kind for layer in result.graph.layers])
+        kinds = [layer.kind for layer in result.graph.layers]
+        assert ran(result, inputs[key]).tolist() == (expected[key].astype(int) + byte).tolist(), (key, kinds)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_micropython_computes_the_same(seed: int, unix_port: Port, tmp_path: Path) -> None:
-    result = built(drawn(seed))
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("seed", range(8))
+def test_micropython_computes_the_same(seed: int, dtype: str, unix_port: Port, tmp_path: Path) -> None:
+    result = built(drawn(seed, dtype))
     x = bytes_for(seed, result.program.inputs[0].shape, 1)
     expected = ran(result, x)[0]
     for dialect in ("viper", "bytecode"):
         arena = run_program(unix_port, result.program, dialect, inputs_in_arena(result.program, [x[0]]), tmp_path)
         assert outputs_of(result.program, arena)[0].reshape(-1).tolist() == expected.tolist()
+
+
+@needs_litert
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_every_softmax_is_exact(dtype: str, tmp_path: Path) -> None:
+    """Rows of 2 to 249 values, scales from 0.001 to 2."""
+    rng = np.random.default_rng(11)
+    low, models, inputs, results = -128 if dtype == "int8" else 0, {}, {}, {}
+    for key in map(str, range(80)):
+        file, n = File(), int(rng.integers(2, 250))
+        x = file.tensor((1, n), dtype, float(10 ** rng.uniform(-3, 0.3)), int(rng.integers(low, low + 256)))
+        y = file.tensor((1, n), dtype, 1 / 256, low)
+        file.inputs, file.outputs = [x], [y]
+        file.operator("SOFTMAX", [x], [y], "Softmax", Beta=1.0)
+        models[key] = file.written()
+        results[key], inputs[key] = built(models[key]), rng.integers(0, 256, (15, n)).astype(np.uint8)
+    expected = litert.answers(models, {key: x.astype(np.int16) + low for key, x in inputs.items()}, tmp_path)
+    print("seed 11:", sum(x.size for x in inputs.values()), "elements")
+    for key, result in results.items():
+        assert ran(result, inputs[key]).tolist() == (expected[key].astype(int) - low).tolist(), key
 
 
 # -- a wake word ------------------------------------------------------------------------------------------------------

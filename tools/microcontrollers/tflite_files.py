@@ -157,16 +157,17 @@ def _offsets(b: Any, items: Sequence[int]) -> int:
 
 
 class Drawn:
-    """A random int8 model that grows layer by layer from an image."""
+    """A random model of int8 or uint8 that grows layer by layer from an image."""
 
-    def __init__(self, rng: Rng) -> None:
-        self.rng, self.file = rng, File()
+    def __init__(self, rng: Rng, dtype: str = "int8") -> None:
+        self.rng, self.file, self.dtype = rng, File(), dtype
+        self.low = -128 if dtype == "int8" else 0
         shape = (1, int(rng.integers(3, 9)), int(rng.integers(3, 9)), int(rng.integers(1, 9)))
         self.at = self.file.tensor(shape, *self._grid_args())
         self.file.inputs.append(self.at)
 
     def _grid_args(self) -> tuple[str, float, int]:
-        return "int8", float(10 ** self.rng.uniform(-2.5, -0.5)), int(self.rng.integers(-128, 128))
+        return self.dtype, float(10 ** self.rng.uniform(-2.5, -0.5)), int(self.rng.integers(-128, 128)) + self.low + 128
 
     @property
     def here(self) -> Written:
@@ -185,7 +186,7 @@ class Drawn:
         return self.file.tensor(shape, dtype, s if scale is None else scale, z if zero is None else zero)
 
     def _same(self, shape: Sequence[int]) -> int:
-        return self.file.tensor(shape, "int8", self.here.scales[0], self.here.zeros[0])
+        return self.file.tensor(shape, self.dtype, self.here.scales[0], self.here.zeros[0])
 
     def _do(self, kind: str, more: Sequence[int], out: int, options: str = "", **values: Any) -> None:
         self.file.operator(kind, [self.at, *more], [out], options, **values)
@@ -198,8 +199,12 @@ class Drawn:
         """Weights, a bias, and a scale for an output that the sums fill."""
         rng = self.rng
         weights = rng.integers(-127, 128, shape).astype(np.int8)
-        scales = 10 ** rng.uniform(-3.5, -1.5, channels if rng.random() < 0.7 else 1)
-        w = self.file.constant(weights, scales, [0] * len(scales), axis if len(scales) > 1 else 0)
+        scales = 10 ** rng.uniform(-3.5, -1.5, channels if rng.random() < 0.7 and self.dtype == "int8" else 1)
+        if self.dtype == "uint8":
+            own = int(rng.integers(90, 166))
+            w = self.file.constant((weights.astype(int) + 128).astype(np.uint8), scales, [own])
+        else:
+            w = self.file.constant(weights, scales, [0] * len(scales), axis if len(scales) > 1 else 0)
         steps = rng.integers(-20000, 20000, channels).astype(np.int32)
         x = self.here.scales[0]
         bias = self.file.constant(steps, [s * x for s in scales], [0] * len(scales))
@@ -251,7 +256,7 @@ class Drawn:
             self.file.operator("QUANTIZE", [len(self.file.tensors) - 1], [other])
         else:
             c = shape[-1] if rng.random() < 0.7 else 1
-            values = rng.integers(-128, 128, (c,)).astype(np.int8)
+            values = (rng.integers(-128, 128, (c,)) + self.low + 128).astype(self.dtype)
             _, scale, zero = self._grid_args()
             other = self.file.constant(values, [scale], [zero])
         a, b = self.here.scales[0], self.file.tensors[other].scales[0]
@@ -260,13 +265,13 @@ class Drawn:
         self._do(kind, [other], y, kind.title(), FusedActivationFunction=self._activation())
 
     def _tanh_output(self, shape: Sequence[int]) -> int:
-        return self.file.tensor(shape, "int8", 1 / 128, 0)
+        return self.file.tensor(shape, self.dtype, 1 / 128, self.low + 128)
 
     def _function(self) -> None:
         kind = str(self.rng.choice(["LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU", "QUANTIZE"]))
         shape = self.here.shape
         if kind == "LOGISTIC":
-            self._do(kind, [], self.file.tensor(shape, "int8", 1 / 256, -128))
+            self._do(kind, [], self.file.tensor(shape, self.dtype, 1 / 256, self.low))
         elif kind == "TANH":
             self._do(kind, [], self._tanh_output(shape))
         elif kind == "LEAKY_RELU":
@@ -314,7 +319,7 @@ class Drawn:
         """Of a row that LiteRT takes: its reference kernel ends the process where the exponentials' sum is over 512."""
         if self.here.shape[-1] > 256:
             return
-        self._do("SOFTMAX", [], self.file.tensor(self.here.shape, "int8", 1 / 256, -128), "Softmax", Beta=1.0)
+        self._do("SOFTMAX", [], self.file.tensor(self.here.shape, self.dtype, 1 / 256, self.low), "Softmax", Beta=1.0)
 
 
 _UNDILATED = {"DilationHFactor": 1, "DilationWFactor": 1}
@@ -336,7 +341,7 @@ IMAGE = (
 FLAT = ("dense", "dense", "pair", "function", "softmax", "concat")
 
 
-def drawn(seed: int) -> bytes:
+def drawn(seed: int, dtype: str = "int8") -> bytes:
     """A model of a few layers, by its number."""
     rng = np.random.default_rng([seed, 7])
-    return Drawn(rng).grown(int(rng.integers(2, 9)))
+    return Drawn(rng, dtype).grown(int(rng.integers(2, 9)))

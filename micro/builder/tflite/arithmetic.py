@@ -89,7 +89,8 @@ class DoubledQuantizer(Quantizer):
         if x != out:
             raise UnsupportedError(f"{layer.name}: an average whose input and output have different scales")
         at = (layer.name, layer.inputs, layer.output, layer.shape, layer.window)
-        return AveragePool(*at, MIDDLE, DividedRequant(tuple(layer.counts), 0, 0, MIDDLE))
+        middle = 0 if layer.name in self.graph.unsigned else MIDDLE
+        return AveragePool(*at, middle, DividedRequant(tuple(layer.counts), 0, 0, middle))
 
     def _softmax(self, layer: SoftmaxFloat) -> Layer:
         if layer.log or self.grids[layer.output] != SOFTMAX_GRID:

@@ -68,6 +68,7 @@ class Converting:
         self.problems: list[str] = []
         self.labels: dict[str, int] = {}
         self.once: set[str] = set()
+        self.unsigned: set[str] = set()
         self.op = FileOperator("", (), (), {})
         self.count = 0
         activations = {n for o in self.file.operators for n in (*o.inputs, *o.outputs) if n >= 0}
@@ -117,7 +118,7 @@ class Converting:
 
     def graph(self) -> Graph:
         graph = self.importer.graph()
-        return replace(graph, doubled=self.is_quantized, once=frozenset(self.once))
+        return replace(graph, doubled=self.is_quantized, once=frozenset(self.once), unsigned=frozenset(self.unsigned))
 
     def _name(self, n: int) -> str:
         """A name for a tensor that no other one has."""
@@ -275,6 +276,8 @@ class Converting:
         self.importer.read |= {a.name for a in made}
         if kind == "Gemm":
             self.once.add(label)
+        if kind == "AveragePool" and self.file.tensors[self.op.outputs[0]].dtype == "UINT8":
+            self.unsigned.add(label)
         translate(self.importer, node, self.known)
         results = [self.known[a.name] for a in made]
         return results[0] if outputs == 1 else results
