@@ -134,6 +134,11 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
         raise UnsupportedError(f"weights {options.weights!r}: expected one of {', '.join(WEIGHTS)}")
     graph = fuse(replace(in_float32(graph) if options.floats else graph, name=options.name))
     agreement = None
+    if graph.wide and samples is None and not options.floats:
+        raise UnsupportedError(
+            f"{graph.name}: activations of 16 bits: {', '.join(graph.wide[:5])}; kernels compute in 8: calibrate them "
+            "with samples (--calibration samples.npz), or build it in float32 (--float)"
+        )
     if graph.sums:
         _check_trees(graph)
     elif samples is not None and not options.floats:

@@ -57,7 +57,7 @@ class Graph:
     feature is ranked among; sums: of outputs that hold words; labels: of outputs, the names of their elements;
     calls_to_fill: inferences on zeros that fill a stream's states before its first step; integers: of inputs and
     outputs that are bytes in the model too, what a stored byte is more than the model's number: 0 for uint8, 128 for
-    int8.
+    int8; wide: tensors that the model quantizes to 16 bits.
     """
 
     name: str
@@ -79,6 +79,7 @@ class Graph:
     labels: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
     calls_to_fill: int = 0
     integers: Mapping[str, int] = field(default_factory=dict)
+    wide: tuple[str, ...] = ()
 
     def check(self) -> Graph:
         """This graph. Raises ModelError where a layer reads what no earlier one wrote, or a tensor has no shape."""

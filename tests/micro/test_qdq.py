@@ -11,11 +11,16 @@ import onnxruntime
 import pytest
 from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.build import Options, build
+from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.kernels.dot import Dot, DotFloat
 from emberlet.micro.builder.reference import dequantize, quantize
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from support.microcontrollers.onnx_models import MODELS
+from support.microcontrollers.quantized import image_network, samples_of
+from support.microcontrollers.quantized import quantized as quantized_by
+from support.onnx_models import expected
 
 Array = np.ndarray[Any, Any]
 
@@ -76,6 +81,49 @@ def test_the_command_line_builds_int8_without_samples(tmp_path: Path, capsys: py
     assert main(["build", str(path), "--board", "rp2", "--out", str(tmp_path / "dist")]) == 0
     assert capsys.readouterr().out.startswith("quantized: int8, ")
     assert (tmp_path / "dist" / "armv6m" / "quantized_kernels.mpy").exists()
+
+
+@pytest.mark.parametrize("kind", [QuantType.QInt4, QuantType.QUInt4])
+def test_weights_of_4_bits_are_kept_as_they_are(kind: QuantType, tmp_path: Path) -> None:
+    """A byte each on the device."""
+    network = image_network(4)
+    samples = samples_of(network)
+    model = quantized_by(network, samples, weight_type=kind)
+    graph = read_graph(model.SerializeToString(), "m")
+    assert graph.weight_scales and not graph.weight_zeros
+    built = build(graph, Options("m", method="minmax"), {"x": samples})
+    (layer,) = (layer for layer in built.graph.layers if isinstance(layer, Dot))
+    steps = layer.weights.astype(int) - 128
+    # Around a zero point of its own, a weight of 4 bits is one of 5 bits with a sign.
+    assert -16 < steps.min() and steps.max() < 16
+    scale = graph.weight_scales[layer.name].reshape(-1, *[1] * 3)
+    (plain,) = (layer for layer in graph.layers if isinstance(layer, DotFloat))
+    np.testing.assert_allclose(steps * scale, plain.weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [QuantType.QInt16, QuantType.QUInt16])
+def test_activations_of_16_bits_are_calibrated_to_8_or_stay_float32(kind: QuantType, tmp_path: Path) -> None:
+    network = image_network(4)
+    samples = samples_of(network)
+    model = quantized_by(network, samples, activation_type=kind)
+    graph = read_graph(model.SerializeToString(), "m")
+    with pytest.raises(
+        UnsupportedError, match=r"16 bits.*--calibration samples.npz\), or build it in float32 \(--float\)"
+    ):
+        build(graph, Options("m"))
+    for floats in (False, True):
+        built = build(graph, Options("m", method="minmax", floats=floats), {"x": samples})
+        assert built.program.is_float == floats
+        for x in samples[:5]:
+            wanted = expected(model, {"x": x})[0].reshape(-1)
+            mine = check_samples({"x": x[None]}, built.graph)["x"][0]
+            if floats:
+                found = built.graph.run({"x": mine})[built.graph.outputs[0]]
+            else:
+                grid, last = built.graph.grids["x"], built.graph.grids[built.graph.outputs[0]]
+                y = built.graph.run({"x": quantize(mine, grid.scale, grid.zero)})[built.graph.outputs[0]]
+                found = dequantize(y, last.scale, last.zero)
+            assert np.abs(found.reshape(-1) - wanted).max() < (0.002 if floats else 0.05) * max(1, np.abs(wanted).max())
 
 
 def test_a_model_quantized_in_part_asks_for_samples(tmp_path: Path) -> None:

@@ -301,6 +301,12 @@ def softmax(t: Importer, node: SoftmaxLike) -> None:
 @translates(QuantizeLinear)
 def quantize(t: Importer, node: QuantizeLinear) -> None:
     """A layer that saturates and rounds to the grid; `fuse` makes it part of the layer before where that may be."""
+    limits = _wide(t, node)
+    if limits is not None:
+        # Kernels compute in 8 bits: what is left of 16 is that they saturate.
+        apply_chain(t, node, (("clip", limits),))
+        t.wide.append(node.inputs[0].name)
+        return
     grid = grid_of(t, node)
     apply_chain(t, node, ())
     t.grids[t.held[node.outputs[0].name].name] = grid
@@ -309,10 +315,24 @@ def quantize(t: Importer, node: QuantizeLinear) -> None:
 @translates(DequantizeLinear)
 def dequantize(t: Importer, node: DequantizeLinear) -> None:
     held = t.of(node.inputs[0], flat=True)
+    if _wide(t, node) is not None:
+        t.held[node.outputs[0].name] = held
+        return
     grid = grid_of(t, node)
     if t.grid_behind(held, grid) != grid:
         raise Problem("dequantized otherwise than it was quantized")
     t.held[node.outputs[0].name] = held
+
+
+def _wide(t: Importer, node: QuantizeLinear | DequantizeLinear) -> tuple[float, float] | None:
+    """The least and the greatest number of a quantization to 16 bits; None where it is to other widths."""
+    zero = t.array(node, 2, "a zero point") if node.has(2) else np.zeros(1, np.uint8)
+    scale = t.array(node, 1, "a scale")
+    if zero.dtype not in (np.int16, np.uint16) or zero.size != 1 or scale.size != 1:
+        return None
+    limits, factor = np.iinfo(zero.dtype), float(scale.reshape(-1)[0])
+    low, high = ((n - int(zero.reshape(-1)[0])) * factor for n in (int(limits.min), int(limits.max)))
+    return low, high
 
 
 def grid_of(t: Importer, node: QuantizeLinear | DequantizeLinear) -> Grid:

@@ -65,7 +65,7 @@ class Importer:
     channels: what the nodes say of the inputs' axes; states, kept: as Graph's, and the layers that write them;
     constant_grids: of constants that came quantized; scaled: of tensors that are another one scaled, that one, its
     offset and its factor; cuts, sums, integers: as Graph's; dynamic: what stands for integers that are quantized by the
-    range of the moment, and for their scales (dynamic.py); labels: of the classes.
+    range of the moment, and for their scales (dynamic.py); wide: as Graph's; labels: of the classes.
     """
 
     name: str
@@ -88,6 +88,7 @@ class Importer:
     constant_grids: dict[str, Grid] = field(default_factory=dict)
     integers: dict[str, int] = field(default_factory=dict)
     dynamic: dict[str, Any] = field(default_factory=dict)
+    wide: list[str] = field(default_factory=list)
     scaled: dict[str, tuple[str, Array, Array]] = field(default_factory=dict)
     cuts: dict[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
     sums: dict[str, Sums] = field(default_factory=dict)
@@ -249,7 +250,10 @@ class Importer:
         if np.any(zero != zero.reshape(-1)[0]) or node.config.block_size:
             return  # a zero point for each channel: such weights are quantized anew
         axis = node.config.axis % len(value.shape) if scale.ndim else 0
-        byte = int(zero.reshape(-1)[0]) + BYTES[value.dtype.name]
+        steps = numpy_of(value).astype(np.int64) - int(zero.reshape(-1)[0])
+        # Wherever they fit so, weights are bytes around 128, as kernels in assembly take them.
+        fits = steps.size and steps.min() >= -ZERO and steps.max() < ZERO
+        byte = ZERO if fits else int(zero.reshape(-1)[0]) + BYTES[value.dtype.name]
         self.scales[node.outputs[0].name] = scale.astype(np.float64).reshape(-1), axis, byte
 
     def keep_scales(self, node: Node[Any], weight: Argument, axis: int, channels: int, factor: float = 1.0) -> None:
@@ -357,6 +361,7 @@ class Importer:
             cuts=self.cuts,
             sums=self.sums,
             integers={n: k for n, k in self.integers.items() if n in inputs or n in self.outputs},
+            wide=tuple(self.wide),
             labels={name: self.labels for name in self.outputs if self._is_labelled(name)},
             is_float=not self.sums,
         ).check()
@@ -391,10 +396,14 @@ _DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", 
 
 
 def numpy_of(value: Value) -> Array:
-    """A constant as an array; floats as float32, or float64 where they are stored so.
+    """A constant as an array; floats as float32, or float64 where they are stored so; 4 bits as bytes.
 
     Raises Problem for dtypes NumPy does not have.
     """
+    if value.dtype.name in ("int4", "uint4"):
+        both = np.frombuffer(bytes(value.raw()), np.uint8)
+        narrow_ = np.stack([both & 15, both >> 4], -1).reshape(-1)[: prod(value.shape)].reshape(value.shape)
+        return narrow_ if value.dtype.name == "uint4" else ((narrow_ ^ 8).astype(np.int8) - 8).astype(np.int8)
     if value.dtype.name not in _DTYPES:
         raise Problem(f"a constant of dtype {value.dtype} is not supported")
     x = np.frombuffer(bytes(value.raw()), value.dtype.name).reshape(value.shape)

@@ -158,7 +158,10 @@ class Converting:
         if not t.is_quantized:
             return None
         if t.dtype not in ("INT8", "UINT8"):
-            raise Problem(f"tensor {t.name!r} is of type {t.dtype}; activations of int8 and uint8 are supported")
+            raise Problem(
+                f"tensor {t.name!r} is of type {t.dtype}; activations of int8 and uint8 are supported: "
+                "convert the model with these"
+            )
         if len(t.scales) != 1 or len(t.zeros) != 1:
             raise Problem(f"tensor {t.name!r} has {len(t.scales)} scales; one for all of an activation is supported")
         zero = t.zeros[0] + (128 if t.dtype == "INT8" else 0)
