@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "web"), str(ROOT / "benches")]
 
 ROUNDS, CALLS = 4, 3
 VISITS = 7
+VISITED = [("micropython", "wgpu"), ("micropython", "wasm"), ("micropython", "python"), ("pyodide", "wgpu"), ("pyodide", "wasm")]
 # The service worker begins to keep the site when the page is ready; that is no part of the first prediction.
 HIDE_ITS_CACHE = "Object.defineProperty(Navigator.prototype, 'serviceWorker', { value: undefined })"
 SIZE = 512
@@ -166,7 +167,7 @@ def starts(browser: Any, folder: Path) -> list[Start]:
 
     server = start_server(build_page.build(folder), policy=PAGE_POLICY)
     found = []
-    for runtime, device in (("micropython", "wgpu"), ("micropython", "python"), ("pyodide", "wgpu")):
+    for runtime, device in VISITED:
         times = []
         for _ in range(VISITS):
             before = server.sent
@@ -182,7 +183,8 @@ def starts(browser: Any, folder: Path) -> list[Start]:
 
 
 def start_table(found: list[Start]) -> str:
-    names = {"micropython": "MicroPython", "pyodide": "Pyodide", "wgpu": "WebGPU", "python": "CPU, plain Python"}
+    names = {"micropython": "MicroPython", "pyodide": "Pyodide", "wgpu": "WebGPU"}
+    names |= {"wasm": "WebAssembly", "python": "plain Python"}
     out = [
         "",
         "## From navigation to the first prediction",

@@ -10,6 +10,7 @@ import ast
 import hashlib
 import importlib.util
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -47,6 +48,7 @@ EXAMPLE_MODELS = (
     ROOT / "examples" / "sine" / "sine.onnx",
 )
 SERVICE_WORKER = "service_worker.mjs"
+WORKER = "worker.mjs"
 
 
 class BuildError(Exception):
@@ -71,10 +73,16 @@ def build(target: Path) -> Path:
     for source in (*EXAMPLE_MODELS, target / "model" / "digits.plan", target / "model" / "digits.wasm"):
         refresh(source, target / "examples" / source.name)
     for source in (WEB / "package" / "download.mjs", *sorted((WEB / "page").iterdir())):
-        if source.name == SERVICE_WORKER:
+        if source.name in (SERVICE_WORKER, WORKER):
             continue  # written below
         folder = target / "model" if source.suffix == ".py" else target
         refresh(source, folder / source.name)
+    for page in sorted(target.glob("*.html")):
+        rewrite(page, preloaded(page.read_text(encoding="utf-8"), target))
+    worker = (WEB / "page" / WORKER).read_text(encoding="utf-8")
+    runs = sorted(target.glob("run_*_micropython.mjs")) + [target / "run_in_pyodide.mjs"]
+    ahead = {f"./{path.name}": graph(path, target) for path in runs}
+    rewrite(target / WORKER, worker.replace("const AHEAD = {};", f"const AHEAD = {json.dumps(ahead)};"))
     sizes = {
         path.relative_to(target).as_posix(): path.stat().st_size
         for path in sorted(target.rglob("*"))
@@ -83,6 +91,36 @@ def build(target: Path) -> Path:
     (target / "manifest.json").write_text(json.dumps({**facts, "files": sizes}), encoding="utf-8")
     write_service_worker(target)
     return target
+
+
+def graph(module: Path, target: Path) -> list[str]:
+    """A module and all that it imports when it is loaded, as addresses from `target`."""
+    found = [module.resolve()]
+    for path in found:
+        text = path.read_text(encoding="utf-8")
+        for name in re.findall(r'^(?:import|export)\b[^"\n]*"(\./[^"]+)";|^} from "(\./[^"]+)";', text, re.M):
+            other = (path.parent / (name[0] or name[1])).resolve()
+            if other not in found:
+                found.append(other)
+    return [f"./{path.relative_to(target.resolve()).as_posix()}" for path in found]
+
+
+def preloaded(html: str, target: Path) -> str:
+    """A page that asks for all its modules at once, instead of for each when another that imports it has arrived."""
+    for line in re.findall(r'^ *<link rel="modulepreload".*\n', html, re.M):
+        html = html.replace(line, "")
+    found = re.search(r'^( *)<script type="module" src="([^"]+)"></script>\n', html, re.M)
+    if not found:
+        return html
+    names = [name[2:] for name in graph(target / found[2], target)]
+    links = [f'{found[1]}<link rel="modulepreload" href="{name}" />\n' for name in names[1:]]
+    return html.replace(found[0], "".join(links) + found[0])
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Write a file unless it holds this text."""
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def build_benchmark(target: Path) -> None:

@@ -1,6 +1,7 @@
 """The page: draw a digit, watch ten bars move, on every runtime and device."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -244,6 +245,24 @@ def test_the_site_is_whole(site: Server, built: Path) -> None:
     for name, size in manifest["files"].items():
         assert (built / name).stat().st_size == size, name
     assert not any(name.endswith((".so", ".pyc")) for name in manifest["files"])
+
+
+def test_modules_are_asked_for_at_once(built: Path) -> None:
+    for name in ("index.html", "model.html", "gallery.html", "bench.html"):
+        html = (built / name).read_text(encoding="utf-8")
+        script = re.findall(r'<script type="module" src="([^"]+)"', html)[0]
+        asked = [script, *re.findall(r'<link rel="modulepreload" href="([^"]+)"', html)]
+        for module in asked:
+            text = (built / module).read_text(encoding="utf-8")
+            for other in re.findall(r'^import .*"(\./[^"]+)";', text, re.M):
+                assert ((built / module).parent / other).resolve().relative_to(built.resolve()).as_posix() in asked
+    worker = (built / "worker.mjs").read_text(encoding="utf-8")
+    ahead = json.loads(re.findall("^const AHEAD = (.*?);", worker, re.M)[0])
+    assert len(ahead) == 3
+    for module, others in ahead.items():
+        assert module in others and all((built / other).is_file() for other in others)
+    assert "./emberlet/python.mjs" in ahead["./run_in_micropython.mjs"]
+    assert "./emberlet/python.mjs" not in ahead["./run_plain_in_micropython.mjs"]
 
 
 def test_a_gpu_that_is_promised_and_not_there_is_said_and_the_cpu_runs(browser: Browser, site: Server) -> None:

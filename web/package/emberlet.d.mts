@@ -74,6 +74,9 @@ export function load(
 /** Open the GPU and load a plan: its weights go to the GPU as they arrive, while its kernels compile. */
 export function load(source: Source, options?: LoadOptions): Promise<Model>;
 
+/** Start the interpreter before a model is asked for: `load` then waits less. Resolves to MicroPython's module object. */
+export function prepare(options?: Pick<LoadOptions, "wasm">): Promise<unknown>;
+
 export interface Model {
   /** The GPU's name. */
   readonly adapter: string;

@@ -38,15 +38,10 @@ export async function load(source, { cache = true, onProgress = () => {}, signal
   }
 }
 
-async function begin(source, { cache, onProgress, signal, wasm }) {
-  const arrived = { interpreter: 0, plan: 0 };
-  let total; // of the plan, once its header says
-  const progress = (what) => (bytes) => {
-    arrived[what] += bytes;
-    onProgress({ loaded: arrived.interpreter + arrived.plan, total: total && total + arrived.interpreter });
-  };
-  if (!interpreter) warmUp();
-  interpreter ??= start(python, { wasm, counted: progress("interpreter") }).then((started) => {
+export function prepare({ wasm, counted } = {}) {
+  if (interpreter) return interpreter;
+  warmUp();
+  interpreter = start(python, { wasm, counted }).then((started) => {
     started.registerJsModule("emberlet_page", {
       target: (buffer) => void targets.push(buffer),
       queue: (one) => void (queue = one),
@@ -56,6 +51,17 @@ async function begin(source, { cache, onProgress, signal, wasm }) {
     return started;
   });
   interpreter.catch(() => (interpreter = null)); // to be tried again
+  return interpreter;
+}
+
+async function begin(source, { cache, onProgress, signal, wasm }) {
+  const arrived = { interpreter: 0, plan: 0 };
+  let total; // of the plan, once its header says
+  const progress = (what) => (bytes) => {
+    arrived[what] += bytes;
+    onProgress({ loaded: arrived.interpreter + arrived.plan, total: total && total + arrived.interpreter });
+  };
+  prepare({ wasm, counted: progress("interpreter") }).catch(() => {});
   const opening = open(source, { cache, signal });
   opening.catch(() => {});
   const mp = await interpreter;

@@ -7,13 +7,21 @@ import webgpu from "./webgpu.mjs"; // the build writes it: JavaScript that ember
 // wasm: the address of micropython.wasm, beside this file unless given; counted(bytes): told of each part of it.
 export async function start(sources, { wasm = new URL("micropython.wasm", import.meta.url).href, counted } = {}) {
   const [python, archive] = await Promise.all([load(wasm, counted), sources]);
-  for (const [name, source] of Object.entries(archive)) {
-    python.FS.mkdirTree(`/lib/${name.slice(0, Math.max(0, name.lastIndexOf("/")))}`);
-    python.FS.writeFile(`/lib/${name}`, source);
-  }
+  write(python.FS, archive);
   python.runPython('import sys; sys.path.append("/lib")');
   python.registerJsModule("emberlet_webgpu", webgpu); // without eval, which a strict content security policy forbids
   return python;
+}
+
+// Put the files of an object, name -> content, on the import path.
+function write(FS, files) {
+  const made = new Set();
+  for (const [name, content] of Object.entries(files)) {
+    const folder = `/lib/${name.slice(0, Math.max(0, name.lastIndexOf("/")))}`;
+    if (!made.has(folder)) FS.mkdirTree(folder);
+    made.add(folder);
+    FS.writeFile(`/lib/${name}`, content);
+  }
 }
 
 // It fetches its Wasm itself, twice where that fails, without a time limit: it is given our downloads instead.

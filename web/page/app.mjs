@@ -1,13 +1,19 @@
 // The page: what is drawn goes to the model in its worker, what the model says goes to the ten bars.
+import { Client } from "./client.mjs";
 import { devices, NAMES, offer, told } from "./devices.mjs";
 import { download } from "./download.mjs";
 import { toPixels, SIZE } from "./ink.mjs";
 import { keepForOffline } from "./offline.mjs";
 import { Pad } from "./pad.mjs";
+import { hasSimd } from "./emberlet/wasm.mjs";
 
 const $ = (id) => document.getElementById(id);
 const main = document.querySelector("main");
 main.dataset.started = "";
+const hoped = new URLSearchParams(location.hash.slice(1));
+const plain = hoped.get("device") === "python" || !(navigator.gpu || hasSimd());
+const beginning = begin(nameOf(hoped.get("runtime"), plain ? "python" : ""));
+const known = devices();
 const manifest = await download("manifest.json")
   .then((response) => response.json())
   .catch((error) => {
@@ -113,43 +119,30 @@ function drawSeen(pixels) {
 
 // -- runtimes --------------------------------------------------------------------------------------------------------
 
-class Session {
-  constructor(runtime, device) {
-    this.worker = new Worker(new URL("worker.mjs", import.meta.url), { type: "module", name: `${runtime} ${device}` });
-    this.waiting = new Map();
-    this.next = 0;
-    this.onProgress = () => {};
-    this.worker.onmessage = ({ data }) => {
-      if (data.progress) return this.onProgress(data.progress);
-      const { resolve, reject } = this.waiting.get(data.id);
-      this.waiting.delete(data.id);
-      if (data.error) reject(Object.assign(new Error(data.error.message), { details: data.error.details }));
-      else resolve(data.value);
-    };
-    this.worker.onerror = (event) => {
-      const error = new Error(event.message || "the worker could not be started");
-      for (const { reject } of this.waiting.values()) reject(error);
-      this.waiting.clear();
-    };
-  }
+// The worker of a runtime. The first begins with what it needs while the page still asks which devices there are.
+let waiting = beginning;
 
-  call(name, argument) {
-    return new Promise((resolve, reject) => {
-      this.waiting.set(++this.next, { resolve, reject });
-      this.worker.postMessage({ id: this.next, name, argument });
-    });
-  }
+function workerOf(runtime, device) {
+  const name = nameOf(runtime, device);
+  const made = waiting?.name === name ? waiting : begin(name);
+  if (waiting && made !== waiting) waiting.client.end();
+  waiting = null;
+  return made.client;
+}
 
-  end() {
-    this.worker.terminate();
-    this.waiting.clear();
-  }
+function begin(name) {
+  return { name, client: new Client("worker.mjs", undefined, name) };
+}
+
+function nameOf(runtime, device) {
+  if (runtime === "pyodide") return runtime;
+  return device === "python" ? "micropython python" : "micropython";
 }
 
 async function start() {
   const { runtime, device } = choice();
   session?.end();
-  session = new Session(runtime, device);
+  session = workerOf(runtime, device);
   const mine = session;
   [busy, times] = [false, []];
   main.dataset.state = "loading";
@@ -159,7 +152,7 @@ async function start() {
   progress(0, "Starting…");
   const began = performance.now();
   try {
-    const { adapter, version } = await mine.call("load", { runtime, device, files: manifest.files });
+    const { adapter, version } = await mine.call("load", { device, files: manifest.files });
     if (mine !== session) return;
     $("adapter").textContent = told(device, adapter);
     $("startup").textContent = milliseconds(performance.now() - began);
@@ -246,7 +239,7 @@ $("use-other").onclick = () => {
   form.onchange();
 };
 
-const { there, why } = await devices();
+const { there, why } = await known;
 offer(form, there);
 say(why);
 

@@ -1,12 +1,13 @@
 // A worker of the page whose commands are awaited.
 
 export class Client {
-  constructor(file, onProgress = () => {}) {
-    this.worker = new Worker(new URL(file, import.meta.url), { type: "module" });
+  constructor(file, onProgress = () => {}, name = "") {
+    this.worker = new Worker(new URL(file, import.meta.url), { type: "module", name });
+    this.onProgress = onProgress;
     this.waiting = new Map();
     this.next = 0;
     this.worker.onmessage = ({ data }) => {
-      if (data.progress) return onProgress(data.progress);
+      if (data.progress) return this.onProgress(data.progress);
       const { resolve, reject } = this.waiting.get(data.id);
       this.waiting.delete(data.id);
       if (data.error) reject(Object.assign(new Error(data.error.message), { details: data.error.details }));

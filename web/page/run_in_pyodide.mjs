@@ -1,5 +1,8 @@
 // The model under Pyodide: CPython in WebAssembly, wgpu-py for the GPU.
 
+import { loadPyodide } from "./pyodide/pyodide.mjs";
+import webgpu from "./pyodide/webgpu.mjs";
+
 const PACKAGES = (device) => ["packages/emberlet.zip", ...(device === "wgpu" ? ["packages/wgpu.zip"] : [])];
 const MODEL = ["model/digits.py", "model/digits.bpk", "model/inference.py"];
 
@@ -11,13 +14,11 @@ export const downloads = (files, device) => [
 
 export async function load(device, fetcher) {
   fetcher.tell("Loading Pyodide");
-  const { loadPyodide } = await import("./pyodide/pyodide.mjs");
   const packages = PACKAGES(device).map((name) => fetcher.bytes(name));
   const model = MODEL.map((name) => fetcher.bytes(name));
   const pyodide = await loadPyodide({ indexURL: new URL("pyodide/", import.meta.url).href });
   const site = pyodide.runPython("import site; site.getsitepackages()[0]");
-  const webgpu = await import("./pyodide/webgpu.mjs");
-  pyodide.registerJsModule("emberlet_webgpu", webgpu.default); // without eval, which the page's policy forbids
+  pyodide.registerJsModule("emberlet_webgpu", webgpu); // without eval, which the page's policy forbids
   for (const archive of packages) pyodide.unpackArchive(await archive, "zip", { extractDir: site });
   for (const [i, name] of MODEL.entries()) pyodide.FS.writeFile(`${site}/${name.split("/")[1]}`, await model[i]);
 

@@ -1,42 +1,35 @@
-// Runs the model beside the page: loads a Python runtime, emberlet and the model, then answers "classify".
+// Runs the model beside the page: loads a Python runtime, emberlet and the model, then answers "classify". The worker's
+// name is what it runs, which begins to load at once.
 
-import { download } from "./download.mjs";
-import { readable } from "./emberlet/interpreter.mjs";
+const AHEAD = {}; // module -> those that it imports, which the build writes here: all are fetched side by side
 
-const runtimes = {
-  pyodide: () => import("./run_in_pyodide.mjs"),
-  micropython: () => import("./run_in_micropython.mjs"),
-};
+const module = {
+  pyodide: "./run_in_pyodide.mjs",
+  micropython: "./run_in_micropython.mjs",
+  "micropython python": "./run_plain_in_micropython.mjs",
+}[globalThis.name];
+for (const other of AHEAD[module] ?? []) import(other).catch(() => {}); // told of where it is needed
 
-let model = null;
-
-const commands = {
-  async load({ runtime, device, files }) {
-    const { load, downloads } = await runtimes[runtime]();
-    const fetcher = new Fetcher(files, downloads(files, device));
-    // A runtime that waits for a file that failed says nothing: the failure itself does.
-    model = await Promise.race([load(device, fetcher), fetcher.failure]);
-    return { adapter: model.adapter, version: model.version };
-  },
-
-  async classify(pixels) {
-    const began = performance.now();
-    const logits = await model.classify(pixels);
-    return { logits, ms: performance.now() - began };
-  },
-};
-
-// Fetches files of the site and tells how far their download has come.
+// Fetches files of the site and tells how far their download has come, once it is known which will be needed.
 class Fetcher {
-  constructor(sizes, names) {
-    this.total = names.reduce((sum, name) => sum + sizes[name], 0);
-    this.done = 0;
-    this.counted = new Set(names.map((name) => new URL(name, import.meta.url).href));
+  constructor() {
+    this.total = 0;
+    this.counts = new Map(); // address -> bytes that have arrived
+    this.counted = new Set();
     this.failure = new Promise((_, reject) => (this.fail = reject));
     this.failure.catch(() => {});
     this.fetch = globalThis.fetch.bind(globalThis);
     // The runtimes fetch their Wasm themselves; this way that is counted too.
     globalThis.fetch = (resource, options) => this.#counting(resource, options);
+  }
+
+  expect(sizes, names) {
+    this.total = names.reduce((sum, name) => sum + sizes[name], 0);
+    this.counted = new Set(names.map((name) => new URL(name, import.meta.url).href));
+  }
+
+  get done() {
+    return [...this.counted].reduce((sum, url) => sum + (this.counts.get(url) ?? 0), 0);
   }
 
   tell(text, done = this.done / this.total) {
@@ -48,11 +41,11 @@ class Fetcher {
   }
 
   async #counting(resource, options) {
+    const { download } = await import("./download.mjs");
     const url = new URL(resource.url ?? resource, import.meta.url).href;
     const counted = (bytes) => {
-      if (!this.counted.has(url)) return;
-      this.done += bytes;
-      this.tell(`Loading ${megabytes(this.done)} of ${megabytes(this.total)} MB`);
+      this.counts.set(url, (this.counts.get(url) ?? 0) + bytes);
+      if (this.counted.has(url)) this.tell(`Loading ${megabytes(this.done)} of ${megabytes(this.total)} MB`);
     };
     try {
       return await download(resource.url ? resource : url, { options, counted, fetcher: this.fetch });
@@ -65,10 +58,32 @@ class Fetcher {
 
 const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 
+let model = null;
+const fetcher = new Fetcher();
+const loaded = import(module);
+loaded.then(({ prepare }) => prepare?.()).catch(() => {}); // told of where it is needed
+
+const commands = {
+  async load({ device, files }) {
+    const { load, downloads } = await loaded;
+    fetcher.expect(files, downloads(files, device));
+    // A runtime that waits for a file that failed says nothing: the failure itself does.
+    model = await Promise.race([load(device, fetcher), fetcher.failure]);
+    return { adapter: model.adapter, version: model.version };
+  },
+
+  async classify(pixels) {
+    const began = performance.now();
+    const logits = await model.classify(pixels);
+    return { logits, ms: performance.now() - began };
+  },
+};
+
 globalThis.onmessage = async ({ data: { id, name, argument } }) => {
   try {
     postMessage({ id, value: await commands[name](argument) });
   } catch (error) {
+    const { readable } = await import("./emberlet/interpreter.mjs");
     postMessage({ id, error: { ...readable(error.cause ?? error), message: readable(error).message } });
   }
 };
