@@ -24,7 +24,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "web"), str(ROOT / "benches")]
 
 ROUNDS, CALLS = 4, 3
 VISITS = 7
-VISITED = [("micropython", "wgpu"), ("micropython", "wasm"), ("micropython", "python"), ("pyodide", "wgpu"), ("pyodide", "wasm")]
+VISITED = [
+    ("micropython", "wgpu"),
+    ("micropython", "wasm"),
+    ("micropython", "python"),
+    ("pyodide", "wgpu"),
+    ("pyodide", "wasm"),
+]
 # The service worker begins to keep the site when the page is ready; that is no part of the first prediction.
 HIDE_ITS_CACHE = "Object.defineProperty(Navigator.prototype, 'serviceWorker', { value: undefined })"
 SIZE = 512

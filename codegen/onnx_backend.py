@@ -1,6 +1,6 @@
 """emberlet as an `onnx.backend.base.Backend`, so that ONNX's own test runner can drive it.
 
-Devices: "CPU" (NumPy), "PYTHON" (no dependency), "WGPU". Needs numpy beside onnx.
+Devices: "CPU" (NumPy), "PYTHON" (no dependency), "WGPU", "WASM" (WebAssembly). Needs numpy beside onnx.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from onnx.backend.base import BackendRep
 from .generation import load
 from .reader import NEWEST_OPSET
 
-DEVICES = {"CPU": "numpy", "PYTHON": "python", "WGPU": "wgpu"}
+DEVICES = {"CPU": "numpy", "PYTHON": "python", "WGPU": "wgpu", "WASM": "wasm"}
 
 
 class Prepared(BackendRep):

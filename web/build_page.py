@@ -80,7 +80,7 @@ def build(target: Path) -> Path:
     for page in sorted(target.glob("*.html")):
         rewrite(page, preloaded(page.read_text(encoding="utf-8"), target))
     worker = (WEB / "page" / WORKER).read_text(encoding="utf-8")
-    runs = sorted(target.glob("run_*_micropython.mjs")) + [target / "run_in_pyodide.mjs"]
+    runs = [*sorted(target.glob("run_*_micropython.mjs")), target / "run_in_pyodide.mjs"]
     ahead = {f"./{path.name}": graph(path, target) for path in runs}
     rewrite(target / WORKER, worker.replace("const AHEAD = {};", f"const AHEAD = {json.dumps(ahead)};"))
     sizes = {

@@ -18,7 +18,7 @@ class Predictor:
 
     model: the path of an ONNX file or of a generated module; a generated class, which stands for its file; or ONNX in
     memory or a Module, which are pickled whole. backend: "auto" is the GPU that Ray gave to the process, else numpy,
-    else python. compile: plan the model, on numpy and wgpu. outputs: which ones, by name, in a list; or a dict of
+    else python. compile: plan the model, on numpy, wgpu and wasm. outputs: which ones, by name, in a list; or a dict of
     output -> column. inputs: input -> column, or a list of columns of numbers that stand side by side; an input
     without an entry is the column of its name. keep: the columns of the batch that are returned too. preprocess: a
     function of the batch, a dict of arrays, that returns what the model takes; or "module:function", which is imported

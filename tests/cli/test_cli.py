@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from emberlet import __version__
+from emberlet import __version__, backend
 from emberlet.host import cli
 
 
@@ -58,8 +58,14 @@ def test_an_interrupt_is_no_traceback(emberlet, monkeypatch):
 
 def test_devices_lists_the_backends(emberlet):
     found = json.loads(emberlet("devices", "--json").out)
-    assert [d["backend"].partition(":")[0] for d in found][:3] == ["python", "numpy", "wgpu"]
+    assert [d["backend"].partition(":")[0] for d in found][:4] == ["python", "numpy", "wasm", "wgpu"]
     assert emberlet("devices").out.startswith("python: CPython ")
+
+
+@pytest.mark.parametrize("command", ["run", "verify", "score"])
+def test_help_names_every_backend(emberlet, command):
+    said = " ".join(emberlet(command, "--help").out.split())
+    assert f"--backend BACKEND {', '.join(backend.names())} or wgpu:N (default: " in said
 
 
 def test_devices_names_what_was_measured_and_forgets_it(emberlet, tmp_path, monkeypatch):
@@ -72,7 +78,7 @@ def test_devices_names_what_was_measured_and_forgets_it(emberlet, tmp_path, monk
     path.write_text("{}", encoding="utf-8")
     assert f"  tuning: {path}\n" in emberlet("devices").out
     found = json.loads(emberlet("devices", "--json").out)
-    assert [d.get("tuning") for d in found[:3]] == [None, None, str(path)]
+    assert [d.get("tuning") for d in found[:4]] == [None, None, None, str(path)]
     said = emberlet("devices", "--forget-tuning")
     assert (said.status, said.out) == (0, f"deleted {path}\n")
     assert not path.exists()

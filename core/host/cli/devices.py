@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.forget_tuning:
         return _forget_tuning()
-    found = [_python(), _numpy(), *_adapters()]
+    found = [_python(), _numpy(), _wasm(), *_adapters()]
     if arguments.json:
         print(json.dumps(found, indent=2))
         return 0
@@ -73,6 +74,20 @@ def _numpy() -> dict[str, Any]:
     if better := blas_kernels.advice(blas_kernels.running()):
         found["faster"] = better
     return found
+
+
+def _wasm() -> dict[str, Any]:
+    from importlib.metadata import version
+
+    from emberlet.errors import BackendError
+    from emberlet.wgpu_backend.wasm import engine
+
+    try:
+        engine.available()
+    except BackendError as error:
+        return {"backend": "wasm", "missing": str(error)}
+    found = "the browser's WebAssembly" if sys.platform == "emscripten" else f"wasmtime {version('wasmtime')}"
+    return {"backend": "wasm", "description": f"{found}, one thread"}
 
 
 def _adapters() -> list[dict[str, Any]]:

@@ -69,7 +69,14 @@ class Loaded:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments that say which model runs where, on what."""
     add_inputs(parser)
-    parser.add_argument("--backend", help="python, numpy, wgpu or wgpu:N (default: numpy, else python)")
+    parser.add_argument("--backend", help=f"{backends()} (default: numpy, else python)")
+
+
+def backends() -> str:
+    """The backends that a --backend takes, for its help."""
+    from emberlet.backend import names
+
+    return f"{', '.join(names())} or wgpu:N"
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ...errors import EmberletError
 from ..extras import require
+from .model import backends
 from .plain import plain
 from .progress import Rows, step
 
@@ -34,9 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="an output to write, and as what; repeat for more (default: all)",
     )
     parser.add_argument("--keep", action="append", default=[], metavar="COLUMN", help="a column to write too; repeat")
-    parser.add_argument(
-        "--backend", default="auto", help="python, numpy or wgpu (default: wgpu on Ray's GPUs, else numpy)"
-    )
+    parser.add_argument("--backend", default="auto", help=f"{backends()} (default: wgpu on Ray's GPUs, else numpy)")
     parser.add_argument("--batch-size", type=int, metavar="N", help="rows that are computed at once (default: by size)")
     parser.add_argument("--rows-per-file", type=int, metavar="N", help="8192 by default, 256 for pictures")
     parser.add_argument(
