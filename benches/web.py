@@ -8,6 +8,7 @@ from benches/web/package-lock.json.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -132,14 +133,14 @@ def measure(page: Any, work: Work, dispatches: int, folder: Path) -> Line:
     return line
 
 
-def table(lines: list[Line], adapter: str, chromium: str) -> str:
+def table(lines: list[Line], adapter: str, chromium: str, load: float) -> str:
     out = [
         "# In a browser tab",
         "",
         f"Chromium {chromium}, adapter {adapter}. Milliseconds a call, result on the host, best (median)",
         f"of {ROUNDS * CALLS}, in turns; written by `python3 dev.py bench web`. emberlet runs a saved plan under",
         "MicroPython's Wasm; *start* is from nothing to the first result. Errors are against onnxruntime on the CPU",
-        "(NumPy for the product), relative to the largest element.",
+        f"(NumPy for the product), relative to the largest element. Load average: {load:.0f}.",
         "",
         "| work | dispatches | emberlet | peer | peer's | ratio | asked | start | its start | error | its error |",
         "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|",
@@ -188,7 +189,7 @@ def starts(browser: Any, folder: Path) -> list[Start]:
     return found
 
 
-def start_table(found: list[Start]) -> str:
+def start_table(found: list[Start], load: float) -> str:
     names = {"micropython": "MicroPython", "pyodide": "Pyodide", "wgpu": "WebGPU"}
     names |= {"wasm": "WebAssembly", "python": "plain Python"}
     out = [
@@ -197,7 +198,8 @@ def start_table(found: list[Start]) -> str:
         "",
         f"The page of `dev.py web` reads an example digit: milliseconds, best (median) of {VISITS} visits with an",
         "empty cache, and what the wire carried until then, compressed, headers included. The server is on the same",
-        "machine: add the time of the download.",
+        f"machine: add the time of the download. The machine's load average was {load:.0f},",
+        f"on {os.cpu_count()} processors.",
         "",
         "| runtime | device | first prediction | MB transferred |",
         "|---|---|---:|---:|",
@@ -219,6 +221,7 @@ def main() -> int:
 
     from tools.chromium import Browser
 
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     with tempfile.TemporaryDirectory() as temporary:
         site, folder = Path(temporary, "site"), Path(temporary, "work")
         site.mkdir()
@@ -240,7 +243,8 @@ def main() -> int:
             adapter = page.evaluate("() => adapterName()")
             lines = [measure(page, work, dispatches, folder) for work, dispatches in wanted]
             print("visiting the page", flush=True)
-            text = table(lines, adapter, browser.version) + start_table(starts(browser, Path(temporary, "page")))
+            visits = starts(browser, Path(temporary, "page"))
+            text = table(lines, adapter, browser.version, load) + start_table(visits, load)
         server.shutdown()
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(text, encoding="utf-8")

@@ -128,7 +128,7 @@ def _lock(descriptor: int, wait: bool) -> bool | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
-    except (ImportError, OSError):  # Windows, file systems without locks
+    except (ImportError, AttributeError, OSError):  # Windows, JupyterLite's empty fcntl, file systems without locks
         return None
     return True
 

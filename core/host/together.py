@@ -148,7 +148,7 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
         return
     try:
-        with contextlib.suppress(OSError):  # a file system without locks
+        with contextlib.suppress(AttributeError, OSError):  # JupyterLite's empty fcntl, a file system without locks
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import types
 from pathlib import Path
 
 import numpy as np
@@ -200,3 +201,13 @@ def test_the_folder_of_a_new_file_is_synced(tmp_path: Path, monkeypatch: pytest.
     with atomic_write(tmp_path / "file") as file:
         file.write(b"content")
     assert tmp_path.stat().st_ino in synced
+
+
+def test_a_module_fcntl_without_locks_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JupyterLite puts an empty one where Pyodide has none."""
+    monkeypatch.setitem(sys.modules, "fcntl", types.ModuleType("fcntl"))
+    write(tmp_path, 3)
+    assert pair(tmp_path) == (3, 3)
+    with atomic_write(tmp_path / "other") as file:
+        file.write(b"there")
+    assert (tmp_path / "other").read_bytes() == b"there"
