@@ -1,6 +1,7 @@
 """Writing burnpacks: the very bytes, the round trip of anything, and failures that leave the old file."""
 
 import os
+import random
 import stat
 import struct
 import sys
@@ -13,6 +14,7 @@ from emberlet import dtypes
 from emberlet.burnpack import Burnpack
 from emberlet.errors import DTypeError, FormatError
 from emberlet.host.burnpack_writer import Source, dumps, save
+from emberlet.host.files import LARGE, FileBytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.burnpacks import FLOATS, pack, tensor
@@ -261,15 +263,30 @@ def test_a_file_without_checksums_loads_and_says_so():
     assert found.tensor("t").tolist() == [97, 98]
 
 
-def test_a_file_that_is_cut_after_it_was_opened_gives_an_error(tmp_path):
+@pytest.mark.parametrize("count", [1 << 16, 3 << 19], ids=["small", "huge pages"])
+def test_a_file_that_is_cut_after_it_was_opened_gives_an_error(count, tmp_path):
     """It used to end the process: mapped pages beyond the end of a file are a signal."""
     path = tmp_path / "w.bpk"
-    save(path, {"t": source(dtypes.float32, (1 << 16,), bytes(1 << 18))})
+    save(path, {"t": source(dtypes.float32, (count,), bytes(4 * count))})
     found = Burnpack.from_file(path)
     with open(path, "r+b") as file:  # as `cp new old` does
         file.truncate(1000)
     with pytest.raises(FormatError, match=r"w\.bpk: was truncated after it was opened; .* bytes are missing"):
         found.tensor("t")
+
+
+def test_every_part_of_a_file_reads_as_its_bytes_and_outlives_the_file(tmp_path):
+    path, choose = tmp_path / "w", random.Random(0)
+    wanted = choose.randbytes(5 * LARGE + 7)
+    path.write_bytes(wanted)
+    data = FileBytes(path)
+    parts = [(choose.randrange(LARGE), choose.randrange(1, 5 * LARGE)) for _ in range(8)]
+    parts += [(0, len(wanted)), (3, 3 + LARGE), (3, 2 + LARGE), (5, 5)]
+    found = [data[start:stop] for start, stop in parts]
+    del data
+    path.write_bytes(b"other")
+    assert all(view == wanted[start:stop] for view, (start, stop) in zip(found, parts, strict=True))
+    assert all(view.readonly and view.format == "B" for view in found)
 
 
 def test_what_was_loaded_stays_when_the_file_is_overwritten(tmp_path):
