@@ -11,6 +11,7 @@ from ..module import Module
 from ..module.burn_names import burn_names
 from ..module.layouts import KEY, LAYOUTS
 from ..tensor import Tensor
+from . import torch_modules
 from .filters import Filtering, filter_of
 from .naming import Renaming, aligned, without_variants
 from .snapshot import Snapshot
@@ -138,6 +139,7 @@ def _names(
     if contiguous:
         moved = aligned(store, wanted)
         at = {moved[name]: s for name, s in store.items()}
+    at = {**torch_modules.split(module, at), **at}
     others = {} if layout == "pytorch" else _burn(module, at)
     found = {}
     for place in all_places:

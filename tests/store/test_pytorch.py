@@ -31,6 +31,48 @@ class Net(Module):
         self.conv = nn.Conv1d(4, 2, 3, bias=False)
 
 
+class Layers(Module):
+    """The module of recurrent_and_attention.pt."""
+
+    def __init__(self) -> None:
+        self.lstm = [nn.Lstm(5, 6), nn.Lstm(6, 6)]
+        self.both = nn.BiLstm(6, 4)
+        self.gru = nn.Gru(8, 8)
+        self.rnn = nn.BiRnn(8, 6, bias=False)
+        self.attention = nn.MultiHeadAttention(12, 3, dropout=0.0)
+        self.head = nn.Linear(12, 12)
+
+    def forward(self, x):
+        for layer in (*self.lstm, self.both, self.gru, self.rnn):
+            x, _ = layer(x)
+        return self.head(self.attention(x).context)
+
+
+@pytest.mark.parametrize("zero_copy", [False, True])
+def test_recurrent_layers_and_attention_load_by_the_names_pytorch_gives_them(zero_copy):
+    file = HERE / "recurrent_and_attention.pt"
+    model = Layers()
+    result = model.load_from(store.open(file, key="state_dict", zero_copy=zero_copy))
+    assert (result.missing, result.unused, result.wrong) == ([], [], {})
+    assert result.sources["gru.new_gate.hidden_transform.bias"] == "gru.bias_hh_l0"
+    whole = store.open(file)
+    wanted = np.asarray(whole["y"])
+    np.testing.assert_allclose(model(whole["x"].tensor()).tolist(), wanted, rtol=1e-5, atol=1e-5)
+    model.save_into(copy := io.BytesIO())
+    again = Layers()
+    again.load_from(copy.getvalue())
+    np.testing.assert_allclose(again(whole["x"].tensor()).tolist(), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_layers_of_another_size_than_pytorchs_are_refused_and_nothing_is_loaded():
+    model = Layers()
+    model.gru = nn.Gru(8, 7)
+    before = model.lstm[0].input_gate.input_transform.weight.val().tolist()
+    with pytest.raises(LoadError, match=r"missing: gru\.update_gate\.input_transform\.weight"):
+        model.load_from(store.open(HERE / "recurrent_and_attention.pt", key="state_dict"))
+    assert model.lstm[0].input_gate.input_transform.weight.val().tolist() == before
+
+
 @pytest.mark.parametrize("zero_copy", [False, True])
 @pytest.mark.parametrize("file", FILES)
 def test_every_tensor_is_what_torch_reads(file, zero_copy):
