@@ -7,7 +7,7 @@ of 31 bits is kept as a pair, its bits above 14 and the lowest 14, so that no pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import floor
@@ -106,33 +106,35 @@ class DoubledSoftmax(Layer):
         e = self.exponentials
         return np.empty(0, np.uint8), [int(v) for v in (*(e >> BITS), *(e & LOW))]
 
-    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
-        w = Writer(dialect, (X, "s", Y), self.places())
-        w.table("q", "to")
-        w.line(f"a = {w.place('i0', inputs[0].origin)}")
-        w.go(Y, w.place("o", output.origin))
-        with w.times("i", self.rows):
-            self._total(w)
-            self._reciprocal(w)
-            w.go(X, "a")
-            with w.times("j", self.length):
-                w.line(f"d = h - {w.load(X)}")
-                w.line(f"b = {w.word('q', 'd')}")
-                w.line(f"c = {w.word('q', 'd + 256')}")
-                _product(w, "eq", "el", "b", "c", "b", "c")
-                w.line("s = b + (1 << k - 12) >> k - 11")
-                with w.block("if s > 255"):
-                    w.line("s = 255")
-                w.store(Y, "s")
-                w.move(X, 1)
-                w.move(Y, 1)
-            if self.rows > 1:
-                w.line(f"a += {self.length}")
-        return w
+    @property
+    def scratch(self) -> int:
+        """What one kernel leaves for the next: a row's greatest byte, its sum's bits, the reciprocal, the sum."""
+        return 11
 
-    def _total(self, w: Writer) -> None:
-        """Set `h` to the greatest byte of a row and `t` to the sum of the exponentials."""
-        w.go(X, "a")
+    def calls(
+        self,
+        name: Callable[[Writer], str],
+        dialect: str,
+        inputs: Sequence[View],
+        output: View,
+        places: Mapping[str, int],
+    ) -> list[str]:
+        """A loop over the rows, each in three kernels: machine code jumps no farther than 2 KB."""
+        lines = [
+            f"i = {places['i0'] + inputs[0].origin}",
+            f"o = {places['o'] + output.origin}",
+            f"for _ in range({self.rows}):",
+        ]
+        for kernel in (self._total(dialect), self._reciprocal(dialect), self._shares(dialect)):
+            given: dict[str, int | str] = {"i0": "i", "o": "o", "zo": places["zo"], "to": places["to"]}
+            lines.append("    " + kernel.call(name(kernel), given))
+        return [*lines, f"    i += {self.length}", f"    o += {self.length}"]
+
+    def _total(self, dialect: str) -> Writer:
+        """A kernel that leaves the greatest byte of a row, the sum of the exponentials, and a first reciprocal."""
+        w = Writer(dialect, (X, "s", Y), ("i0", "zo", "to"))
+        w.table("q", "to")
+        w.go(X, w.place("i0"))
         w.line("h = 0")
 
         def greatest(i: int, k: int) -> None:
@@ -141,7 +143,7 @@ class DoubledSoftmax(Layer):
                 w.line("h = d")
 
         walk(w, (), self.length, X, None, greatest, unroll=4)
-        w.go(X, "a")
+        w.go(X, w.place("i0"))
         w.line("t = 0")
 
         def add(i: int, k: int) -> None:
@@ -149,18 +151,31 @@ class DoubledSoftmax(Layer):
             w.line(f"t = ({w.word('q', 'd')} << 2) + ({w.word('q', 'd + 256')} + 2048 >> 12) + t")
 
         walk(w, (), self.length, X, None, add, unroll=4)
-
-    def _reciprocal(self, w: Writer) -> None:
-        """Set `eq`, `el` to the reciprocal of `t`, and `k` to its number of bits."""
+        w.go(Y, w.place("zo"))
+        w.store(Y, "h")
         w.line(f"k = {SUM_BITS + 1}")
         with w.block("while t >> k"):
             w.line("k += 1")
-        w.line("fq = t >> k - 17")
-        w.line("fl = (t & (1 << k - 17) - 1) << 31 - k")
+        _half(w)
         w.line(f"b = {SLOPE >> BITS}")
         w.line(f"c = {SLOPE & LOW}")
         _product(w, "fq", "fl", "b", "c", "eq", "el")
         _normal(w, f"eq + {FIRST >> BITS}", f"el + {FIRST & LOW}")
+        w.store(Y, "k", 1)
+        _leave(w, "eq", 2, 3)
+        _leave(w, "el", 5, 2)
+        _leave(w, "t", 7, 4)
+        return w
+
+    def _reciprocal(self, dialect: str) -> Writer:
+        """A kernel that takes the sum and a first reciprocal, and leaves the reciprocal."""
+        w = Writer(dialect, (X, "s", Y), ("zo",))
+        w.go(Y, w.place("zo"))
+        w.line(f"k = {w.load(Y, 1)}")
+        _take(w, "eq", 2, 3)
+        _take(w, "el", 5, 2)
+        _take(w, "t", 7, 4)
+        _half(w)
         with w.times("n", 3):
             _product(w, "fq", "fl", "eq", "el", "b", "c")
             w.line("c = 0 - c")
@@ -172,6 +187,50 @@ class DoubledSoftmax(Layer):
         with w.block(f"if eq > {WORD >> BITS}"):
             w.line(f"eq = {WORD >> BITS}")
             w.line(f"el = {LOW}")
+        _leave(w, "eq", 2, 3)
+        _leave(w, "el", 5, 2)
+        return w
+
+    def _shares(self, dialect: str) -> Writer:
+        """A kernel that writes a row, each exponential times the reciprocal."""
+        w = Writer(dialect, (X, "s", Y), ("i0", "o", "zo", "to"))
+        w.table("q", "to")
+        w.go(Y, w.place("zo"))
+        w.line(f"h = {w.load(Y)}")
+        w.line(f"k = {w.load(Y, 1)}")
+        _take(w, "eq", 2, 3)
+        _take(w, "el", 5, 2)
+        w.go(X, w.place("i0"))
+        w.go(Y, w.place("o"))
+        with w.times("j", self.length):
+            w.line(f"d = h - {w.load(X)}")
+            w.line(f"b = {w.word('q', 'd')}")
+            w.line(f"c = {w.word('q', 'd + 256')}")
+            _product(w, "eq", "el", "b", "c", "b", "c")
+            w.line("s = b + (1 << k - 12) >> k - 11")
+            with w.block("if s > 255"):
+                w.line("s = 255")
+            w.store(Y, "s")
+            w.move(X, 1)
+            w.move(Y, 1)
+        return w
+
+
+def _half(w: Writer) -> None:
+    """Set `fq`, `fl` to the sum `t`, which has `k` bits, moved up to 31 bits."""
+    w.line("fq = t >> k - 17")
+    w.line("fl = (t & (1 << k - 17) - 1) << 31 - k")
+
+
+def _leave(w: Writer, name: str, k: int, count: int) -> None:
+    """Store a number in bytes from `k` on, its lowest first."""
+    for n in range(count):
+        w.store(Y, f"{name} >> {8 * n} & 255", k + n)
+
+
+def _take(w: Writer, name: str, k: int, count: int) -> None:
+    """The number that `_leave` stored."""
+    w.line(f"{name} = " + " + ".join(f"({w.load(Y, k + n)} << {8 * n})" for n in range(count)))
 
 
 def _normal(w: Writer, high: str, low: str) -> None:
