@@ -36,6 +36,10 @@ class DoubledSum(_Binary):
     low: int = 0
     high: int = 255
 
+    @property
+    def is_doubled(self) -> bool:
+        return True
+
     @cached_property
     def factors(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
         """Multiplier and shift of both operands and of the output."""

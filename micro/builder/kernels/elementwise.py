@@ -12,10 +12,11 @@ from math import inf
 import numpy as np
 from emberlet.errors import UnsupportedError
 
+from ..doubled import DoubledRequant
 from ..functions import Chain, apply, lines
 from ..reference import LIMIT, Bytes, Requant, requantize
 from .layer import Array, Layer, View, as_image, dense_view, emit_clamp, emit_clamp_float, emit_requantize
-from .nest import Axis, image_axes, nest
+from .nest import MOST_UNROLL, Axis, image_axes, nest
 from .writer import Pointer, Writer
 
 X = Pointer("x", "A")
@@ -48,6 +49,11 @@ class _Binary(Layer):
     def in_place(self) -> bool:
         return True
 
+    @property
+    def is_doubled(self) -> bool:
+        """Whether the arithmetic is TensorFlow Lite's."""
+        return isinstance(getattr(self, "requant", None), DoubledRequant)
+
     def operands(self, inputs: Sequence[Array]) -> tuple[Array, Array]:
         """Both operands as images."""
         second = inputs[1] if self.constant is None else self.constant
@@ -74,7 +80,8 @@ class _Binary(Layer):
             self.compute(w, w.load(X, at[0]), w.load(second, at[1]))
             w.store(Y, "s", at[2])
 
-        nest(w, axes, (X, second, Y), element)
+        # An element of TensorFlow Lite's arithmetic is some 500 bytes of machine code.
+        nest(w, axes, (X, second, Y), element, 2 if self.is_doubled else MOST_UNROLL)
         return w
 
     def begin(self, w: Writer) -> None:

@@ -38,8 +38,15 @@ def merged(axes: Sequence[Axis]) -> list[Axis]:
     return kept
 
 
-def nest(w: Writer, axes: Sequence[Axis], pointers: Sequence[Pointer], body: Callable[[tuple[int, ...]], None]) -> None:
-    """Write `body` for every element.
+def nest(
+    w: Writer,
+    axes: Sequence[Axis],
+    pointers: Sequence[Pointer],
+    body: Callable[[tuple[int, ...]], None],
+    most: int = MOST_UNROLL,
+) -> None:
+    """Write `body` for every element. most: elements side by side; fewer where an element is long, as loops of machine
+    code stay below 2 KB.
 
     pointers: one for each entry of the axes' steps, already at their first elements; left anywhere.
     body(offsets): one element's lines; the pointers' offsets are constants under the reach of a load.
@@ -48,21 +55,27 @@ def nest(w: Writer, axes: Sequence[Axis], pointers: Sequence[Pointer], body: Cal
     if not axes:
         body((0,) * len(pointers))
         return
-    _level(w, axes, pointers, body)
+    _level(w, axes, pointers, body, most)
 
 
-def _level(w: Writer, axes: list[Axis], pointers: Sequence[Pointer], body: Callable[[tuple[int, ...]], None]) -> None:
+def _level(
+    w: Writer,
+    axes: list[Axis],
+    pointers: Sequence[Pointer],
+    body: Callable[[tuple[int, ...]], None],
+    most: int,
+) -> None:
     axis, inner = axes[0], axes[1:]
     counter = f"l{len(inner)}"
     if inner:
         w.line(f"{counter} = {axis.turns}")
         with w.block(f"while {counter}"):
-            _level(w, inner, pointers, body)
+            _level(w, inner, pointers, body, most)
             for p, step, back in zip(pointers, axis.steps, _moved(inner), strict=True):
                 w.move(p, step - back)
             w.line(f"{counter} -= 1")
         return
-    unroll = _unroll(axis)
+    unroll = _unroll(axis, most)
     with w.times(counter, axis.turns // unroll):
         for u in range(unroll):
             body(tuple(u * step for step in axis.steps))
@@ -80,10 +93,10 @@ def _moved(axes: list[Axis]) -> tuple[int, ...]:
     return tuple(axes[0].turns * step for step in axes[0].steps)
 
 
-def _unroll(axis: Axis) -> int:
+def _unroll(axis: Axis, most: int) -> int:
     """Elements written side by side: a divisor of the turns where there is one."""
     far = max((abs(s) for s in axis.steps), default=0)
-    most = max(1, min(MOST_UNROLL, axis.turns, NEAR // far if far else MOST_UNROLL))
+    most = max(1, min(most, axis.turns, NEAR // far if far else most))
     if min(axis.steps, default=0) < 0:
         most = 1
     return next((u for u in range(most, most // 2, -1) if axis.turns % u == 0), most)
