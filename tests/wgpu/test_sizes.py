@@ -31,7 +31,7 @@ def drawn(rng, sizes, depth):
     a, fa = drawn(rng, sizes, depth - 1)
     b, fb = drawn(rng, sizes, depth - 1)
     n = rng.randint(1, 7)
-    kind = rng.randrange(7)
+    kind = rng.randrange(9)
     if kind == 0:
         return a + b, lambda env: fa(env) + fb(env)
     if kind == 1:
@@ -44,6 +44,10 @@ def drawn(rng, sizes, depth):
         return a % n, lambda env: fa(env) % n
     if kind == 5:
         return greater(a, b), lambda env: max(fa(env), fb(env))
+    if kind == 6:
+        return a >> 2, lambda env: fa(env) >> 2
+    if kind == 7:
+        return a & 7, lambda env: fa(env) & 7
     return smaller(a, b), lambda env: min(fa(env), fb(env))
 
 
@@ -104,6 +108,30 @@ def test_a_comparison_answers_alike_wherever_its_guards_hold(seed):
         if plan.counts.refusal(numbers, plan.counts.values(numbers)) is None:
             x, y = fa(env), fb(env)
             assert answers == [x < y, x <= y, x > y, x >= y, x == y, x != y]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_size_is_compared_with_floats_as_a_number_is(seed):
+    rng = random.Random(2000 + seed)
+    scope, sizes = scope_and_sizes(rng)
+    a, fa = drawn(rng, sizes, 2)
+    other = rng.choice([rng.randint(-40, 40) / 4, float("inf"), float("-inf"), float("nan"), 1e30, 2.0, -0.0])
+    answers = [a < other, a <= other, a > other, a >= other, a == other, a != other]
+    plan = Plan()
+    counts_of(plan, scope)
+    for env in environments(rng):
+        numbers = tuple(env[s[0]] for s in plan.counts.symbols)
+        if plan.counts.refusal(numbers, plan.counts.values(numbers)) is None:
+            x = fa(env)
+            assert answers == [x < other, x <= other, x > other, x >= other, x == other, x != other]
+
+
+@pytest.mark.parametrize("act", ["+", "-", "*", "/", "//", "%", "**"])
+def test_what_a_float_and_a_size_give_needs_the_number(act):
+    n = Scope().symbol("n", 1, 9, 4)
+    for text in (f"n {act} 2.5", f"2.5 {act} n"):
+        with pytest.raises(SizeNeeded, match="of the open size n"):
+            eval(text, {"n": n})
 
 
 def test_what_needs_the_number_is_refused_by_name():

@@ -210,9 +210,13 @@ class Size:
 
     # -- arithmetic -----------------------------------------------------------------------------------------------
 
+    def _no(self, other):
+        """What an operation with other than an integer gives: with a float it needs the number."""
+        return self.__float__() if isinstance(other, float) else NotImplemented
+
     def __add__(self, other):
         terms = _terms(other)
-        return NotImplemented if terms is None else _size(self.scope, _sum(self.terms, terms))
+        return self._no(other) if terms is None else _size(self.scope, _sum(self.terms, terms))
 
     __radd__ = __add__
 
@@ -224,27 +228,25 @@ class Size:
 
     def __sub__(self, other):
         terms = _terms(other)
-        return NotImplemented if terms is None else _size(self.scope, _sum(self.terms, _scaled(terms, -1)))
+        return self._no(other) if terms is None else _size(self.scope, _sum(self.terms, _scaled(terms, -1)))
 
     def __rsub__(self, other):
         terms = _terms(other)
-        return NotImplemented if terms is None else _size(self.scope, _sum(terms, _scaled(self.terms, -1)))
+        return self._no(other) if terms is None else _size(self.scope, _sum(terms, _scaled(self.terms, -1)))
 
     def __mul__(self, other):
         terms = _terms(other)
-        if terms is None:
-            return self.__float__() * other if isinstance(other, float) else NotImplemented
-        return _size(self.scope, _product(self.terms, terms))
+        return self._no(other) if terms is None else _size(self.scope, _product(self.terms, terms))
 
     __rmul__ = __mul__
 
     def __floordiv__(self, other):
         terms = _terms(other)
-        return NotImplemented if terms is None else _divided(self.scope, self.terms, terms)
+        return self._no(other) if terms is None else _divided(self.scope, self.terms, terms)
 
     def __rfloordiv__(self, other):
         terms = _terms(other)
-        return NotImplemented if terms is None else _divided(self.scope, terms, self.terms)
+        return self._no(other) if terms is None else _divided(self.scope, terms, self.terms)
 
     def __mod__(self, other):
         quotient = self // other
@@ -262,11 +264,28 @@ class Size:
 
     def __pow__(self, other):
         if type(other) is not int or other < 0:
-            return self.__index__() ** other
+            return self.__float__() ** other
         out = 1
         for _ in range(other):
             out = out * self
         return out
+
+    def __rpow__(self, other):
+        return other ** self.__index__()
+
+    def __lshift__(self, other):
+        return self * (1 << other)
+
+    def __rshift__(self, other):
+        return self // (1 << other)
+
+    def __and__(self, other):
+        return self % (other + 1) if type(other) is int and other & (other + 1) == 0 < other else self.__index__()
+
+    def __trunc__(self):
+        return self
+
+    __floor__ = __ceil__ = __round__ = __trunc__
 
     def __abs__(self):
         return -self if self < 0 else self
@@ -280,22 +299,28 @@ class Size:
         return self.scope.decide(difference, relation, caller, type(other) is not Size)
 
     def __eq__(self, other):
+        other = _rounded(other, 0)
         return False if _terms(other) is None else self._decide(other, "==", sys._getframe(1))
 
     def __ne__(self, other):
+        other = _rounded(other, 0)
         return True if _terms(other) is None else not self._decide(other, "==", sys._getframe(1))
 
     def __lt__(self, other):
-        return NotImplemented if _terms(other) is None else self._decide(other, "<")
+        other = _rounded(other, 1)
+        return _unordered(other) if _terms(other) is None else self._decide(other, "<")
 
     def __ge__(self, other):
-        return NotImplemented if _terms(other) is None else not self._decide(other, "<")
+        other = _rounded(other, 1)
+        return _unordered(other) if _terms(other) is None else not self._decide(other, "<")
 
     def __gt__(self, other):
-        return NotImplemented if _terms(other) is None else not self._decide(other + 1, "<")
+        other = _rounded(other, -1)
+        return _unordered(other) if _terms(other) is None else not self._decide(other + 1, "<")
 
     def __le__(self, other):
-        return NotImplemented if _terms(other) is None else self._decide(other + 1, "<")
+        other = _rounded(other, -1)
+        return _unordered(other) if _terms(other) is None else self._decide(other + 1, "<")
 
     def __bool__(self):
         return not self._decide(0, "==")
@@ -331,6 +356,23 @@ def _terms(x):
     if type(x) is int or type(x) is bool:
         return {(): int(x)} if x else {}
     return None
+
+
+def _rounded(x, way):
+    """An integer that a size can be compared with in the place of a float, rounded up (1) or down (-1); one that is no
+    integer stays (0), and so does NaN."""
+    if not isinstance(x, float) or x != x:
+        return x
+    if x - x != 0:
+        return _FAR * _FAR if x > 0 else -_FAR * _FAR
+    n = int(x)
+    if n == x:
+        return n
+    return x if way == 0 else n + (way > 0) - (x < 0)
+
+
+def _unordered(x):
+    return False if isinstance(x, float) else NotImplemented  # NaN
 
 
 def _size(scope, terms):

@@ -105,7 +105,7 @@ def _moments(x, axis, correction, keepdims):
     centre = backend.binary("div", backend.reduce("sum", x, axes, True), backend.full((), n, x.dtype))
     gap = backend.binary("sub", x, centre)
     total = backend.reduce("sum", backend.binary("mul", gap, gap), axes, keepdims)
-    freedom = n - correction
+    freedom = n - (int(correction) if correction % 1 == 0 else correction)
     out = backend.binary("div", total, backend.full((), freedom if freedom > 0 else 0, x.dtype))
     if not keepdims:
         centre = backend.reshape(centre, out.shape)

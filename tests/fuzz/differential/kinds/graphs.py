@@ -1,4 +1,4 @@
-"""Random graphs through NumPy, wgpu and wasm (each plain and compiled), python and a saved plan.
+"""Random graphs through NumPy, wgpu and wasm (each plain and compiled), python, a saved plan and plans of open sizes.
 
 Movement, indexing, reductions, scans, concatenation, order, products, attention, windows, elementwise operations and
 casts, with constants on either side, unit, middle, length-one and empty axes and negative steps. The kernels are those
@@ -13,6 +13,9 @@ where E is the largest distance between NumPy's result in the dtypes of the prog
 itself loses on this graph, conditioning included), M the largest finite magnitude of the result, and eps the dtype's
 precision. 64 covers what functions may differ by: WGSL's exp is allowed 3 + 2|x| units, Emberlet's own are within 8.
 Where NumPy and float64 disagree about what is finite, nothing is compared.
+
+**Open sizes.** In every other case a plan leaves axes of the inputs open, those of one length under one name. It runs
+at the sizes that were drawn and at others, of which NumPy says which fit the program.
 """
 
 from __future__ import annotations
@@ -37,15 +40,19 @@ from ..straight import Program
 NEEDS = ("gpu-driver",)
 EPSILON = {"float64": 2.3e-16, "float32": 1.2e-7, "float16": 9.8e-4, "bfloat16": 7.9e-3}
 KEPT = 600  # pipelines kept between cases
+SIZES = 12  # times other sizes are drawn for a plan with open ones
+OTHERS = 4  # of them that are run
+LARGEST = 1 << 14  # elements of a result at them
 
 
 class Variant(NamedTuple):
     """How the GPU runs a program: the class of device that kernels are for, and from how many elements on a map
-    computes four at a time."""
+    computes four at a time. opened: 0, or what draws the axes that a plan leaves open, and their sizes."""
 
     device_class: str
     wide: int
     saved: bool
+    opened: int
 
 
 def draw(choose: random.Random) -> Program | None:
@@ -54,7 +61,10 @@ def draw(choose: random.Random) -> Program | None:
         operations.inputs(pool)
         operations.grow(pool, choose.choice([1, 2, 3, 4, 6, 8, 12]))
         variant = Variant(
-            choose.choice(["cpu", "gpu", "swiftshader"]), choose.choice([4, 1 << 14]), choose.random() < 0.4
+            choose.choice(["cpu", "gpu", "swiftshader"]),
+            choose.choice([4, 1 << 14]),
+            choose.random() < 0.4,
+            choose.choice([0, choose.randrange(1, 1 << 30)]),
         )
         return pool.program(variant)
     except Skip:
@@ -82,7 +92,7 @@ def difference(case: Program) -> str:
             said = _differs(*got, *want[i], numbers[i], case.variant)
             if said:
                 return f"{name}, output {i}: {said}"
-    return ""
+    return _open_sizes(case)
 
 
 def simpler(case: Program) -> Iterable[Program]:
@@ -92,6 +102,8 @@ def simpler(case: Program) -> Iterable[Program]:
 def program(case: Program) -> str:
     names = ", ".join(i.name for i in case.inputs)
     head = f"# kernels for {case.variant.device_class!r}, vectors from {case.variant.wide} elements on\n"
+    if case.variant.opened:
+        head += f"# axes that a plan leaves open: {_opened(case, random.Random(case.variant.opened))}\n"
     moved = ", ".join(f"emberlet.asarray({i.name}, backend=backend)" for i in case.inputs)
     return (
         f"{head}{case.text()}\nfor backend in ('numpy', 'python', 'wgpu', 'wasm'):\n"
@@ -193,6 +205,72 @@ def _made(device_class: str, wide: int) -> Any:
     real = Options.of(backend.device)
     backend._options = Options(device_class, real.max_bindings, real.page_bytes, real.workgroup_bytes)
     return backend
+
+
+def _opened(case: Program, choose: random.Random) -> dict[str, dict[int, str]]:
+    """The axes that are left open, as `compile` takes them."""
+    lengths = sorted({d for given in case.inputs for d in given.array.shape if d > 1})
+    chosen = [d for d in lengths if choose.random() < 0.7]
+    return {
+        given.name: {k: f"n{d}" for k, d in enumerate(given.array.shape) if d in chosen}
+        for given in case.inputs
+        if any(d in chosen for d in given.array.shape)
+    }
+
+
+def _resized(case: Program, opened: dict[str, dict[int, str]], choose: random.Random) -> Program:
+    """The program with inputs of other sizes; their elements are drawn from those there are."""
+    labels = sorted({label for axes in opened.values() for label in axes.values()})
+    changed = labels if choose.random() < 0.5 else [choose.choice(labels)]
+    sizes = {label: choose.randint(1, 12) for label in changed}
+    inputs = []
+    for given in case.inputs:
+        axes = opened.get(given.name, {})
+        shape = [sizes.get(axes.get(k, ""), d) for k, d in enumerate(given.array.shape)]
+        flat = given.array.reshape(-1)
+        picked = [choose.randrange(flat.size) if flat.size else 0 for _ in range(int(np.prod(shape, dtype=int)))]
+        inputs.append(given._replace(array=flat[picked].reshape(shape)))
+    return case._replace(inputs=tuple(inputs))
+
+
+def _open_sizes(case: Program) -> str:
+    """What differs where a plan leaves axes open, at the sizes of the case and at others."""
+    if not case.variant.opened:
+        return ""
+    from emberlet.wgpu_backend.compiled import compile as compiled
+
+    choose = random.Random(case.variant.opened)
+    opened = _opened(case, choose)
+    if not opened:
+        return ""
+    with _vectors(case.variant), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        model = compiled(case.function(), backend=_backend(case.variant), dims=opened)
+        ran = 0
+        for attempt in range(SIZES):
+            now = _resized(case, opened, choose) if attempt else case
+            where = f"a plan that leaves {opened} open, at {[i.array.shape for i in now.inputs]}"
+            try:
+                want = [(np.asarray(x), x.dtype.name) for x in now.function()(*now.tensors("numpy"))]
+                numbers = [np.asarray(x) for x in now.function(wide=True)(*now.widened())]
+            except Exception:
+                continue  # the program is none for these sizes
+            if any(w.size > LARGEST for w, _ in want):
+                continue
+            try:
+                found = [_array(x) for x in model(*now.tensors("numpy"))]
+            except Exception as error:
+                return f"{where}, raises {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            for i, got in enumerate(found):
+                if want[i][1] not in EPSILON and not np.array_equal(want[i][0], numbers[i]):
+                    continue  # an integer that a last digit decides
+                said = _differs(*got, *want[i], numbers[i], case.variant)
+                if said:
+                    return f"{where}, output {i}: {said}"
+            ran += 1
+            if ran == OTHERS:
+                break
+    return ""
 
 
 def _compiled_on_numpy(case: Program) -> list[Any]:
