@@ -1,0 +1,336 @@
+"""Node cases and test models with every axis left open: one plan on the GPU for the case's sizes and for others.
+
+Every axis of an input that is longer than 1 gets a name, axes of one length the same name, so that the model's graph
+says no size. The plan's results at the case's own sizes are held against what the case expects. At other, drawn sizes
+onnxruntime says what is right, and NumPy where onnxruntime has no such operator; sizes that neither takes are drawn
+again. What a plan cannot leave open is told by name (`Compiled.fixed`, `Compiled.cut`), and is right all the same.
+
+    python -m tests.conformance.open_axes [PATTERN]            what differs, and the counts
+    python -m tests.conformance.open_axes --write              all of it, to benches/results/open_axes.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+import traceback
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from emberlet.codegen import load
+from emberlet.codegen.onnx_backend import to_tensor
+from emberlet.errors import BackendError, EmberletError, ModelError
+
+from . import drawn
+from .cases import compare, node_cases, to_numpy
+
+PAGE = Path(__file__).parents[2] / "benches" / "results" / "open_axes.md"
+MOST = 24  # of a drawn size
+OTHERS = 3  # sizes that a case runs at besides its own
+DRAWS = 8  # times sizes are drawn that nothing takes
+EXAMPLES = 6  # cases that a row of the page names
+
+
+class Outcome(NamedTuple):
+    """What became of a case. kind: "open", where one plan served several sizes; "own" where plans were of one size
+    each, "cut", "refused", "no axis" or "differs"; why: in words; sizes: how many others it ran at."""
+
+    kind: str
+    why: str = ""
+    sizes: int = 0
+
+
+def opened(model: onnx.ModelProto, inputs: dict[str, Any]) -> tuple[onnx.ModelProto, dict[str, dict[int, str]]]:
+    """The model with names for the axes of its inputs, and these: input -> axis -> name."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    names: dict[str, dict[int, str]] = {}
+    for value in copy.graph.input:
+        array = inputs.get(value.name)
+        if not isinstance(array, np.ndarray) or not value.type.HasField("tensor_type"):
+            continue
+        dims = value.type.tensor_type.shape.dim
+        for axis in range(min(len(dims), array.ndim)):
+            if array.shape[axis] > 1:
+                dims[axis].dim_param = f"n{array.shape[axis]}"
+                names.setdefault(value.name, {})[axis] = dims[axis].dim_param
+    del copy.graph.value_info[:]
+    for value in copy.graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    return copy, names
+
+
+def others(
+    names: dict[str, dict[int, str]], inputs: dict[str, Any], choose: random.Random
+) -> Iterator[dict[str, Any]]:
+    """Inputs of other sizes: of all names at once, then of one name, in turns. Elements are those of the case, floats
+    means of two of them, so that they lie where the case's lie."""
+    labels = sorted({label for axes in names.values() for label in axes.values()})
+    for attempt in range(DRAWS * max(1, len(labels))):
+        changed = labels if attempt % 2 == 0 else [choose.choice(labels)]
+        size = {label: choose.randint(1, MOST) if choose.random() < 0.7 else choose.randint(1, 4) for label in changed}
+        given = {}
+        for name, array in inputs.items():
+            axes = names.get(name, {})
+            if not axes:
+                given[name] = array
+                continue
+            shape = [size.get(axes.get(k, ""), d) for k, d in enumerate(array.shape)]
+            given[name] = _resampled(array, shape, np.random.default_rng(choose.randrange(1 << 32)))
+        if any(x.size > 1 << 14 for x in given.values() if isinstance(x, np.ndarray)):
+            continue
+        yield given
+
+
+def _resampled(array: Any, shape: list[int], rng: np.random.Generator) -> Any:
+    flat = array.reshape(-1)
+    first = rng.choice(flat, shape)
+    if array.dtype.kind != "f":
+        return first
+    with np.errstate(all="ignore"):
+        part = rng.random(shape)
+        mean = first * part + rng.choice(flat, shape) * (1 - part)
+    return np.where(np.isfinite(mean), mean, first).astype(array.dtype)
+
+
+class Judge:
+    """What a model's results should be: onnxruntime's, else NumPy's; None where neither takes the inputs."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = 1
+        self.session = None
+        self.model = load(model, "numpy")
+        try:
+            self.session = onnxruntime.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception:  # an operator, or a dtype of one, that it does not have
+            self.session = None
+
+    def __call__(self, given: dict[str, Any]) -> tuple[list[Any], list[Any] | None] | None:
+        """(NumPy's results, onnxruntime's)."""
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                found = self.model(*(to_tensor(v, "numpy") for v in given.values()))
+        except (EmberletError, ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError):
+            return None
+        ours = [to_numpy(r) for r in (found if isinstance(found, tuple) else (found,))]
+        theirs = None
+        if self.session is not None:
+            try:
+                theirs = self.session.run(None, given)
+            except Exception:
+                return None  # sizes that are no model for the peer are none here
+        return ours, theirs
+
+
+def different(got: Any, want: Any) -> str:
+    """"" where a result is as wanted, else how not."""
+    if not isinstance(want, np.ndarray):
+        if isinstance(want, list) and isinstance(got, list) and len(got) == len(want):
+            return next((said for g, w in zip(got, want, strict=True) if (said := different(g, w))), "")
+        return "" if got is None and want is None else f"found {got!r}, wanted {want!r}"
+    if got is None or np.shape(got) != want.shape:
+        return f"shape {np.shape(got)}, wanted {want.shape}"
+    if want.dtype.kind not in "fiub" and want.dtype.name not in ("bfloat16",):
+        return "" if np.array_equal(got, want) else "other elements"
+    g, w = np.asarray(got).astype(np.float64), want.astype(np.float64)
+    finite = np.isfinite(w)
+    size = float(np.abs(w[finite]).max(initial=0.0))
+    tolerance = {2: 4e-3}.get(want.dtype.itemsize, 1e-4) if want.dtype.kind == "f" else 0.0
+    with np.errstate(all="ignore"):
+        near = np.abs(g - w) <= tolerance * (np.abs(w) + size + 1e-3)
+    wrong = ~(near | (g == w) | (np.isnan(g) & np.isnan(w)))
+    if not wrong.any():
+        return ""
+    at = tuple(int(i[0]) for i in np.nonzero(wrong)) if wrong.ndim else ()
+    return f"{int(wrong.sum())} of {w.size} elements differ; at {at} found {g[at]}, wanted {w[at]}"
+
+
+def tried(
+    name: str,
+    model: onnx.ModelProto,
+    inputs: dict[str, Any],
+    check: Callable[[list[Any]], None],
+    random_results: bool = False,
+) -> Outcome:
+    """One model, its axes open. check: raises AssertionError unless the results at its own sizes are right."""
+    model, names = opened(model, inputs)
+    if not names:
+        return Outcome("no axis")
+    try:
+        module = load(model, "numpy", name=name)
+        parameters = [e[0] for e in module.INPUTS] if getattr(module, "INPUTS", None) else []
+        if set(parameters) != set(inputs):
+            return Outcome("no axis", "inputs that the model does not read")
+        labels = {label for axes in names.values() for label in axes.values()}
+        compiled = module.compile(backend="wgpu", dims={label: None for label in sorted(labels)})
+        found = compiled(*(to_tensor(inputs[p], "numpy") for p in parameters))
+    except (ModelError, BackendError) as error:
+        return Outcome("refused", f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+    except Exception as error:
+        return Outcome("differs", f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+    try:
+        check(list(found) if isinstance(found, tuple) else [found])
+    except AssertionError as error:
+        said = [line for line in str(error).splitlines() if line.strip()]
+        return Outcome("differs", f"at its own sizes: {' '.join(said)[:300]}")
+    judge = Judge(model)
+    ran = 0
+    choose = random.Random(zlib.crc32(name.encode()))
+    for given in others(names, inputs, choose):
+        right = judge(given)
+        if right is None:
+            continue
+        ours, theirs = right
+        sizes = {k: v.shape for k, v in given.items() if isinstance(v, np.ndarray)}
+        try:
+            found = compiled(*(to_tensor(given[p], "numpy") for p in parameters))
+        except Exception as error:
+            return Outcome("differs", f"{sizes}: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        got = [to_numpy(r) for r in (found if isinstance(found, tuple) else (found,))]
+        for k in range(len(ours)):
+            if random_results:
+                if np.shape(got[k]) != np.shape(ours[k]):
+                    return Outcome("differs", f"{sizes}, output {k}: {np.shape(got[k])}, not {np.shape(ours[k])}")
+                continue
+            said = different(got[k], ours[k])
+            if said:
+                return Outcome("differs", f"{sizes}, output {k}: {said}")
+            said = different(ours[k], theirs[k]) if theirs is not None else ""
+            if said:
+                return Outcome("differs", f"{sizes}, output {k}, NumPy and onnxruntime: {said}")
+        ran += 1
+        if ran == OTHERS:
+            break
+    if compiled.cut is not None:
+        return Outcome("cut", str(compiled.cut), ran)
+    if compiled._open:
+        closed = [f"{label}: {compiled.fixed[label]}" for label in sorted(labels) if label in compiled.fixed]
+        return Outcome("partly" if closed else "open", "; ".join(closed), ran)
+    why = next((str(error) for error in compiled.fixed.values()), "no plan for other sizes could be made")
+    return Outcome("own", why, ran)
+
+
+def node_case(name: str) -> Outcome:
+    """One of ONNX's node cases."""
+    case = node_cases()[name]
+    inputs, outputs = case.data_sets[0]
+    named = dict(zip([i.name for i in case.model.graph.input], inputs, strict=False))
+    if any(not isinstance(v, np.ndarray) for v in named.values()):
+        return Outcome("no axis", "inputs that are no arrays")
+    is_drawn = drawn.is_drawn(name, "wgpu")
+
+    def check(results: list[Any]) -> None:
+        assert len(results) == len(outputs), f"{len(results)} outputs, expected {len(outputs)}"
+        for got, want in zip(results, outputs, strict=True):
+            compare(name, got, want, case.rtol, max(case.atol, 1e-6))
+
+    return tried(name, case.model, named, check, is_drawn)
+
+
+def model_case(case: Any) -> Outcome:
+    """One of tests/models."""
+    inputs, outputs = case.inputs(), case.outputs()
+
+    def check(results: list[Any]) -> None:
+        for got, want in zip(results, outputs.values(), strict=True):
+            np.testing.assert_allclose(to_numpy(got), want, rtol=max(case.rtol, 1e-3), atol=max(case.atol, 1e-4))
+
+    return tried(case.id, onnx.load(str(case.model)), inputs, check)
+
+
+def page(told: dict[str, dict[str, Outcome]], seconds: float) -> str:
+    """The page's text."""
+    lines = [
+        "# Open axes\n",
+        f"`python -m tests.conformance.open_axes --write`: every axis longer than 1 of every input left open, on the GPU, "
+        f"at the case's sizes and at up to {OTHERS} others, of 1 to {MOST}, beside onnxruntime and NumPy. "
+        f"{seconds / 60:.0f} minutes, ONNX {onnx.__version__}.\n",
+        "*one plan*: it served every size that it can. *some axes*: the others cannot be left open. *a plan for each "
+        "size*: none can. *cut*: Python runs between plans, since values decide. All of them give the right results. "
+        "*no axis*: no input has an axis longer than 1, or an input is no array.\n",
+        "| | cases | one plan | some axes | a plan for each size | cut | refused | no axis | differ | other sizes run |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for title, outcomes in told.items():
+        counts = Counter(o.kind for o in outcomes.values())
+        cells = [counts[k] for k in ("open", "partly", "own", "cut", "refused", "no axis", "differs")]
+        ran = sum(o.sizes for o in outcomes.values())
+        lines.append(f"| {title} | {len(outcomes)} | " + " | ".join(map(str, cells)) + f" | {ran} |")
+    for heading, kinds in (
+        ("Differ", ("differs",)),
+        ("Refused", ("refused",)),
+        ("Why axes are not left open", ("own", "partly")),
+    ):
+        reasons: dict[str, list[str]] = {}
+        for outcomes in told.values():
+            for name, o in outcomes.items():
+                if o.kind in kinds:
+                    reasons.setdefault(_reason(o.why), []).append(name.removeprefix("test_"))
+        if reasons:
+            lines += [f"\n## {heading}\n", "| reason | cases | such as |", "|---|---:|---|"]
+            for reason, cases in sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0])):
+                lines.append(f"| {reason} | {len(cases)} | {', '.join(cases[:EXAMPLES])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _reason(why: str) -> str:
+    """A reason without what differs from case to case."""
+    head, _, tail = why.partition(" is needed while the plan is made, by ")
+    if tail:
+        kind = "a float" if "a float of" in head else "the sign" if "the sign of" in head else "the number"
+        return f"{kind} is needed by `{tail.split('; ')[0].replace('emberlet.', '')}`"
+    return why.replace("|", "\\|")[:160]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pattern", nargs="?", default="")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--part", default="0/1", help="K/N: every N-th case, from K on")
+    options = parser.parse_args()
+    from models.index import cases as models
+
+    part, parts = (int(n) for n in options.part.split("/"))
+    begin = time.monotonic()
+    told: dict[str, dict[str, Outcome]] = {}
+    work: dict[str, list[tuple[str, Callable[[], Outcome]]]] = {
+        "node cases": [(name, lambda name=name: node_case(name)) for name in sorted(node_cases())],
+        "test models": [(case.id, lambda case=case: model_case(case)) for case in models()],
+    }
+    for title, entries in work.items():
+        told[title] = {}
+        for name, run in [e for e in entries if options.pattern in e[0]][part::parts]:
+            try:
+                told[title][name] = run()
+            except Exception as error:  # a mistake of this file
+                traceback.print_exc()
+                told[title][name] = Outcome("differs", f"{type(error).__name__}: {error}")
+            outcome = told[title][name]
+            if options.verbose or outcome.kind in ("differs", "refused"):
+                print(f"{name}: {outcome.kind} ({outcome.sizes}) {outcome.why}", flush=True)
+        print(title, dict(Counter(o.kind for o in told[title].values())), flush=True)
+    if options.write:
+        PAGE.write_text(page(told, time.monotonic() - begin), encoding="utf-8")
+    return int(any(o.kind == "differs" for outcomes in told.values() for o in outcomes.values()))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.exit(main())
