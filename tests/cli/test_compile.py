@@ -55,7 +55,15 @@ def test_a_range_of_sizes_is_left_open(emberlet, digits, tmp_path):
     assert said.out.endswith(", batch 1 to 16\n")
     plan = json.loads(Burnpack.from_file(tmp_path / "digits.plan").metadata["emberlet.plan"])
     assert plan["sizes"]["symbols"] == [["batch", 1, 16]]
+    for range_, symbol in (("image:0=1..9", ["batch", 1, 9]), ("batch=4..16:4", ["batch", 4, 16])):
+        said = emberlet("compile", digits, "--out", tmp_path / "digits.plan", "--dim", range_)
+        assert said.status == 0, said.err
+        plan = json.loads(Burnpack.from_file(tmp_path / "digits.plan").metadata["emberlet.plan"])
+        assert plan["sizes"]["symbols"] == [symbol]
     for range_, told in (
+        ("image:2=1..9", "the model says that this dimension is 8"),
+        ("image:7=1..9", "no input has a dimension named 'image:7'; there are batch"),
+        ("batch=4..16:0", "expected NAME=LOWEST..HIGHEST"),
         ("batch=1..x", "expected NAME=LOWEST..HIGHEST, such as batch=1..512"),
         ("batch=9..3", "expected NAME=LOWEST..HIGHEST"),
         ("rows=1..3", "no input has a dimension named 'rows'; there are batch"),

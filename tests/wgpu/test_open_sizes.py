@@ -230,8 +230,9 @@ def test_indices_are_checked_against_the_length_of_the_call():
         (5, "dims is a dict"),
         (["x"], "dims is a dict"),
         ({3: 4}, "dims names axes or inputs, found 3"),
-        ({"x": {0: ("a", "b")}}, "the open axis 'a' gets is a number, None, or a pair"),
+        ({"x": {0: ("a", "b")}}, "the open axis 'a' gets is a number, None, a pair"),
         ({"x": {0: ("a", 8.5)}}, "found 8.5"),
+        ({"x": {0: ("a", range(9, 2))}}, "has no length in range"),
         ({"x": {0: ("a", (1, 2, 3))}}, "found \\(1, 2, 3\\)"),
         ({"x": {"0": "a"}}, "an open axis of 'x' is said as"),
         ({"x": {0: 4}}, "an open axis of 'x' is said as"),
@@ -323,6 +324,30 @@ def test_inputs_that_are_no_arrays_are_refused_in_words(tmp_path, dims, given):
     with pytest.raises(FormatError, match=r"takes an array or bytes for x.*, and was given a"):
         plan.run(given)
     plan.release()
+
+
+def test_multiples_are_one_plan_and_other_lengths_are_refused(tmp_path):
+    def function(x):
+        return F.softmax(x @ x.permute(1, 0)) * 2.0
+
+    path = str(tmp_path / "multiples.plan")
+    x = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float32)
+    plan_file.save(path, function, x[:16], dims={"x": {0: ("n", range(16, 65, 16))}})
+    plan = plan_file.load(path)
+    assert repr(plan.inputs[0]) == "x: float32 (n, 8)"
+    for n in (16, 48, 64):
+        (got,) = plan.run(x[:n])
+        wanted = np.asarray(function(emberlet.asarray(x[:n], backend="numpy")))
+        np.testing.assert_allclose(got.to_list(), wanted, rtol=1e-4, atol=1e-6)
+    for n in (8, 17, 40):
+        with pytest.raises(FormatError, match="x.* and was given another size|made for other sizes"):
+            plan.run(x[:n])
+    plan.release()
+    compiled = compile(function, backend="wgpu", dims={"x": {0: ("n", range(16, 65, 16))}})
+    for n in (16, 32, 7, 64):
+        wanted = np.asarray(function(emberlet.asarray(x[:n], backend="numpy")))
+        np.testing.assert_allclose(np.asarray(compiled(x[:n])), wanted, rtol=1e-4, atol=1e-6)
+    assert (len(compiled._open), len(compiled._programs)) == (1, 1)
 
 
 def test_bytes_tell_the_one_length_that_is_open(tmp_path):

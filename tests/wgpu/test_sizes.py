@@ -134,6 +134,23 @@ def test_what_a_float_and_a_size_give_needs_the_number(act):
             eval(text, {"n": n})
 
 
+@pytest.mark.parametrize("text", ["n | 4", "4 | n", "n ^ n", "n & 5", "5 & n", "1 << n", "900 >> n", "2**n", "[0] * n"])
+def test_operations_that_no_polynomial_follows_need_the_number(text):
+    with pytest.raises(SizeNeeded, match="the number of the open size n"):
+        eval(text, {"n": Scope().symbol("n", 1, 9, 4)})
+
+
+def test_a_multiple_is_known_to_be_one():
+    scope = Scope()
+    n = scope.symbol("n", 64, 2048, 640, 64)
+    assert divides(64, n) and divides(16, n // 4) and same(n % 32, 0) and same(n // 64 * 64, n)
+    assert (least(n), most(n)) == (64, 2048)
+    plan = Plan()
+    counts_of(plan, scope)
+    for number, fits in ((64, True), (2048, True), (2047, False), (96, False), (2112, False)):
+        assert (plan.counts.refusal((number,), plan.counts.values((number,))) is None) == fits
+
+
 def test_what_needs_the_number_is_refused_by_name():
     scope = Scope()
     n = scope.symbol("length", 1, 512, 37)

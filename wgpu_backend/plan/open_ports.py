@@ -51,6 +51,9 @@ def told(count, counts):
         names = [] if term[0] == 1 and len(term) > 1 else [str(term[0])]
         for i in range(1, len(term)):
             atom = counts.atoms[term[i]]
+            if type(atom) is not int and atom[0] == "//" and atom[2] == term[0] and type(atom[1]) is not int:
+                names = [told(atom[1], counts)]  # 64 * (length // 64), of a length that is a multiple of 64
+                continue
             names.append(counts.symbols[atom][0] if type(atom) is int else "…")
         parts.append(" * ".join(names))
     return " + ".join(parts)

@@ -188,18 +188,20 @@ def _open(
         except ShapeError as error:
             problem = problem or str(error)
             continue
-        found = _unserved(plans["gpu"][0].counts)
+        found = _unserved(plans["gpu"][0].counts, axes)
         if found is None:
             return traced, results, plans
         problem = problem or found
     raise ModelError(f"no single plan serves all of these sizes: {problem}")
 
 
-def _unserved(counts: Any) -> str | None:
+def _unserved(counts: Any, axes: Any) -> str | None:
     """The first sizes found that a plan does not serve, in words: of one symbol all are tried, of several the ends."""
-    ends = [(low, high) for _, low, high in counts.symbols]
-    low, high = ends[0]
-    tried = itertools.product(*ends) if len(ends) > 1 else ((n,) for n in range(low, min(high, low + (1 << 16)) + 1))
+    ranges = []
+    for name, low, high in counts.symbols:
+        step = axes.limits[name][3] if name in axes.limits else 1
+        ranges.append(range(low, min(high, low + (1 << 16) * step) + 1, step))
+    tried = itertools.product(*((r[0], r[-1]) for r in ranges)) if len(ranges) > 1 else ((n,) for n in ranges[0])
     for sizes in tried:
         found = counts.refusal(sizes, counts.values(sizes))
         if found:

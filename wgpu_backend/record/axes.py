@@ -5,12 +5,13 @@ from emberlet.errors import BackendError, ShapeError
 from .sizes import HIGHEST, Scope, is_open
 
 ATTEMPTS = (0, 1, 2)  # at a plan with open sizes, by the typical values of sizes (Axes.scope)
+_ANY = (1, HIGHEST, None, 1)  # the limits of a symbol of which nothing is said
 _USUAL = (37, 5)  # the least typical value of a symbol: where a model runs with none of the first, of the second
 
 
 class Axes:
     """templates: for each argument None, or a tuple with the length of each axis: a number, or a text such as "past"
-    or "past + new"; limits: {symbol: (lowest, highest, capacity)}, of those for which something is said.
+    or "past + new"; limits: {symbol: (lowest, highest, capacity, step)}, of those for which something is said.
 
     An axis whose text is not understood is a symbol of that name.
     """
@@ -66,6 +67,11 @@ class Axes:
         """How much room a symbol gets at first that is `number` now."""
         return max(number, self.limits.get(name, (0, 0, 0))[2] or 0)
 
+    def within(self, name, number):
+        """Whether a symbol may be that long where it is left open."""
+        lowest, highest, _, step = self.limits.get(name, _ANY)
+        return lowest <= number <= highest and (number - lowest) % step == 0
+
     def scope(self, opened, numbers, attempt):
         """(Scope, {symbol: its Size, or its number}): those of `opened` are left open. numbers: what they are now.
 
@@ -80,15 +86,15 @@ class Axes:
             if name not in opened:
                 sizes[name] = now
                 continue
-            lowest, highest, capacity = self.limits.get(name, (1, HIGHEST, None))
+            lowest, highest, capacity, step = self.limits.get(name, _ANY)
             usual = now
             if attempt < 2:
                 usual = _USUAL[attempt]
                 if attempt == 0:
                     usual = max(usual, capacity // 2 if capacity else now)
-                usual = max(min(_prime(usual, taken), highest), lowest)
+                usual = max(min(_prime(usual // step, taken) * step + lowest % step, highest), lowest)
             taken.append(usual)
-            sizes[name] = scope.symbol(name, lowest, max(highest, now), usual)
+            sizes[name] = scope.symbol(name, lowest, max(highest, now), usual, step)
         return scope, sizes
 
     def shapes(self, sizes, shapes):
@@ -236,19 +242,25 @@ def _whole(n):
 
 
 def _limit(name, given):
-    """(lowest, highest, capacity) from a number, a pair, or None."""
+    """(lowest, highest, capacity, step) from a number, a pair, a range or None."""
     if given is None:
-        return 1, HIGHEST, None
-    pair = given if isinstance(given, (tuple, list)) else (1, given)
+        return _ANY
+    step = 1
+    if isinstance(given, range):
+        if not len(given) or given.step < 1:
+            raise BackendError("the open axis {!r} has no length in {!r}".format(name, given))
+        pair, step = (given[0], given[-1]), given.step
+    else:
+        pair = given if isinstance(given, (tuple, list)) else (1, given)
     if len(pair) != 2 or not _whole(pair[0]) or not _whole(pair[1]):
         raise BackendError(
-            "the longest that the open axis {!r} gets is a number, None, or a pair of the lowest and the highest, "
-            "found {!r}".format(name, given)
+            "the longest that the open axis {!r} gets is a number, None, a pair of the lowest and the highest, or a "
+            "range, found {!r}".format(name, given)
         )
     lowest, highest = int(pair[0]), int(pair[1])
     if not 0 <= lowest <= highest or not highest:
         raise BackendError("the open axis {!r} cannot be {} to {} long".format(name, lowest, highest))
-    return lowest, highest, highest
+    return lowest, highest, highest, step
 
 
 def closed(x, values):

@@ -56,9 +56,16 @@ class Scope:
         self._bounds = {}
         self._answers = {}
 
-    def symbol(self, name, lowest, highest, typical):
-        """The Size of a new symbol in [lowest, highest], which is `typical` where a decision is left to choice."""
-        return self._atom(("symbol", name), lowest, highest, typical)
+    def symbol(self, name, lowest, highest, typical, step=1):
+        """The Size of a new symbol in [lowest, highest], which is `typical` where a decision is left to choice. step:
+        it is `lowest` or more by a multiple of that, which a guard says; so index arithmetic sees the factor."""
+        whole = self._atom(("symbol", name), lowest, highest, typical)
+        if step == 1:
+            return whole
+        steps = self._atom(("//", whole, step), lowest // step, highest // step, typical // step)
+        out = steps * step + lowest % step
+        self.guards.append((whole - out, "==", True))
+        return out
 
     def _atom(self, what, lowest, highest, typical):
         key = (what[0],) + tuple([w.number if isinstance(w, Size) else w for w in what[1:]])
@@ -281,6 +288,16 @@ class Size:
 
     def __and__(self, other):
         return self % (other + 1) if type(other) is int and other & (other + 1) == 0 < other else self.__index__()
+
+    __rand__ = __and__
+
+    def __or__(self, other):
+        return self.__index__()
+
+    __ror__ = __xor__ = __rxor__ = __rlshift__ = __rrshift__ = __or__
+
+    def __invert__(self):
+        return -self - 1
 
     def __trunc__(self):
         return self

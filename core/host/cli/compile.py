@@ -25,7 +25,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="float32",
         help="how the file stores large weights; q8: int8 with a float16 scale for 32 of them",
     )
-    models.add_sizes(parser, "; length=1..512 leaves it open: the plan runs every length from 1 to 512")
+    models.add_sizes(
+        parser,
+        "; length=1..512 leaves it open: the plan runs every length from 1 to 512, or length=64..512:64 of 64 each",
+    )
     models.add_freeze(parser)
 
 
@@ -36,7 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
         loaded = models.load(arguments.model, None, arguments.freeze)
     dims, given = sizing.ranges(arguments.dim, loaded)
     sizes = sizing.sizes(given, loaded)
-    sizes |= {name: min(max(8, low), high) for name, (low, high) in dims.items()}
+    for name, limits in dims.items():
+        low, high, each = limits[0], limits[-1], limits.step if isinstance(limits, range) else 1
+        sizes[name.replace("[", ":").rstrip("]")] = low + min(max(0, 8 - low), high - low) // each * each
     examples = []
     for i in loaded.inputs:
         if i.dtype is None or i.shape is None:
@@ -54,6 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
             weights=None if arguments.weights == "float32" else arguments.weights,
         )
     size = os.path.getsize(out)
-    served = "".join(f", {name} {low} to {high}" for name, (low, high) in dims.items())
+    served = "".join(f", {name} {limits[0]} to {limits[-1]}{_by(limits)}" for name, limits in dims.items())
     print(f"wrote {out}: {len(plan.steps)} dispatches of {len(plan.kernels)} kernels, {size} bytes{served}")
     return 0
+
+
+def _by(limits: sizing.Range) -> str:
+    return f" by {limits.step}" if isinstance(limits, range) else ""

@@ -32,29 +32,58 @@ def sizes(given: Sequence[str], loaded: Loaded) -> Sizes:
     return found
 
 
-def ranges(given: Sequence[str], loaded: Loaded) -> tuple[dict[str, tuple[int, int]], list[str]]:
-    """(the lowest and highest size of each dimension of which --dim gives both, NAME=LOWEST..HIGHEST; the other pairs).
+Range = tuple[int, int] | range
+"""The lowest and highest size of a dimension, or every size."""
+
+
+def ranges(given: Sequence[str], loaded: Loaded) -> tuple[dict[str, Range], list[str]]:
+    """(the sizes of each dimension that --dim leaves open, NAME=LOWEST..HIGHEST or with :STEP behind it; the other
+    pairs). NAME may be INPUT:AXIS; a dimension without a name is then "input[axis]".
 
     Raises EmberletError for a dimension that no input has, or a range that is none.
     """
-    found: dict[str, tuple[int, int]] = {}
+    found: dict[str, Range] = {}
     rest = []
     for pair in given:
         name, _, size = pair.rpartition("=")
         low, dots, high = size.partition("..")
+        high, colon, step = high.partition(":")
         if not dots:
             rest.append(pair)
             continue
-        if not low.isdecimal() or not high.isdecimal() or not 0 < int(low) <= int(high):
-            raise EmberletError(f"--dim {pair}: expected NAME=LOWEST..HIGHEST, such as {name or 'length'}=1..512")
-        named = {d for i in loaded.inputs for d in i.shape or () if isinstance(d, str)}
-        words = {w for d in named for w in d.replace("*", "+").split(" + ")}
-        if name not in words:
+        numbers = [low, high, step] if colon else [low, high]
+        if not all(n.isdecimal() for n in numbers) or not 0 < int(low) <= int(high) or (colon and not int(step)):
             raise EmberletError(
-                f"--dim {pair}: no input has a dimension named {name!r}; there are {', '.join(sorted(named)) or 'none'}"
+                f"--dim {pair}: expected NAME=LOWEST..HIGHEST, such as {name or 'length'}=1..512, or with a step, "
+                f"{name or 'length'}=64..512:64"
             )
-        found[name] = (int(low), int(high))
+        known = {d for i in loaded.inputs for d in i.shape or () if isinstance(d, str)}
+        words = {w for d in known for w in d.replace("*", "+").split(" + ")}
+        if name not in words:
+            key = _open_place(pair, name, loaded.inputs) if ":" in name else ""
+            if not key:
+                there = ", ".join(sorted(unknown(loaded.inputs))) or "none"
+                raise EmberletError(f"--dim {pair}: no input has a dimension named {name!r}; there are {there}")
+            name = key
+        found[name] = range(int(low), int(high) + 1, int(step)) if colon else (int(low), int(high))
     return found, rest
+
+
+def _open_place(pair: str, name: str, inputs: Sequence[Input]) -> str:
+    """What the dimension INPUT:AXIS is called where it is left open; "" where there is none.
+
+    Raises EmberletError where the model says how long it is, or that it is a sum.
+    """
+    word, _, axis = name.rpartition(":")
+    for i in inputs:
+        if word in (i.name, i.parameter) and axis.isdecimal() and int(axis) < len(i.shape or ()):
+            d = (i.shape or ())[int(axis)]
+            if isinstance(d, int):
+                raise EmberletError(f"--dim {pair}: the model says that this dimension is {d}")
+            if d and " + " in d:
+                raise EmberletError(f"--dim {pair}: this dimension is {d}; say how long its parts may be")
+            return d or f"{i.name}[{axis}]"
+    return ""
 
 
 def unknown(inputs: Sequence[Input]) -> list[str]:
