@@ -340,7 +340,7 @@ def test_multiples_are_one_plan_and_other_lengths_are_refused(tmp_path):
         wanted = np.asarray(function(emberlet.asarray(x[:n], backend="numpy")))
         np.testing.assert_allclose(got.to_list(), wanted, rtol=1e-4, atol=1e-6)
     for n in (8, 17, 40):
-        with pytest.raises(FormatError, match="x.* and was given another size|made for other sizes"):
+        with pytest.raises(FormatError, match=r"was given another size|made for other sizes"):
             plan.run(x[:n])
     plan.release()
     compiled = compile(function, backend="wgpu", dims={"x": {0: ("n", range(16, 65, 16))}})
