@@ -115,9 +115,9 @@ class Compiled:
 
         return asarray(x, device=self.backend)
 
-    def _find(self, arguments):
+    def _find(self, arguments, rooms=None):
         """(Planned, numbers of its open sizes or None) for these arguments' shapes, made if need be; None where the
-        model is cut."""
+        model is cut. rooms: Rooms of states that may be appended to in place."""
         key = []
         for x in arguments:
             key.append((x.dtype.name, x.shape) if isinstance(x, Tensor) else repr(x))
@@ -126,7 +126,7 @@ class Compiled:
             found = self._programs.get(key)
             sizes = None
             if found is None and self.cut is None:
-                found, sizes = self._find_open(arguments)
+                found, sizes = self._find_open(arguments, rooms)
             if found is None and self.cut is None:
                 try:
                     found = Planned(self.model, arguments, self.backend, self._laid_out, self._tune, self._owner)
@@ -143,7 +143,7 @@ class Compiled:
                 self._forget_one()
             return found, sizes
 
-    def _find_open(self, arguments):
+    def _find_open(self, arguments, rooms=None):
         """(Planned, numbers of its open sizes) of a plan with open sizes that serves the arguments, made if need be;
         (None, None) where there is to be none."""
         if self.backend.name != "wgpu":
@@ -151,7 +151,7 @@ class Compiled:
         shapes = [x.shape if isinstance(x, Tensor) else None for x in arguments]
         kinds = [x.dtype.name if isinstance(x, Tensor) else repr(x) for x in arguments]
         for planned in self._open:
-            sizes = planned.sizes(shapes, kinds)
+            sizes = planned.sizes(shapes, kinds, rooms)
             if sizes is not None:
                 return planned, sizes
         if self._axes is None:
@@ -166,35 +166,41 @@ class Compiled:
         if not self._dims:
             self._opened.extend([n for n in numbers if numbers[n] != self._first[n] and n not in self._opened])
         for attempt in ATTEMPTS[:2] if 0 in numbers.values() else ATTEMPTS:
-            planned = self._make_open(arguments, shapes, kinds, numbers, attempt)
+            planned = self._make_open(arguments, shapes, kinds, numbers, attempt, rooms)
             if planned is None:
                 continue
-            sizes = planned.sizes(shapes, kinds)
+            sizes = planned.sizes(shapes, kinds, rooms)
             if sizes is not None or attempt == 0:
                 self._open.append(planned)  # it is for later calls where it is not for this one, of an empty axis
             if sizes is not None:
                 return planned, sizes
         return None, None
 
-    def _make_open(self, arguments, shapes, kinds, numbers, attempt):
+    def _make_open(self, arguments, shapes, kinds, numbers, attempt, rooms=None):
         while True:
             opened = [n for n in self._opened if n not in self.fixed and self._axes.within(n, numbers[n])]
             if not opened:
                 return None
-            opening = Opening(self._axes, opened, numbers, attempt, shapes, kinds)
+            opening = Opening(self._axes, opened, numbers, attempt, shapes, kinds, rooms)
             try:
                 model = self.model
                 return Planned(model, arguments, self.backend, self._laid_out, self._tune, self._owner, opening)
             except SizeNeeded as error:
-                for name in error.symbols:
-                    self.fixed[name] = error
+                # Of several the one that was opened last: the others may do without it.
+                found = [n for n in opened if n in error.symbols]
+                if found:
+                    self.fixed[found[-1]] = error
+                else:
+                    rooms = None  # how much room there is cannot be left open
             except ValueNeeded as error:
                 for name in opened:
                     self.fixed[name] = error
             except EmberletError:
                 # With sizes that are not those of now the model may not run. With those of now the plan for them alone
                 # says what is wrong.
-                return None
+                if rooms is None:
+                    return None
+                rooms = None
 
     def _forget_one(self):
         oldest = None
@@ -267,6 +273,7 @@ class Planned:
         self.used = 0
         self.opening = opening
         scope = opening.scope if opening else None
+        self._grows = {}
         traced = trace(model, arguments, backend, opening.shapes if opening else None)
         _compute(constants(traced.roots), backend)
         if backend.name == "wasm":
@@ -280,22 +287,31 @@ class Planned:
             from .run.measure_tiles import tune as measure
 
             measure(traced.roots, backend)
-        computed = [r for r in traced.roots if not same(r.count, 0)]
+        appended = {}
+        if opening and opening.rooms:
+            appended = self._append(traced, opening)
+        computed = [appended.get(id(r), r) for r in traced.roots if not same(r.count, 0)]
         self._index_ranges = index_ranges(computed)
         self.plan, externals = make_plan(computed, backend.options, sizes=scope)
         self.structure = traced.structure
         self.roots = traced.roots
         given = {}
         kept = {}
+        self.housed = {}  # argument -> (number of its buffer, number of the root), of states appended to in place
         for i in range(len(externals)):
-            if externals[i].op == "input":
+            if externals[i].op == "input" and externals[i].arg in self._grows:
+                self.housed[externals[i].arg] = (self.plan.externals[i], self._grows[externals[i].arg])
+            elif externals[i].op == "input":
                 given[externals[i].arg] = self.plan.externals[i]
             else:
                 kept[self.plan.externals[i]] = backend.constant(externals[i])
         # (position of the argument, its number of elements), for inputs that the results depend on
         self.arguments = [n for n in traced.inputs if n.arg in given]
         inputs = [(given[n.arg], count(n.nbytes)) for n in self.arguments]
-        results = [(self.plan.outputs[i], count(computed[i].nbytes)) for i in range(len(computed))]
+        results = []
+        for i in range(len(computed)):
+            if computed[i].op != "append":
+                results.append((self.plan.outputs[i], count(computed[i].nbytes)))
         if opening is None:
             self.program = backend.program(self.plan, kept, inputs, results, owner)
             return
@@ -303,17 +319,42 @@ class Planned:
 
         counts_of(self.plan, scope)
         device = backend.device
-        self.program = OpenProgram(device, self.plan, kept, inputs, results, opening.capacity, owner=owner)
+        for argument in self.housed:
+            kept[self.housed[argument][0]] = arguments[argument].room.whole.data.buffer
+        housed = [number for number, _ in self.housed.values()]
+        self.program = OpenProgram(
+            device, self.plan, kept, inputs, results, opening.capacity, owner=owner, housed=housed
+        )
 
-    def sizes(self, shapes, kinds):
+    def _append(self, traced, opening):
+        """Append to states in place: {id of a root: the node computed in its place}."""
+        from .record.appending import append_in_place
+
+        kind, parts = traced.structure
+        parts = [traced.structure] if kind == "tensor" else parts if kind is tuple else []
+        states = []
+        for argument, output, axis in opening.rooms.states:
+            if output < len(parts) and parts[output][0] == "tensor":
+                states.append((argument, parts[output][1], axis))
+        found = append_in_place(traced, states, opening.room, self.backend.device.page_bytes)
+        out = {}
+        for argument in found:
+            k, _, becomes = found[argument]
+            self._grows[argument] = k
+            out[id(traced.roots[k])] = becomes
+        return out
+
+    def sizes(self, shapes, kinds, rooms=None):
         """The numbers of the open sizes for arguments that the plan serves, else None."""
         opening = self.opening
+        if opening.rooms and not opening.rooms.serves(rooms):
+            return None
         if kinds != opening.kinds:
             return None
         numbers = opening.axes.numbers(shapes)
         if numbers is None or [n for n in opening.closed if numbers[n] != opening.closed[n]]:
             return None
-        sizes = tuple([numbers[name] for name in opening.names])
+        sizes = opening.numbers(numbers, rooms)
         counts = self.plan.counts
         return None if counts.refusal(sizes, counts.values(sizes)) else sizes
 

@@ -1,18 +1,20 @@
 """A model whose states stay in the GPU's memory from step to step: what a Session (core/session) runs on this backend.
 
-A step is one run of a compiled model's plan, in one submission with two copies on the GPU: of each state into the
-plan's input before it, and of what it became out of the plan's result after it. So several sessions, and plans for
-several sizes, share one model. What a step returns is new, and no state that somebody holds changes.
+A state that grows lies in a buffer with room behind it (core/session/room.py). A plan writes what is new there
+(record/appending.py), and nothing else moves. Of other states a step makes two copies on the GPU, in the same submission:
+into the plan's input before it, and out of the plan's result after it. So several sessions, and plans for several
+sizes, share one model. What a step returns is new, and no state that somebody holds changes.
 """
 
 import sys
 
+from emberlet.session.room import LEAST, Growing, Room
 from emberlet.tensor import Tensor
 
 from .compiled import Compiled
 from .device import must_await
 from .plan.counts import at
-from .record.axes import closed
+from .record.axes import Rooms, closed
 from .record.node import Node
 from .record.sizes import same
 from .run.runtime import Results
@@ -25,31 +27,112 @@ def resident(model, entries, capacity, backend):
     return Resident(model, entries, capacity, backend)
 
 
+MOST_COPIES = 1 << 12  # rows of a state (batch times heads) that are copied one by one when it gets a room
+
+
 class Resident:
-    """entries: the states, with `input`, `output` and `axis` (core/session). One serves a session and its forks."""
+    """entries: the states, with `input`, `output` and `axis` (core/session). One serves a session and its forks. moved:
+    bytes of states that its steps have copied or appended."""
 
     def __init__(self, model, entries, capacity, backend):
+        self.moved = 0
         self.capacity = capacity
         self.entries = entries
         self.compiled = Compiled(model, (), backend, dims=_dims(model, entries, capacity))
 
-    def step(self, arguments):
+    def step(self, arguments, check=None):
         """The results of the model, states as Tensors in the GPU's memory, the others on the host already; None where
-        there is no plan for it, or states lie otherwise than the plan has them."""
-        compiled = self.compiled
-        found = compiled._find(arguments)
+        there is no plan for it, or states lie otherwise than the plan has them. check: called with the length that a
+        state is to have, before anything runs; raises where that is too long."""
+        rooms = self._rooms(arguments)
+        found = self.compiled._find(arguments, rooms)
         if found is None:
             return None
         planned, sizes = found
         call = _Call(self, planned, sizes, arguments)
+        longest = call.longest()
+        if check is not None and longest:
+            check(longest)
+        if planned.housed and longest > rooms.length:
+            for e in self.entries:
+                if e.input in planned.housed:
+                    x = arguments[e.input]
+                    self.moved += 4 * x.size
+                    x.room = GpuRoom(x, e.axis, 2 * longest)
+            return self.step(arguments)
         if not call.fits():
             return None
+        self.moved += call.moved()
         data = planned.program.run(planned.words(arguments, sizes, call.positions), sizes, call)
         return call.finish(data)
 
+    def _rooms(self, arguments):
+        """The Rooms of the states that may be appended to in place; None where there are none."""
+        states, length = [], None
+        for e in self.entries:
+            x = arguments[e.input]
+            if e.axis is None or not isinstance(x, Growing) or not isinstance(x.room, GpuRoom) or not x.size:
+                continue
+            if length is not None and x.room.length != length:
+                return None
+            length = x.room.length
+            states.append((e.input, e.output, e.axis))
+        return Rooms(states, length, self.capacity is not None) if states else None
+
+
+class GpuRoom(Room):
+    """A Room in the GPU's memory. outer: elements that are `length` positions apart, each of `inner` elements a position."""
+
+    def __init__(self, x, axis, length, copied=True):
+        backend = x.backend
+        shape = x.shape[:axis] + (length,) + x.shape[axis + 1 :]
+        node = Node("buffer", (), None, x.dtype, shape, backend.word(x.dtype))
+        node.buffer = backend.device.allocate(node.nbytes)
+        self.axis = axis
+        self.length = length
+        self.whole = Tensor(node, x.dtype, shape, backend)
+        self._kept = 0
+        self._owner = None
+        if copied and x.size:
+            if x.data.op != "buffer":
+                backend.realize(x)
+            device = backend.device
+            device.enter()
+            try:
+                encoder = device.raw.create_command_encoder()
+                self.record(encoder, x.data.buffer.gpu, x.shape)
+                device.queue.submit([encoder.finish()])
+            finally:
+                device.leave()
+
+    @staticmethod
+    def holds(shape, axis, dtype, word, length, device):
+        """Whether such a state can have a room."""
+        count = 4 if word in ("f32", "i32", "u32") else 0
+        outer = 1
+        for i in range(len(shape)):
+            count *= length if i == axis else shape[i]
+            outer *= shape[i] if i < axis else 1
+        return dtype.is_float and 0 < count <= device.page_bytes and outer <= MOST_COPIES
+
+    def record(self, encoder, source, shape):
+        """Record the copies of a dense state of that shape to its place here."""
+        inner = 4
+        outer = 1
+        for i in range(len(shape)):
+            if i > self.axis:
+                inner *= shape[i]
+            elif i < self.axis:
+                outer *= shape[i]
+        nbytes = shape[self.axis] * inner
+        target = self.whole.data.buffer.gpu
+        for i in range(outer if nbytes else 0):
+            encoder.copy_buffer_to_buffer(source, i * nbytes, target, i * self.length * inner, nbytes)
+
 
 def _dims(model, entries, capacity):
-    """What `compile` is to leave open from the beginning: the lengths of states that grow."""
+    """What `compile` is to leave open from the beginning: the lengths of states that grow, and how many positions a step
+    adds, if it is several. Steps of one position have a plan of their own, whose products are faster."""
     shapes = getattr(model, "INPUTS", None)
     if shapes is None:
         return None
@@ -57,9 +140,21 @@ def _dims(model, entries, capacity):
     for e in entries:
         if e.axis is not None and shapes[e.input][2] is not None:
             name = shapes[e.input][2][e.axis]
-            if isinstance(name, str) and name.isidentifier():
-                dims[name] = None if capacity is None else (1, capacity)
+            if not isinstance(name, str) or not name.isidentifier():
+                continue
+            dims[name] = None if capacity is None else (1, capacity)
+            results = getattr(model, "OUTPUTS", None) or ()
+            after = results[e.output][2] if e.output < len(results) else None
+            after = after[e.axis] if after and len(after) > e.axis else None
+            parts = after.split(" + ") if isinstance(after, str) else ()
+            for part in parts if name in parts else ():
+                if part != name and part.isidentifier() and _is_axis(model, part):
+                    dims[part] = (2, None)
     return dims or None
+
+
+def _is_axis(model, name):
+    return any(name in shape for _, _, shape in model.INPUTS if shape is not None)
 
 
 class _Call:
@@ -80,7 +175,26 @@ class _Call:
                 self.inputs[i] = planned.arguments[i].arg
         kind, parts = planned.structure
         self.parts = [planned.structure] if kind == "tensor" else parts if kind is tuple else None
-        self.kept = {}  # number of a root -> Allocation of a state
+        self.kept = {}  # number of a root -> node of a state
+        self.rooms = {}  # number of a root -> GpuRoom that a state is copied to
+        self.grown = [k for _, k in planned.housed.values()]
+        self.computed = [
+            k for k in range(len(planned.roots)) if k not in self.grown and not same(planned.roots[k].count, 0)
+        ]
+
+    def _shape(self, k):
+        shape = self.planned.roots[k].shape
+        return shape if self.values is None else closed(shape, self.values)
+
+    def longest(self):
+        """How long the longest state is afterwards that grows."""
+        longest = 0
+        for e in self.resident.entries:
+            if e.axis is not None and self.parts is not None and e.output < len(self.parts):
+                kind, k = self.parts[e.output]
+                if kind == "tensor" and e.axis < len(self.planned.roots[k].shape):
+                    longest = max(longest, self._shape(k)[e.axis])
+        return longest
 
     def fits(self):
         """Whether states lie as the plan has its inputs and results: each in one buffer, elements stored alike."""
@@ -89,12 +203,13 @@ class _Call:
         words = {}
         for i in self.inputs:
             words[self.inputs[i]] = self.planned.arguments[i].word
-        self.computed = [k for k in range(len(self.planned.roots)) if not same(self.planned.roots[k].count, 0)]
         self.roots = {}  # number of a root -> entry
         for e in self.resident.entries:
             if e.output >= len(self.parts) or self.parts[e.output][0] != "tensor":
                 return False
             k = self.parts[e.output][1]
+            if k in self.grown:
+                continue
             x = self.arguments[e.input]
             root = self.planned.roots[k]
             if (
@@ -103,7 +218,7 @@ class _Call:
                 or root.word != words.get(e.input, root.word)
             ):
                 return False
-            if len(self.program.allocations[self.planned.plan.outputs[self.computed.index(k)]].pages) != 1:
+            if len(self._source(k).pages) != 1:
                 return False
             if x.data.op != "buffer" and x.size:
                 x.backend.realize(x)
@@ -112,6 +227,37 @@ class _Call:
             self.roots[k] = e
         self.wanted = [k for k in self.computed if k not in self.roots]
         return True
+
+    def _source(self, k):
+        """The Allocation of a result."""
+        return self.program.allocations[self.program.results[self.computed.index(k)][0]]
+
+    def moved(self):
+        """Bytes of states that are copied, or written behind others."""
+        total = 0
+        for argument in self.planned.housed:
+            before = self.arguments[argument]
+            k = self.planned.housed[argument][1]
+            count = 1
+            for d in self._shape(k):
+                count *= d
+            total += 4 * (count - before.size)
+        for i in self.inputs:
+            x = self.arguments[self.inputs[i]]
+            total += x.data.nbytes if x.size else 0
+        for k in self.roots:
+            count = 1
+            for d in self._shape(k):
+                count *= d
+            # Written once as a result, and copied once.
+            total += 8 * count
+        return total
+
+    def house(self, program):
+        """Bring the buffers of the states that are appended to in place. Called by the Program."""
+        housed = self.planned.housed
+        if housed:
+            program.house({housed[a][0]: self.arguments[a].room.whole.data.buffer for a in housed})
 
     @property
     def out(self):
@@ -134,10 +280,18 @@ class _Call:
         """Record the copies of the program's results to memory of the states."""
         for k in self.roots:
             root, e = self.planned.roots[k], self.roots[k]
-            shape = closed(root.shape, self.values) if self.values is not None else root.shape
+            shape = self._shape(k)
+            backend, device = self.planned.backend, self.program.device
+            source = self._source(k)
+            if e.axis is not None:
+                length = self.resident.capacity or max(LEAST, 2 * shape[e.axis])
+                if GpuRoom.holds(shape, e.axis, root.dtype, root.word, length, device):
+                    x = Tensor(Node("data", (), b"", root.dtype, shape, root.word), root.dtype, shape, backend)
+                    self.rooms[k] = GpuRoom(x, e.axis, length, copied=False)
+                    self.rooms[k].record(encoder, source.gpu, shape)
+                    continue
             node = Node("buffer", (), None, root.dtype, shape, root.word)
-            node.buffer = self.program.device.allocate(self._room(node, e))
-            source = self.program.allocations[self.planned.plan.outputs[self.computed.index(k)]]
+            node.buffer = device.allocate(self._room(node, e))
             encoder.copy_buffer_to_buffer(source.gpu, 0, node.buffer.gpu, 0, node.nbytes)
             self.kept[k] = node
 
@@ -156,13 +310,22 @@ class _Call:
         tensors = {}
         for k in range(len(self.planned.roots)):
             root = self.planned.roots[k]
-            shape = closed(root.shape, self.values) if self.values is not None else root.shape
+            shape = self._shape(k)
+            if k in self.grown:
+                continue
+            if k in self.rooms:
+                tensors[k] = Growing(self.rooms[k], shape[self.rooms[k].axis], self.resident.capacity)
+                continue
             if k in self.kept:
                 node = self.kept[k]
             else:
                 words = data[self.wanted.index(k)] if k in self.wanted else b""
                 node = Node("data", (), words, root.dtype, shape, root.word)
             tensors[k] = Tensor(node, root.dtype, shape, self.planned.backend)
+        for argument in self.planned.housed:
+            x = self.arguments[argument]
+            k = self.planned.housed[argument][1]
+            x.grown = tensors[k] = x.room.view(self._shape(k)[x.room.axis])
         out = []
         for kind, part in self.parts:
             out.append(tensors[part] if kind == "tensor" else part)

@@ -98,6 +98,9 @@ class Session:
                 if grown is value or (isinstance(given[i], Growing) and given[i] is value):
                     room = given[i].room
                     value = room.view(now)
+                elif isinstance(value, Growing) and not any(value is x for x in arguments):
+                    room = value.room  # what runs the steps has put it there
+                    value = room.view(now)
                 if not added:
                     added = now - was
             elif any(x is not given[i] and shares(value, x) for x in arguments):
@@ -122,7 +125,7 @@ class Session:
             make = getattr(self._values[0].backend, "resident", None) if isinstance(self._values[0], Tensor) else None
             self._engine = (make and make(self.model, self._entries, self.capacity)) or False
         if self._engine:
-            found = self._engine.step(arguments)
+            found = self._engine.step(arguments, self._check_capacity)
             if found is not None:
                 return tuple(found), True
         return self.model.forward(*arguments), False
@@ -135,7 +138,7 @@ class Session:
             return None
         if room.open(self, value.shape[entry.axis]):
             return room
-        room = Room(value, entry.axis, room.length)  # a fork, or a rewind behind one: from here on apart
+        room = type(room)(value, entry.axis, room.length)  # a fork, or a rewind behind one: from here on apart
         self._rooms[i] = room
         self._values[i] = room.view(value.shape[entry.axis])
         room.belong(self)

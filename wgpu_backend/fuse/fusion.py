@@ -139,6 +139,9 @@ class Fusion:
             return self._visit_rows(node, region) if node is region.exit else _State("row", {}, {})
         if same(node.count, 0) and is_inline(node):
             return _State("inline", {}, {})
+        if node.op == "append":
+            self._visit_append(node)
+            return self._end(node, _State("stored", {id(node): 1}, {}))
         if not is_inline(node):
             return self._visit_anchor(node)
         if node.op == "concat" and self._visit_concat(node):
@@ -322,6 +325,29 @@ class Fusion:
                 regions.append(Item(s, None, (), (node, tuple(starts)), state.kind in ("leaf", "stored")))
         self.regions[id(node)] = regions
         return True
+
+    def _visit_append(self, node):
+        """What is appended to a buffer is written into it by the kernels that compute it, unless they read the same
+        buffer, which WebGPU does not allow."""
+        whole = node.srcs[0]
+        axis, places = node.arg
+        regions = []
+        for i in range(len(places)):
+            s = node.srcs[1 + i]
+            if same(s.count, 0):
+                continue
+            starts = [0] * len(node.shape)
+            starts[axis] = places[i]
+            state = self.states[id(s)]
+            if id(whole) in state.leaves and s is not whole:
+                state = self._store(s)
+            if state.kind == "open":
+                state.kind = "region"
+                regions.append(Item(s, state.anchor, state.chain, (node, tuple(starts))))
+            else:
+                regions.append(Item(s, None, (), (node, tuple(starts)), state.kind in ("leaf", "stored")))
+        self.regions[id(node)] = regions
+        self.aliases.append((node, whole))
 
     # -- the pass from the roots ----------------------------------------------------------------------------------
 

@@ -157,10 +157,25 @@ def argument_names(model, count):
     return [names[i] if i < len(names) else "input{}".format(i) for i in range(count)]
 
 
-class Opening:
-    """What a plan is to leave open: the symbols `opened` of Axes, which are `numbers` in the arguments at hand."""
+class Rooms:
+    """States that a call appends to in place. states: list of (argument, output, axis); length: positions that their
+    buffers have room for; fixed: whether plans may take that number as it is."""
 
-    def __init__(self, axes, opened, numbers, attempt, shapes, kinds):
+    def __init__(self, states, length, fixed):
+        self.states = states
+        self.length = length
+        self.fixed = fixed
+
+    def serves(self, other):
+        """Whether a plan for these serves a call with others."""
+        return other is not None and self.states == other.states and (not self.fixed or self.length == other.length)
+
+
+class Opening:
+    """What a plan is to leave open: the symbols `opened` of Axes, which are `numbers` in the arguments at hand. rooms:
+    the Rooms of the call, None where no state is appended to in place."""
+
+    def __init__(self, axes, opened, numbers, attempt, shapes, kinds, rooms=None):
         self.axes = axes
         self.kinds = kinds
         self.names = [name for name in axes.symbols if name in opened]
@@ -168,6 +183,16 @@ class Opening:
         self.scope, self.symbols = axes.scope(opened, numbers, attempt)
         self.shapes = axes.shapes(self.symbols, shapes)
         self.capacity = [axes.capacity(name, numbers[name]) for name in self.names]
+        self.rooms = rooms
+        self.room = rooms.length if rooms else None
+        if rooms and not rooms.fixed:
+            self.room = self.scope.symbol("room of the states", 1, HIGHEST, 97)
+            self.capacity.append(rooms.length)
+
+    def numbers(self, numbers, rooms):
+        """Those of the open sizes, a tuple."""
+        found = [numbers[name] for name in self.names]
+        return tuple(found + [rooms.length] if self.rooms and not self.rooms.fixed else found)
 
 
 def of_model(model, names, shapes, dims):
@@ -252,6 +277,8 @@ def _limit(name, given):
         pair, step = (given[0], given[-1]), given.step
     else:
         pair = given if isinstance(given, (tuple, list)) else (1, given)
+        if len(pair) == 2 and pair[1] is None and _whole(pair[0]) and 0 <= pair[0] <= HIGHEST:
+            return int(pair[0]), HIGHEST, None, 1
     if len(pair) != 2 or not _whole(pair[0]) or not _whole(pair[1]):
         raise BackendError(
             "the longest that the open axis {!r} gets is a number, None, a pair of the lowest and the highest, or a "

@@ -38,6 +38,9 @@ class Carried:
         """Set all states to zero."""
         self._device.clear([self.inputs[i] for i in self.inputs])
 
+    def house(self, program):
+        """These states are copied, and no buffer of the program is another's."""
+
     def restore(self, encoder):
         """Record the copies of the states to the program's inputs."""
         for i in self.inputs:

@@ -10,6 +10,8 @@ from ..plan.counts import at
 from . import storage
 from .runtime import Program, Results
 
+_KNOWN = 7  # sets of buffers that callers bring in turns, for which the bound groups are kept
+
 
 class _Block:
     """The block of sizes that kernels read, where `Device.bind` expects an Allocation."""
@@ -21,10 +23,11 @@ class _Block:
 
 
 class OpenProgram(Program):
-    """A plan with `counts` made ready on a device. capacity: for each symbol, how large it is expected to become. The
-    rest is as a Program's, with Counts in inputs and results."""
+    """A plan with `counts` made ready on a device. capacity: for each symbol, how large it is expected to become.
+    housed: numbers of buffers that callers bring along (`house`), beginning with those of `constants`. The rest is as a
+    Program's, with Counts in inputs and results."""
 
-    def __init__(self, device, plan, constants, inputs, results, capacity, owned=False, owner=None):
+    def __init__(self, device, plan, constants, inputs, results, capacity, owned=False, owner=None, housed=()):
         self.counts = plan.counts
         self.open_results = results
         self._sizes = None
@@ -35,6 +38,8 @@ class OpenProgram(Program):
         self._words = max(1, len(self.counts.block))
         self._block = None
         self._pipelines = None
+        self._housed = list(housed)
+        self._known = []  # [(Allocations of the housed buffers, the steps' groups with them)], the last one first
         fixed = [(number, at(n, values)) for number, n in results]
         given = dict(constants)
         for i in range(len(plan.buffers)):
@@ -53,14 +58,9 @@ class OpenProgram(Program):
             self._pipelines = pipelines
             groups = []
             for step in self.plan.steps:
-                pipeline, layout = pipelines[step.kernel]
-                bound = [self.allocations[b] for b in step.buffers]
-                pages = step.pages
-                if "var<uniform> sizes:" in self.plan.kernels[step.kernel][1]:
-                    bound = bound + [self._block]
-                    pages = list(pages) + [1]
-                groups.append((pipeline, self.device.bind(layout, bound, pages)))
+                groups.append(self._group(step, pipelines))
             self._groups = groups
+            self._known = []
             if first:
                 for i in range(len(pipelines)):
                     source = self.plan.kernels[i][1]
@@ -68,6 +68,36 @@ class OpenProgram(Program):
                     self.device.pipelines.hold(source, pipelines[i])
             self._sizes = None
             self.steps = []
+
+    def _group(self, step, pipelines):
+        pipeline, layout = pipelines[step.kernel]
+        bound = [self.allocations[b] for b in step.buffers]
+        pages = step.pages
+        if "var<uniform> sizes:" in self.plan.kernels[step.kernel][1]:
+            bound = bound + [self._block]
+            pages = list(pages) + [1]
+        return pipeline, self.device.bind(layout, bound, pages)
+
+    def house(self, brought):
+        """Use these buffers from now on: {number: Allocation}, of all that are housed."""
+        numbers = self._housed
+        if all(self.allocations[n] is brought[n] for n in numbers):
+            return
+        self._known.insert(0, ([self.allocations[n] for n in numbers], self._groups))
+        del self._known[_KNOWN:]
+        for n in numbers:
+            self.allocations[n] = brought[n]
+        self._sizes = None
+        for i in range(len(self._known)):
+            if all(self._known[i][0][k] is brought[numbers[k]] for k in range(len(numbers))):
+                self._groups = self._known.pop(i)[1]
+                return
+        groups = list(self._groups)
+        for i in range(len(groups)):
+            step = self.plan.steps[i]
+            if [n for n in numbers if n in step.buffers]:
+                groups[i] = self._group(step, self._pipelines)
+        self._groups = groups
 
     def fit(self, sizes):
         """Make ready for these sizes."""
@@ -102,7 +132,11 @@ class OpenProgram(Program):
         """Larger buffers where one has no room for these sizes."""
         buffers = self.plan.buffers
         for i in range(len(buffers)):
-            if type(buffers[i].nbytes) is not int and at(buffers[i].nbytes, values) > self.allocations[i].nbytes:
+            if (
+                i not in self._housed
+                and type(buffers[i].nbytes) is not int
+                and at(buffers[i].nbytes, values) > self.allocations[i].nbytes
+            ):
                 break
         else:
             return
@@ -117,7 +151,7 @@ class OpenProgram(Program):
         roomy = self.counts.values(self._capacity)
         for i in range(len(buffers)):
             n = buffers[i].nbytes
-            if type(n) is int:
+            if type(n) is int or i in self._housed:
                 continue
             nbytes = max(n.at(values), min(n.at(roomy), self._most), 4)
             if nbytes > self._most:
@@ -135,6 +169,7 @@ class OpenProgram(Program):
     def _free(self):
         Program._free(self)
         self._groups = []
+        self._known = []
         if self._block is not None:
             self._block.gpu.destroy()
             self._block = None

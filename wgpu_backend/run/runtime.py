@@ -154,6 +154,8 @@ class Program:
         """
         with self._lock:
             if sizes is not None:
+                if carried:
+                    carried.house(self)
                 self.fit(sizes)
             return self._submit_now(data, taken, carried)
 
