@@ -30,7 +30,8 @@ def compile(model, *examples, backend=None, tune=False, dims=None):
     dims: the axes that one plan leaves open. {"length": 512} opens an axis that a generated model's INPUTS name, up to
     512 ((16, 512) from 16 on; range(64, 513, 64) multiples of 64; None: no limit known). {"past": {2: "cache"}} opens
     axis 2 of the argument `past` under the name "cache" ({2: ("cache", 2048)} up to 2048); axes of the same name are
-    equally long, and "cache + new" is understood. Memory is made for the largest size at once, and without a limit as sizes grow.
+    equally long, and "cache + new" is understood. Memory is made for the largest size at once, and without a limit as
+    sizes grow.
     Where nothing is said, a generated model's named axes are opened when a second size is met. Other shapes get plans
     of their own when they are first met, also those that a plan with open sizes does not serve: `Compiled.fixed` tells
     why a size could not be left open.

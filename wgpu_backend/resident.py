@@ -1,9 +1,9 @@
 """A model whose states stay in the GPU's memory from step to step: what a Session (core/session) runs on this backend.
 
 A state that grows lies in a buffer with room behind it (core/session/room.py). A plan writes what is new there
-(record/appending.py), and nothing else moves. Of other states a step makes two copies on the GPU, in the same submission:
-into the plan's input before it, and out of the plan's result after it. So several sessions, and plans for several
-sizes, share one model. What a step returns is new, and no state that somebody holds changes.
+(record/appending.py), and nothing else moves. Of other states a step makes two copies on the GPU, in the same
+submission: into the plan's input before it, and out of the plan's result after it. So several sessions, and plans for
+several sizes, share one model. What a step returns is new, and no state that somebody holds changes.
 """
 
 import sys
@@ -81,7 +81,7 @@ class Resident:
 
 
 class GpuRoom(Room):
-    """A Room in the GPU's memory. outer: elements that are `length` positions apart, each of `inner` elements a position."""
+    """A Room in the GPU's memory: one buffer, `whole`'s. copied: whether x is copied into it now."""
 
     def __init__(self, x, axis, length, copied=True):
         backend = x.backend
@@ -131,8 +131,8 @@ class GpuRoom(Room):
 
 
 def _dims(model, entries, capacity):
-    """What `compile` is to leave open from the beginning: the lengths of states that grow, and how many positions a step
-    adds, if it is several. Steps of one position have a plan of their own, whose products are faster."""
+    """What `compile` is to leave open from the beginning: the lengths of states that grow, and how many positions a
+    step adds, if it is several. Steps of one position have a plan of their own, whose products are faster."""
     shapes = getattr(model, "INPUTS", None)
     if shapes is None:
         return None

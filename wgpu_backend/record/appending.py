@@ -6,8 +6,8 @@ from .sizes import is_open
 
 
 def append_in_place(traced, states, room, most):
-    """{argument: (number of the root, node of the whole buffer, node of what it becomes)}, for those of `states`, tuples
-    (argument, number of the root, axis), that the Trace appends to by one concatenation; the Trace is changed.
+    """{argument: (number of the root, node of the whole buffer, node of what it becomes)}, for those of `states` that
+    the Trace appends to by one concatenation: tuples (argument, number of the root, axis). The Trace is changed.
 
     room: positions of the buffers, a number or a Size; most: bytes that one may have.
     """
