@@ -12,7 +12,18 @@ from ...backend.protocol import Protocol
 from ...dtypes import DType
 from ...errors import DTypeError
 from ...tensor import Tensor
-from . import assignment, attention, composites, convolution, elementwise, integers, recurrent, storage, windows
+from . import (
+    assignment,
+    attention,
+    composites,
+    convolution,
+    elementwise,
+    few_bits,
+    integers,
+    recurrent,
+    storage,
+    windows,
+)
 from .storage import WIDE, Array, numpy_dtype
 
 _SCANS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -25,7 +36,7 @@ class NumpyBackend(Protocol):
     OVERRIDES: tuple[str, ...] = (
         "dft", "relu", "sigmoid", "softmax", "log_softmax", "gelu", "batch_norm", "layer_norm", "rms_norm", "clip",
         "linear", "signbit", "dot_product_attention", "lstm_steps", "gru_steps", "matmul_8bit", "conv_8bit",
-        "to_levels", "from_levels",
+        "to_levels", "from_levels", "matmul_nbits",
     )  # fmt: skip
     relu = composites.relu
     sigmoid = composites.sigmoid
@@ -45,6 +56,7 @@ class NumpyBackend(Protocol):
     conv_8bit = integers.conv_8bit
     to_levels = integers.to_levels
     from_levels = integers.from_levels
+    matmul_nbits = few_bits.matmul_nbits
 
     def _tensor(self, array: Array, dtype: DType) -> Tensor:
         if not isinstance(array, np.ndarray):  # NumPy's own functions turn arrays without axes into scalars

@@ -1,0 +1,72 @@
+"""matmul_nbits on NumPy, which makes a few columns real at a time, against its definition and onnxruntime."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.errors import ShapeError
+
+
+def _drawn(seed: int) -> tuple[dict[str, Any], dict[str, int]]:
+    choose, rng = random.Random(seed), np.random.default_rng(seed)
+    bits = choose.choice([2, 4, 4, 4, 8])
+    block_size = choose.choice([16, 32, 64])
+    rows, columns = choose.randint(1, 200), choose.choice([1, 7, 64, 3000])
+    blocks = -(-rows // block_size)
+    given = {
+        "x": rng.standard_normal((*choose.choice([(), (1,), (3,), (2, 5)]), rows)).astype(np.float32),
+        "weight": rng.integers(0, 256, (columns, blocks, block_size * bits // 8), dtype=np.uint8),
+        "scales": rng.standard_normal(columns * blocks).astype(np.float32),
+    }
+    kind = choose.randrange(3)
+    if kind == 1:
+        given["zero_points"] = rng.integers(0, 256, columns * -(-blocks * bits // 8), dtype=np.uint8)
+    elif kind == 2:
+        given["zero_points"] = rng.standard_normal(columns * blocks).astype(np.float32)
+    if choose.random() < 0.3:
+        given["bias"] = rng.standard_normal(columns).astype(np.float32)
+    return given, {"rows": rows, "columns": columns, "bits": bits, "block_size": block_size}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_product_with_few_bits_is_that_with_the_real_weights(seed: int) -> None:
+    given, sizes = _drawn(seed)
+    tensors = {k: emberlet.asarray(v, backend="numpy") for k, v in given.items()}
+    got = np.asarray(F.matmul_nbits(**tensors, **sizes))
+    of_weights = {k: tensors.get(k) for k in ("weight", "scales", "zero_points")}
+    real = np.asarray(F.dequantize_nbits(**of_weights, **sizes))
+    want = given["x"].astype(np.float64) @ real.T.astype(np.float64) + given.get("bias", 0.0)
+    assert got.dtype == np.float32
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * np.abs(real).sum(1).max())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_product_with_few_bits_is_onnxruntimes(seed: int) -> None:
+    from support.onnxruntime_node import run_node
+
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((2, 96)).astype(np.float32)
+    weight = rng.integers(0, 256, (40, 3, 16), dtype=np.uint8)
+    scales = rng.random(120).astype(np.float32)
+    zero = rng.integers(0, 256, 80, dtype=np.uint8) if seed % 2 else None
+    (want,) = run_node(
+        "MatMulNBits", [x, weight, scales, zero], domain="com.microsoft", K=96, N=40, bits=4, block_size=32
+    )
+    given = [emberlet.asarray(a, backend="numpy") for a in (x, weight, scales)]
+    points = None if zero is None else emberlet.asarray(zero, backend="numpy")
+    np.testing.assert_allclose(F.matmul_nbits(*given, points, rows=96, columns=40), want, rtol=1e-4, atol=1e-3)
+
+
+def test_sizes_that_do_not_fit_are_refused_as_by_the_definition() -> None:
+    given, sizes = _drawn(0)
+    tensors = {k: emberlet.asarray(v, backend="numpy") for k, v in given.items()}
+    with pytest.raises(ShapeError, match="does not fit a weight of"):
+        F.matmul_nbits(**tensors, **(sizes | {"rows": sizes["rows"] + 1}))
+    with pytest.raises(ShapeError, match="bytes and"):
+        F.matmul_nbits(**(tensors | {"scales": emberlet.zeros((1, 3), backend="numpy")}), **sizes)
