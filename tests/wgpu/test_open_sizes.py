@@ -189,6 +189,22 @@ def test_what_counts_on_the_number_keeps_a_plan_for_each_size_and_says_so():
     assert not compiled._open
 
 
+def test_draws_leave_no_open_size_in_the_state_of_later_ones():
+    from emberlet.functional.randomness import draws
+
+    def noisy(x):
+        return x + F.dropout(F.abs(x) + 1.0, 0.5, training=True)
+
+    compiled = compile(noisy, backend="wgpu", dims={"x": {0: "n"}})
+    for n in (3, 6, 4):
+        got = np.asarray(compiled(np.ones((n, 2), np.float32)))
+        assert got.shape == (n, 2)
+        assert set(got.reshape(-1).tolist()) <= {1.0, 5.0}
+        assert type(draws._state[1]) is int
+    assert "n" in compiled.fixed
+    assert F.random_bits((4,), backend="numpy").shape == (4,)
+
+
 def test_sizes_that_decide_get_plans_of_their_own():
     def function(x):
         return x * 2.0 if x.shape[0] < 10 else F.sum(x, axis=0, keepdims=True)

@@ -57,6 +57,7 @@ def _entropy():
 
 def _taken(blocks):
     """The key, and the counter of the first of `blocks` blocks that no other draw gets."""
+    blocks = int(blocks)  # a size that a plan leaves open raises here, before it becomes part of the state
     with _lock:
         if _state[0] is None:
             _restart(int.from_bytes(_entropy(), "little"))
