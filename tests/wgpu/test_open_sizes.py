@@ -193,13 +193,13 @@ def test_draws_leave_no_open_size_in_the_state_of_later_ones():
     from emberlet.functional.randomness import draws
 
     def noisy(x):
-        return x + F.dropout(F.abs(x) + 1.0, 0.5, training=True)
+        return x + F.uniform(x.shape, backend=x.backend)
 
     compiled = compile(noisy, backend="wgpu", dims={"x": {0: "n"}})
     for n in (3, 6, 4):
         got = np.asarray(compiled(np.ones((n, 2), np.float32)))
         assert got.shape == (n, 2)
-        assert set(got.reshape(-1).tolist()) <= {1.0, 5.0}
+        assert ((got >= 1.0) & (got < 2.0)).all()
         assert type(draws._state[1]) is int
     assert "n" in compiled.fixed
     assert F.random_bits((4,), backend="numpy").shape == (4,)
