@@ -274,8 +274,8 @@ def model_case(case: Any) -> Outcome:
     return tried(case.id, onnx.load(str(case.model)), inputs, check)
 
 
-def page(told: dict[str, dict[str, Outcome]], seconds: float) -> str:
-    """The page's text."""
+def page(told: dict[str, dict[str, Outcome]], whole: dict[str, int], seconds: float) -> str:
+    """The page's text. whole: how many cases there are."""
     lines = [
         "# Open axes\n",
         "`python -m tests.conformance.open_axes --write`: every axis longer than 1 of every input left open, on the "
@@ -286,7 +286,7 @@ def page(told: dict[str, dict[str, Outcome]], seconds: float) -> str:
         "*no axis*: no input has an axis longer than 1 (rows of up to 8 int64 aside, which may be shapes), or an "
         "input is no array. *no judge*: at other sizes onnxruntime and emberlet on NumPy differ, which has nothing "
         "to do with open axes.\n",
-        "| | cases | one plan | some axes | a plan for each size | cut | refused | no axis | no judge | differ "
+        "| | cases run | one plan | some axes | a plan for each size | cut | refused | no axis | no judge | differ "
         "| other sizes run |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
@@ -294,7 +294,7 @@ def page(told: dict[str, dict[str, Outcome]], seconds: float) -> str:
         counts = Counter(o.kind for o in outcomes.values())
         cells = [counts[k] for k in ("open", "partly", "own", "cut", "refused", "no axis", "no judge", "differs")]
         ran = sum(o.sizes for o in outcomes.values())
-        lines.append(f"| {title} | {len(outcomes)} | " + " | ".join(map(str, cells)) + f" | {ran} |")
+        lines.append(f"| {title} | {len(outcomes)} of {whole[title]} | " + " | ".join(map(str, cells)) + f" | {ran} |")
     for heading, kinds in (
         ("Differ", ("differs",)),
         ("Refused", ("refused",)),
@@ -331,6 +331,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--part", default="0/1", help="K/N: every N-th case, from K on")
+    parser.add_argument("--minutes", type=float, help="as many cases as that takes, in an order that is drawn")
     options = parser.parse_args()
     from models.index import cases as models
 
@@ -343,7 +344,14 @@ def main() -> int:
     }
     for title, entries in work.items():
         told[title] = {}
-        for name, run in [e for e in entries if options.pattern in e[0]][part::parts]:
+        chosen = [e for e in entries if options.pattern in e[0]][part::parts]
+        end = None
+        if options.minutes:
+            random.Random(0).shuffle(chosen)
+            end = time.monotonic() + options.minutes * 60 * (0.85 if title == "node cases" else 0.15)
+        for name, run in chosen:
+            if end is not None and time.monotonic() > end:
+                break
             try:
                 told[title][name] = run()
             except Exception as error:  # a mistake of this file
@@ -354,7 +362,8 @@ def main() -> int:
                 print(f"{name}: {outcome.kind} ({outcome.sizes}) {outcome.why}", flush=True)
         print(title, dict(Counter(o.kind for o in told[title].values())), flush=True)
     if options.write:
-        PAGE.write_text(page(told, time.monotonic() - begin), encoding="utf-8")
+        whole = {title: len(entries) for title, entries in work.items()}
+        PAGE.write_text(page(told, whole, time.monotonic() - begin), encoding="utf-8")
     return int(any(o.kind == "differs" for outcomes in told.values() for o in outcomes.values()))
 
 
