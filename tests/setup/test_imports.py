@@ -46,8 +46,8 @@ ROOMS = {
     "onnxruntime": f"emberlet {GROUND} backend functional host codegen",
     "codegen": f"{GROUND} backend tensor functional burnpack model nn host host.numpy_backend",
     "micro": f"{GROUND} burnpack host codegen",
-    # `emberlet profile` takes a model as the other commands do.
-    "wgpu_backend": f"{GROUND} backend tensor data functional burnpack host host.numpy_backend host.cli",
+    # `emberlet profile` takes a model as the other commands do; the room of a session's state lies in the GPU's memory.
+    "wgpu_backend": f"{GROUND} backend tensor data functional burnpack session host host.numpy_backend host.cli",
 }
 
 # How many circles a room still has. None may be added; a line goes when its last circle is gone.
