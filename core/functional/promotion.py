@@ -36,7 +36,7 @@ def whole_numbers(flat, dtype):
     for v in flat:
         if v - v != 0 or not low <= v <= high:  # infinities and NaN too
             refuse("range", v, dtype, low, high)
-        out.append(int(v))
+        out.append(v * 1 if isinstance(v, int) else int(v))
     return out
 
 

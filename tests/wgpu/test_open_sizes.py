@@ -189,6 +189,43 @@ def test_what_counts_on_the_number_keeps_a_plan_for_each_size_and_says_so():
     assert not compiled._open
 
 
+def _number(n, like):
+    return F.full((1,), n, dtype=emberlet.int64, backend=like.backend)
+
+
+ON_SHAPES = (
+    lambda a, b: a + b,
+    F.maximum,
+    lambda a, b: F.where(a == a, a, b),
+    lambda a, b: F.floor_divide(a * 4, _number(3, a)),
+    lambda a, b: F.concat((a, b))[1:][:1],
+    lambda a, b: F.where(F.logical_and(a > 0, F.logical_not(b < 1)), b, a),
+    lambda a, b: F.minimum(a, b).astype(emberlet.int32).astype(emberlet.int64),
+)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_shapes_put_together_as_tensors_stay_open(seed):
+    def function(x, y):
+        r = random.Random(seed)
+        whole = F.asarray(x.shape, dtype=emberlet.int64, backend=x.backend)
+        pool = [whole[:1], whole[1:2], F.asarray((y.shape[0],), dtype=emberlet.int64, backend=x.backend), whole[:1] * 2]
+        for _ in range(r.randint(2, 6)):
+            pool.append(r.choice(ON_SHAPES)(r.choice(pool), r.choice(pool)))
+        rows, columns = F.concat((pool[-1], r.choice(pool))).tolist()
+        return F.broadcast_to(F.sum(x), (rows, columns)) + F.sum(pool[-1]).astype(emberlet.float32)
+
+    compiled = compile(function, backend="wgpu", dims={"x": {0: "rows", 1: "columns"}, "y": {0: "others"}})
+    for n, m, k in ((3, 5, 2), (7, 4, 9), (2, 11, 5), (6, 6, 6)):
+        x, y = np.ones((n, m), np.float32), np.ones(k, np.float32)
+        wanted = np.asarray(function(emberlet.asarray(x, backend="numpy"), emberlet.asarray(y, backend="numpy")))
+        got = np.asarray(compiled(x, y))
+        assert got.shape == wanted.shape
+        np.testing.assert_allclose(got, wanted)
+    assert compiled._open
+    assert not compiled.fixed
+
+
 def test_draws_leave_no_open_size_in_the_state_of_later_ones():
     from emberlet.functional.randomness import draws
 

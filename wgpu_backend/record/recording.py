@@ -19,12 +19,14 @@ from .node import (
     is_leaf,
     live_nodes,
     numbers,
+    of_open_size,
     refuse_values,
     signature,
     topological,
     unpacked,
 )
-from .sizes import is_open
+from .size_values import size_values
+from .sizes import Size, is_open
 
 try:
     from weakref import ref as _ref
@@ -170,6 +172,8 @@ class Recording(Backend):
             return True
         if depends_on_input(node) or not (self.planning or self._can_wait()):
             return False
+        if [n for n in topological([node]) if of_open_size(n)]:
+            return False
         x = Tensor(node, node.dtype, node.shape, self)
         if x.size <= LOOK or self.planning:
             node.bounds = storage.extremes(self._words(x), node.word, node.count)
@@ -265,6 +269,9 @@ class Recording(Backend):
         return self._tensor("host", (), self.host.from_bytes(data, dtype, shape), dtype, shape)
 
     def from_list(self, values, dtype, shape):
+        if any(type(v) is Size for v in values):
+            parts = [self.full((1,), v, dtype) for v in values]
+            return self.reshape(self.concat(parts, 0) if len(parts) > 1 else parts[0], shape)
         if storage.word(dtype) is not None:
             words = storage.from_list(values, dtype, self.given(dtype))
             if words is not None:
@@ -306,6 +313,9 @@ class Recording(Backend):
     def to_list(self, x):
         if x.data.op == "host":
             return self.host.to_list(x.data.arg)
+        sizes = size_values(x.data)
+        if sizes is not None:
+            return sizes
         return storage.to_list(self._words(x), x.dtype, x.size, x.data.word)
 
     def realize(self, *tensors):
