@@ -49,16 +49,22 @@ def ours(backend: str, model: Any, count: int, notes: list[str]) -> tuple[list[i
 
     device: Any = get_backend("wgpu")
     made: list[int] = []
+    moved: list[int] = []
 
     def step(tokens: list[list[int]]) -> Any:
         found = np.asarray(session.step(tokens))
         made.append(device.device.created_buffers)
+        moved.append(session._engine.moved)
         return found
 
     result = decoded(step, count)
     compiled = session._engine.compiled
     plans = len(compiled._open) + len(compiled._programs)
-    notes.append(f"{plans} plans, GPU buffers made after the second token: {made[-1] - made[2]}")
+    each = (moved[-1] - moved[2]) / max(1, len(moved) - 3)
+    notes.append(
+        f"{plans} plans, GPU buffers made after the second token: {made[-1] - made[2]}, "
+        f"bytes of states written or copied a token: {each:.0f}"
+    )
     return result
 
 
