@@ -324,25 +324,33 @@ class Recording(Backend):
         What depends on an input of a plan that is being traced stays recorded.
         """
         with self._lock:
-            roots = []
             for x in tensors:
-                if not is_leaf(x.data) and x.data.count and x.data not in roots:
-                    roots.append(x.data)
-                elif x.data.op == "data" and x.data.count:
+                if x.data.op == "data" and x.data.count:
                     self.upload(x.data)
-            order = topological(roots)
-            if [n for n in order if n.op == "input"]:
-                roots = [r for r in roots if not depends_on_input(r)]
-                order = topological(roots)
+            roots, order = self._to_compute(tensors)
             if not roots:
                 return
             from ..run.runtime import run_once
 
-            roots.extend(live_nodes(order, roots))
             plan, externals, words = self._plan(order, roots)
             outputs = run_once(self.device, plan, externals)
             for i in range(len(roots)):
                 roots[i].become_buffer(outputs[i], words[i])
+
+    def _to_compute(self, tensors):
+        """(the nodes to compute: those of `tensors`, and on the way those that somebody holds; all they depend on, in
+        order). Without what depends on an input of a plan that is being traced."""
+        roots = []
+        for x in tensors:
+            if not is_leaf(x.data) and x.data.count and x.data not in roots:
+                roots.append(x.data)
+        order = topological(roots)
+        if [n for n in order if n.op == "input"]:
+            roots = [r for r in roots if not depends_on_input(r)]
+            order = topological(roots)
+        if roots:
+            roots.extend(live_nodes(order, roots))
+        return roots, order
 
     def _plan(self, order, roots):
         """(plan, Allocations of its externals, words of the roots) for roots, with all they depend on in `order`; the

@@ -8,13 +8,9 @@ from ..plan.make import make_plan
 from ..record.bounds import interval
 from ..record.host_evaluation import evaluate
 from ..record.node import (
-    depends_on_input,
-    is_leaf,
-    live_nodes,
     numbers,
     refuse_values,
     signature,
-    topological,
 )
 from ..run import storage
 from . import engine
@@ -74,17 +70,9 @@ class WasmBackend(WgpuBackend):
     def realize(self, *tensors):
         """Compute what is recorded, as one module. What depends on an input of a plan that is traced stays recorded."""
         with self._lock:
-            roots = []
-            for x in tensors:
-                if not is_leaf(x.data) and x.data.count and x.data not in roots:
-                    roots.append(x.data)
-            order = topological(roots)
-            if [n for n in order if n.op == "input"]:
-                roots = [r for r in roots if not depends_on_input(r)]
-                order = topological(roots)
+            roots, order = self._to_compute(tensors)
             if not roots:
                 return
-            roots.extend(live_nodes(order, roots))
             module, image, given, stored = self._module(order, roots)
             instance = module.instance()
             for number, source in given:

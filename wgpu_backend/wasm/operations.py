@@ -24,7 +24,8 @@ _BOOL = {
 }  # fmt: skip
 _SAME_BOOL = ("abs", "sign", "floor", "ceil", "round", "trunc")
 _LIBRARY = ("div", "floor_divide", "remainder", "fmod", "pow", "shift_left", "shift_right", "atan2")
-_MASK = 0xFFFFFFFF
+# Upper ends from which a saturating conversion needs no clamp of its own.
+_WHOLE_I32, _WHOLE_U32 = 2e9, 4e9
 
 
 def _truth(a, type):
@@ -209,37 +210,21 @@ def cast_four(a, source, target):
 
 def function(attr, type, args):
     """The expression of a function that lowering asks for by name (render/shaders/math.wgsl) of one number."""
-    name, extra = attr[0], attr[1:]
-    a = args[0]
-    if name in ("wrap_i", "wrap_u"):
-        width = int(extra[0][:-1])
-        if name == "wrap_u":
-            return op("i32.and", a, i32((1 << width) - 1))
-        return op("i32.shr_s", op("i32.shl", a, i32(32 - width)), i32(32 - width))
-    if name == "times_zero":
-        return a * args[1]
-    if name == "over_zero":
-        return a / args[1]
-    if name == "over_itself":
-        return a / a
+    name, a = attr[0], args[0]
     if name == "to_i32":
+        low, high = float(attr[1]), float(attr[2])
         whole = op("i32.trunc_sat_f32_s", a)
-        low, high = float(extra[0]), float(extra[1])
-        if high > 2e9:
+        if high > _WHOLE_I32:
             return whole
-        whole = scalar("max", "i32", (whole, i32(int(low))))
-        return scalar("min", "i32", (whole, i32(int(high))))
+        return scalar("min", "i32", (scalar("max", "i32", (whole, i32(int(low)))), i32(int(high))))
     if name == "to_u32":
+        high = float(attr[1])
         whole = op("i32.trunc_sat_f32_u", a)
-        high = float(extra[0])
-        return whole if high > 4e9 else scalar("min", "u32", (whole, i32(int(high))))
+        return whole if high > _WHOLE_U32 else scalar("min", "u32", (whole, i32(int(high))))
     if name == "round_f16":
         return lane("f32x4.extract_lane", 0, call(name, "v128", op("f32x4.splat", a)))
     if name == "round_bf16":
-        word = op("i32.reinterpret_f32", a)
-        odd = op("i32.and", op("i32.shr_u", word, i32(16)), i32(1))
-        near = op("i32.and", op("i32.add", op("i32.add", word, i32(0x7FFF)), odd), i32(0xFFFF0000))
-        nan = op("i32.or", op("i32.and", word, i32(0xFFFF0000)), i32(0x00400000))
+        near, nan = _rounded_bf16(op("i32.reinterpret_f32", a), "i32.", "i32.", i32)
         return op("f32.reinterpret_i32", select(op("f32.ne", a, a), nan, near))
     if name == "bits_of_bfloat16":
         return op("i32.shr_u", op("i32.reinterpret_f32", a), i32(16))
@@ -251,39 +236,56 @@ def function(attr, type, args):
         return a
     if name in ("bits_of_float16", "float16_of_bits", "philox_at", "sort_key_f32"):
         return call(name, "f32" if type == "f32" else "i32", *args)
-    raise UnsupportedError("the wasm backend has no function {}".format(name))
+    found = _of_either(attr, args, "i32.", "i32.", i32)
+    if found is None:
+        raise UnsupportedError("the wasm backend has no function {}".format(name))
+    return found
 
 
 def function_of_four(attr, args):
     """`function` of four numbers at once; None where there is none."""
-    name, extra = attr[0], attr[1:]
-    a = args[0]
-    if name in ("wrap_i", "wrap_u"):
-        width = int(extra[0][:-1])
-        if name == "wrap_u":
-            return op("v128.and", a, i32x4((1 << width) - 1))
-        return op("i32x4.shr_s", op("i32x4.shl", a, i32(32 - width)), i32(32 - width))
+    name, a = attr[0], args[0]
+    if name == "to_i32":
+        low, high = float(attr[1]), float(attr[2])
+        whole = op("i32x4.trunc_sat_f32x4_s", a)
+        if high > _WHOLE_I32:
+            return whole
+        return op("i32x4.min_s", op("i32x4.max_s", whole, i32x4(int(low))), i32x4(int(high)))
+    if name == "to_u32":
+        high = float(attr[1])
+        whole = op("i32x4.trunc_sat_f32x4_u", a)
+        return whole if high > _WHOLE_U32 else op("i32x4.min_u", whole, i32x4(int(high)))
+    if name == "round_f16":
+        return call(name, "v128", a)
+    if name == "round_bf16":
+        near, nan = _rounded_bf16(a, "i32x4.", "v128.", i32x4)
+        return bits(op("f32x4.eq", a, a), near, nan)
+    return _of_either(attr, args, "i32x4.", "v128.", i32x4)
+
+
+def _of_either(attr, args, integer, bitwise, number):
+    """A function that one number and four have in common, or None.
+
+    integer, bitwise: what the names of instructions on integers and on bits begin with; number: makes constants.
+    """
+    name, a = attr[0], args[0]
+    if name == "wrap_u":
+        return op(bitwise + "and", a, number((1 << int(attr[1][:-1])) - 1))
+    if name == "wrap_i":
+        free = i32(32 - int(attr[1][:-1]))
+        return op(integer + "shr_s", op(integer + "shl", a, free), free)
     if name == "times_zero":
         return a * args[1]
     if name == "over_zero":
         return a / args[1]
     if name == "over_itself":
         return a / a
-    if name == "to_i32":
-        whole = op("i32x4.trunc_sat_f32x4_s", a)
-        low, high = float(extra[0]), float(extra[1])
-        if high > 2e9:
-            return whole
-        return op("i32x4.min_s", op("i32x4.max_s", whole, i32x4(int(low))), i32x4(int(high)))
-    if name == "to_u32":
-        whole = op("i32x4.trunc_sat_f32x4_u", a)
-        high = float(extra[0])
-        return whole if high > 4e9 else op("i32x4.min_u", whole, i32x4(int(high)))
-    if name == "round_f16":
-        return call(name, "v128", a)
-    if name == "round_bf16":
-        odd = op("v128.and", op("i32x4.shr_u", a, i32(16)), i32x4(1))
-        near = op("v128.and", op("i32x4.add", op("i32x4.add", a, i32x4(0x7FFF)), odd), i32x4(0xFFFF0000))
-        nan = op("v128.or", op("v128.and", a, i32x4(0xFFFF0000)), i32x4(0x00400000))
-        return bits(op("f32x4.eq", a, a), near, nan)
     return None
+
+
+def _rounded_bf16(word, integer, bitwise, number):
+    """(the bits of float32 rounded to the nearest bfloat16, half to even; the bits of a NaN as one)."""
+    odd = op(bitwise + "and", op(integer + "shr_u", word, i32(16)), number(1))
+    up = op(integer + "add", op(integer + "add", word, number(0x7FFF)), odd)
+    kept = number(0xFFFF0000)
+    return op(bitwise + "and", up, kept), op(bitwise + "or", op(bitwise + "and", word, kept), number(0x00400000))
