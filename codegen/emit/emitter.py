@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from emberlet import dtypes
+from emberlet import dtypes, functional, nn
 from emberlet.dtypes import DType, decimal
 
 from ..ir.argument import Argument
@@ -120,8 +121,9 @@ class Emitter:
     # -- building expressions -----------------------------------------------------------------------------------------
 
     def call(self, function: str, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
-        """`F.function(args, kwargs)`; a keyword `default(value, omitted)` is left out where both are equal."""
-        return Call(Attribute(Name("F"), function), tuple(lift(a) for a in args), keywords(kwargs))
+        """`F.function(args, kwargs)`; a keyword `default(value)` is left out where the function has that default."""
+        named = keywords(getattr(functional, function), kwargs)
+        return Call(Attribute(Name("F"), function), tuple(lift(a) for a in args), named)
 
     def create(self, function: str, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
         """A call that makes a tensor from no tensor: the model's backend is passed along."""
@@ -131,13 +133,13 @@ class Emitter:
         """`F.zeros`, `F.ones` or `F.full(shape, number)`; the dtype is left out where it is the default."""
         return self.block.module.fill(lift(shape), number, dtype)
 
-    def method(self, x: Expr, name: str, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
+    def method(self, x: Expr, name: str, *args: Liftable, **kwargs: Liftable) -> Expr:
         """`x.name(args, kwargs)`"""
-        return Call(Attribute(x, name), tuple(lift(a) for a in args), keywords(kwargs))
+        return Call(Attribute(x, name), tuple(lift(a) for a in args), _lifted(kwargs))
 
-    def apply(self, function: Expr, *args: Liftable, **kwargs: Liftable | Default) -> Expr:
+    def apply(self, function: Expr, *args: Liftable, **kwargs: Liftable) -> Expr:
         """`function(args, kwargs)`"""
-        return Call(function, tuple(lift(a) for a in args), keywords(kwargs))
+        return Call(function, tuple(lift(a) for a in args), _lifted(kwargs))
 
     def builtin(self, name: str, *args: Liftable) -> Expr:
         """`name(args)` for a Python built-in."""
@@ -160,7 +162,8 @@ class Emitter:
     ) -> Expr:
         """`self.name`, a layer `nn.kind(args, kwargs)` of the model with these weights (None: the layer has none)."""
         given = {k: v for k, v in weights.items() if v is not None}
-        return self.block.module.layer(self.node, kind, tuple(lift(a) for a in args), keywords(kwargs), given)
+        named = keywords(getattr(nn, kind), kwargs)
+        return self.block.module.layer(self.node, kind, tuple(lift(a) for a in args), named, given)
 
     def tied(self, weight: Value) -> Expr | None:
         """`self.name.weight.val()` of the embedding whose table is this matrix transposed, where the model has one."""
@@ -202,33 +205,49 @@ class Emitter:
 
 
 class Default:
-    """A keyword argument that is left out where it has its default value."""
+    """A keyword argument that is left out where the called function or layer has the same default."""
 
-    def __init__(self, value: Liftable, omitted: Liftable) -> None:
+    def __init__(self, value: Liftable) -> None:
         self.value = value
-        self.omitted = omitted
+
+    def omitted(self, usual: Liftable) -> bool:
+        """Whether the value is this default; ONNX's attributes are float32, and written as such."""
+        value = self.value
+        if isinstance(value, float) and isinstance(usual, float):
+            return value in (usual, decimal.shortest(usual, dtypes.float32))
+        if isinstance(value, DType):
+            return usual in (value, value.name)
+        return value == usual and (type(value) is type(usual) or (isinstance(value, str) and isinstance(usual, str)))
 
 
-def default(value: Liftable, omitted: Liftable) -> Default:
-    return Default(value, omitted)
+def default(value: Liftable) -> Default:
+    return Default(value)
 
 
 def default_of(function: Callable[..., object], parameter: str) -> Liftable:
-    """The default of a parameter of the functional layer."""
-    found: Liftable = inspect.signature(function).parameters[parameter].default
+    """The default of a parameter of a function or a layer: the one place where ONNX's defaults are written."""
+    found: Liftable = _signature(function).parameters[parameter].default
     return found
 
 
-def keywords(kwargs: Mapping[str, Liftable | Default]) -> tuple[tuple[str, Expr], ...]:
+@cache
+def _signature(function: Callable[..., object]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def keywords(function: Callable[..., object], kwargs: Mapping[str, Liftable | Default]) -> tuple[tuple[str, Expr], ...]:
     out = []
     for k, v in kwargs.items():
         if isinstance(v, Default):
-            alike = type(v.value) is type(v.omitted) or (isinstance(v.value, str) and isinstance(v.omitted, str))
-            if v.value == v.omitted and alike:
+            if v.omitted(default_of(function, k)):
                 continue
             v = v.value
         out.append((k, lift(v)))
     return tuple(out)
+
+
+def _lifted(kwargs: Mapping[str, Liftable]) -> tuple[tuple[str, Expr], ...]:
+    return tuple((k, lift(v)) for k, v in kwargs.items())
 
 
 def shortest(value: Value) -> int | float | bool | str:

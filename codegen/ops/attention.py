@@ -99,13 +99,13 @@ class Attention(Node[AttentionConfig]):
         more = any(o.present for o in self.outputs[1:])
         options: dict[str, Liftable | Default] = {
             **{n: e.x(i) for n, i in (("past_key", 4), ("past_value", 5), ("kv_lengths", 6)) if self.has(i)},
-            "is_causal": default(c.causal, False),
-            "scale": default(c.scale, None),
-            "softcap": default(c.softcap, 0.0),
-            "num_heads": default(c.heads if self.tensor(0).rank != 4 else None, None),
-            "kv_num_heads": default(c.kv_heads if self.tensor(0).rank != 4 else None, None),
-            "window": default(c.window if c.window != (None, None) else None, None),
-            "softmax_dtype": default(c.softmax_dtype if c.softmax_dtype is not self.dtype(0) else None, None),
+            "is_causal": default(c.causal),
+            "scale": default(c.scale),
+            "softcap": default(c.softcap),
+            "num_heads": default(c.heads if self.tensor(0).rank != 4 else None),
+            "kv_num_heads": default(c.kv_heads if self.tensor(0).rank != 4 else None),
+            "window": default(c.window if c.window != (None, None) else None),
+            "softmax_dtype": default(c.softmax_dtype if c.softmax_dtype is not self.dtype(0) else None),
         }
         mask = [e.x(3)] if self.has(3) else []
         given = [e.x(i) for i in range(3)]
@@ -149,9 +149,9 @@ class RotaryEmbedding(Node[RotaryEmbeddingConfig]):
             "rotary_embedding",
             *(e.x(i) for i in range(3)),
             *([e.x(3)] if self.has(3) else []),
-            interleaved=default(c.interleaved, False),
-            rotary_dim=default(c.size, 0),
-            num_heads=default(c.heads or None, None),
+            interleaved=default(c.interleaved),
+            rotary_dim=default(c.size),
+            num_heads=default(c.heads or None),
         )
 
 
@@ -206,8 +206,8 @@ class FlexAttention(Node[FlexAttentionConfig]):
             "flex_attention",
             *(e.x(i) for i in range(3)),
             **mods,
-            scale=default(c.scale, None),
-            softmax_dtype=default(c.softmax_dtype if c.softmax_dtype is not wide else None, None),
+            scale=default(c.scale),
+            softmax_dtype=default(c.softmax_dtype if c.softmax_dtype is not wide else None),
         )
 
 
@@ -260,8 +260,8 @@ class LinearAttention(Node[LinearAttentionConfig]):
                 *trailing(self, e, 6),
                 num_heads=c.heads,
                 kv_num_heads=c.kv_heads,
-                scale=default(c.scale or None, None),
-                update_rule=default(c.update_rule, "gated_delta"),
+                scale=default(c.scale or None),
+                update_rule=default(c.update_rule),
             ),
         )
 
@@ -288,7 +288,7 @@ class CausalConvWithState(Node[CausalConvConfig]):
         return (x, TensorType(x.dtype, (batch, channels, past)))
 
     def emit(self, e: Emitter) -> Emission:
-        activation = default("silu" if self.config.activation != "none" else None, None)
+        activation = default("silu" if self.config.activation != "none" else None)
         return first_of(self, e, e.call("causal_conv", *trailing(self, e, 4), activation=activation))
 
 

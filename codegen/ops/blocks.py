@@ -44,7 +44,7 @@ class DepthToSpace(Node[BlockConfig]):
         return (TensorType(x.dtype, (n, channels, times(h, b), times(w, b))),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("depth_to_space", e.x(), self.config.block_size, mode=default(self.config.mode, "DCR"))
+        return e.call("depth_to_space", e.x(), self.config.block_size, mode=default(self.config.mode))
 
 
 class SpaceToDepth(Node[BlockConfig]):

@@ -214,7 +214,7 @@ class EyeLike(Node[EyeLikeConfig]):
     def emit(self, e: Emitter) -> Emission:
         dtype = self.config.dtype or self.dtype(0)
         if self.tensor(0).shape is None:
-            return e.call("eye_like", e.x(), k=default(self.config.k, 0), dtype=dtype)
+            return e.call("eye_like", e.x(), k=default(self.config.k), dtype=dtype)
         x = e.shape_of(e.x())
         rows, columns = e.index(x, 0), e.index(x, 1)
         return e.create("eye", rows, columns, **({"k": self.config.k} if self.config.k else {}), dtype=dtype)

@@ -80,7 +80,7 @@ class Conv(Node[ConvConfig]):
         n = len(window.kernel)
         options = window.keywords(window.padding(spatial_of(shape, n + 2)))
         weight, bias = self.value(1), self.value(2)
-        options["groups"] = default(self.config.groups, 1)
+        options["groups"] = default(self.config.groups)
         if weight is None or (self.has(2) and bias is None) or n > 3 or not weight.dtype.is_float:
             return e.call("conv", x, e.x(1), *([e.x(2)] if self.has(2) else []), **options)
         layer = e.layer(
@@ -90,7 +90,7 @@ class Conv(Node[ConvConfig]):
             short(window.kernel),
             weights={"weight": weight, "bias": bias},
             **options,
-            bias=default(bias is not None, True),
+            bias=default(bias is not None),
         )
         return e.apply(layer, x)
 
@@ -180,8 +180,8 @@ class ConvTranspose(Node[ConvTransposeConfig]):
         window, padding, extra = self.geometry()
         n = len(window.kernel)
         options = window.keywords(padding)
-        options["output_padding"] = default(extra[0] if len(set(extra)) == 1 else extra, 0)
-        options["groups"] = default(self.config.groups, 1)
+        options["output_padding"] = default(extra[0] if len(set(extra)) == 1 else extra)
+        options["groups"] = default(self.config.groups)
         weight, bias = self.value(1), self.value(2)
         if weight is None or (self.has(2) and bias is None) or n > 3:
             return e.call("conv_transpose", e.x(0), e.x(1), *([e.x(2)] if self.has(2) else []), **options)
@@ -192,6 +192,6 @@ class ConvTranspose(Node[ConvTransposeConfig]):
             short(window.kernel),
             weights={"weight": weight, "bias": bias},
             **options,
-            bias=default(bias is not None, True),
+            bias=default(bias is not None),
         )
         return e.apply(layer, e.x(0))

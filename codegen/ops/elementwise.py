@@ -210,7 +210,7 @@ class Alpha(Elementwise[AlphaConfig], ABC):
         return AlphaConfig(a.float("alpha", cls.default_alpha()))
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call(self.function, e.x(), **{self.keyword: default(self.config.alpha, self.default_alpha())})
+        return e.call(self.function, e.x(), **{self.keyword: default(self.config.alpha)})
 
 
 class Celu(Alpha):
@@ -254,7 +254,7 @@ class HardSigmoid(Elementwise[HardSigmoidConfig]):
         return HardSigmoidConfig(a.float("alpha", 0.2), a.float("beta", 0.5))
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("hard_sigmoid", e.x(), alpha=default(self.config.alpha, 0.2), beta=default(self.config.beta, 0.5))
+        return e.call("hard_sigmoid", e.x(), alpha=default(self.config.alpha), beta=default(self.config.beta))
 
 
 @dataclass(frozen=True)
@@ -274,9 +274,7 @@ class Selu(Elementwise[SeluConfig]):
         return SeluConfig(a.float("alpha", alpha), a.float("gamma", gamma))
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call(
-            "selu", e.x(), alpha=default(self.config.alpha, 1.6732632), gamma=default(self.config.gamma, 1.050701)
-        )
+        return e.call("selu", e.x(), alpha=default(self.config.alpha), gamma=default(self.config.gamma))
 
 
 @dataclass(frozen=True)
@@ -295,7 +293,7 @@ class Shrink(Elementwise[ShrinkConfig]):
         return ShrinkConfig(a.float("bias", 0.0), a.float("lambd", 0.5))
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("shrink", e.x(), lambd=default(self.config.lambd, 0.5), bias=default(self.config.bias, 0.0))
+        return e.call("shrink", e.x(), lambd=default(self.config.lambd), bias=default(self.config.bias))
 
 
 @dataclass(frozen=True)
@@ -313,7 +311,7 @@ class Gelu(Elementwise[GeluConfig]):
         return GeluConfig(a.choice("approximate", GeluApproximation, GeluApproximation.NONE))
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("gelu", e.x(), approximate=default(self.config.approximate, "none"))
+        return e.call("gelu", e.x(), approximate=default(self.config.approximate))
 
 
 @dataclass(frozen=True)
@@ -348,7 +346,7 @@ class PRelu(Elementwise[PReluConfig]):
     def emit(self, e: Emitter) -> Emission:
         slopes = self.slopes()
         if slopes is not None:
-            count = default(slopes.size, 1)
+            count = default(slopes.size)
             return e.apply(e.layer("PRelu", weights={"weight": slopes}, num_parameters=count), e.x(0))
         if self.config.per_channel:
             return e.call("prelu", e.x(0), e.x(1))
@@ -388,4 +386,4 @@ class SwiGLU(Elementwise[AlphaConfig]):
         return AlphaConfig(a.float("alpha", 1.0))
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("swiglu", e.x(0), e.x(1), alpha=default(self.config.alpha, 1.0))
+        return e.call("swiglu", e.x(0), e.x(1), alpha=default(self.config.alpha))

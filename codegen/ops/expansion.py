@@ -123,7 +123,7 @@ class Pad(Node[PadConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         c, axes = self.config, self.axes()
-        mode = default(c.mode, "constant")
+        mode = default(c.mode)
         if axes is None:
             filled = {"value": e.number(2)} if self.has(2) and c.mode == "constant" else {}
             return e.call("pad_axes", e.x(0), e.ints(1), e.ints(3), mode=mode, **filled)

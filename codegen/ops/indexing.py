@@ -106,7 +106,7 @@ class GatherND(Node[GatherNDConfig]):
         return (TensorType(x.dtype, (*indices.shape[:-1], *x.shape[b + indices.shape[-1] :])),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("gather_nd", e.x(0), e.x(1), batch_dims=default(self.config.batch_dims, 0))
+        return e.call("gather_nd", e.x(0), e.x(1), batch_dims=default(self.config.batch_dims))
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class ScatterND(Node[ScatterNDConfig]):
         return (self.tensor(0),)
 
     def emit(self, e: Emitter) -> Emission:
-        reduction = default(self.config.reduction, "none")
+        reduction = default(self.config.reduction)
         return e.call("scatter_nd", e.x(0), e.x(1), e.x(2), reduction=reduction)
 
 
@@ -239,7 +239,7 @@ class OneHot(Node[OneHotConfig]):
             "one_hot",
             indices,
             depth,
-            axis=default(self.config.axis, -1),
+            axis=default(self.config.axis),
             off_value=e.index(values, 0),
             on_value=e.index(values, 1),
             dtype=self.dtype(2),
@@ -301,4 +301,4 @@ class TopK(Node[TopKConfig]):
     def emit(self, e: Emitter) -> Emission:
         c = self.config
         k = e.number(1) if c.k is None else lift(c.k)
-        return e.call("topk_with_indices", e.x(0), k, axis=default(c.axis, -1), largest=default(c.largest, True))
+        return e.call("topk_with_indices", e.x(0), k, axis=default(c.axis), largest=default(c.largest))

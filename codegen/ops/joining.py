@@ -83,7 +83,7 @@ class Concat(Node[AxisConfig]):
             return whole
         if len(self.inputs) == 1:
             return e.x(0)
-        return e.call("concat", tuple(e.x(i) for i in range(len(self.inputs))), axis=default(self.config.axis, 0))
+        return e.call("concat", tuple(e.x(i) for i in range(len(self.inputs))), axis=default(self.config.axis))
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Split(Node[SplitConfig]):
         sizes = self.sizes()
         if len(self.outputs) == 1:
             return e.x(0)
-        axis = default(self.config.axis, 0)
+        axis = default(self.config.axis)
         if sizes is not None and len(set(sizes)) > 1:
             return e.call("split", e.x(0), sizes, axis=axis)
         if sizes is None and self.has(1):

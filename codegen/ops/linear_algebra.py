@@ -62,10 +62,10 @@ class Gemm(Node[GemmConfig]):
             e.x(0),
             e.x(1),
             *([e.x(2)] if self.has(2) else []),
-            alpha=default(c.alpha, 1.0),
-            beta=default(c.beta, 1.0),
-            trans_a=default(c.trans_a, False),
-            trans_b=default(c.trans_b, False),
+            alpha=default(c.alpha),
+            beta=default(c.beta),
+            trans_a=default(c.trans_a),
+            trans_b=default(c.trans_b),
         )
 
 
@@ -89,7 +89,7 @@ def dense(e: Emitter, weight: Value, bias: Value | None) -> Expr:
         out = Binary("@", e.x(0), Attribute(table, "T"))
         return out if bias is None else Binary("+", out, e.parameter(e.node.inputs[2].name, bias))
     weights = {"weight": weight, "bias": bias}
-    return e.apply(e.layer("Linear", *weight.shape, weights=weights, bias=default(bias is not None, True)), e.x(0))
+    return e.apply(e.layer("Linear", *weight.shape, weights=weights, bias=default(bias is not None)), e.x(0))
 
 
 class MatMul(Plain):

@@ -46,8 +46,8 @@ class Loss(Node[LossConfig], ABC):
             e.x(0),
             e.x(1),
             *weight,
-            ignore_index=default(c.ignore_index, None),
-            reduction=default(c.reduction, "mean"),
+            ignore_index=default(c.ignore_index),
+            reduction=default(c.reduction),
         )
 
 

@@ -121,7 +121,7 @@ class Normalizer(Node[NormalizerConfig]):
         if self.config.norm == "MAX":
             size = e.call("max", x, axis=-1, keepdims=True)
         else:
-            size = e.call("vector_norm", x, axis=-1, keepdims=True, ord=default(int(self.config.norm[1]), 2))
+            size = e.call("vector_norm", x, axis=-1, keepdims=True, ord=default(int(self.config.norm[1])))
         size = e.assign("size", size)
         return Binary("/", x, e.call("where", Binary("==", size, lift(0.0)), 1.0, size))
 
@@ -224,7 +224,7 @@ class OneHotEncoder(Node[OneHotEncoderConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         c = self.config
-        return e.call("one_hot_encode", e.x(0), c.categories, unknown=default("zeros" if c.zeros else "error", "zeros"))
+        return e.call("one_hot_encode", e.x(0), c.categories, unknown=default("zeros" if c.zeros else "error"))
 
 
 @dataclass(frozen=True)
@@ -353,4 +353,4 @@ class CastMap(Node[CastMapConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         c = self.config
-        return e.create("map_to_tensor", e.x(0), CAST_TO[c.cast_to], size=default(c.size, None))
+        return e.create("map_to_tensor", e.x(0), CAST_TO[c.cast_to], size=default(c.size))

@@ -131,10 +131,10 @@ class Kernel:
             "svm_kernel",
             x,
             held,
-            kind=default(c.kind, "linear"),
-            gamma=default(c.gamma if c.kind != "linear" else 0.0, 0.0),
-            coef0=default(c.coef0 if c.kind in ("poly", "sigmoid") else 0.0, 0.0),
-            degree=default(c.degree if c.kind == "poly" else 0, 0),
+            kind=default(c.kind),
+            gamma=default(c.gamma if c.kind != "linear" else 0.0),
+            coef0=default(c.coef0 if c.kind in ("poly", "sigmoid") else 0.0),
+            degree=default(c.degree if c.kind == "poly" else 0),
         )
 
 

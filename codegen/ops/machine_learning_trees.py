@@ -76,8 +76,8 @@ class Trees:
             e.parameter("leaf_targets", self.leaf_targets),
             e.parameter("roots", self.roots),
             n_targets,
-            aggregate=default(aggregate, "sum"),
-            post_transform=default(post_transform, None),
+            aggregate=default(aggregate),
+            post_transform=default(post_transform),
             **optional,
         )
 

@@ -146,7 +146,7 @@ class QuickGelu(Contrib[AlphaConfig]):
         return (self.tensor(0),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("swish", e.x(), alpha=default(self.config.alpha, 1.0))
+        return e.call("swish", e.x(), alpha=default(self.config.alpha))
 
 
 @dataclass(frozen=True)

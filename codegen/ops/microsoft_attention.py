@@ -31,9 +31,9 @@ class AttentionConfig:
     def keywords(self) -> dict[str, Liftable | Default]:
         return {
             "num_heads": self.heads,
-            "is_causal": default(self.causal, False),
-            "scale": default(self.scale or None, None),
-            "mask_filter_value": default(self.hidden, HIDDEN),
+            "is_causal": default(self.causal),
+            "scale": default(self.scale or None),
+            "mask_filter_value": default(self.hidden),
         }
 
 
@@ -88,7 +88,7 @@ class Attention(Contrib[AttentionConfig]):
         return (TensorType(x.dtype, (batch, length, width)), TensorType(x.dtype, present))
 
     def emit(self, e: Emitter) -> Emission:
-        sizes = default(self.config.sizes or None, None)
+        sizes = default(self.config.sizes or None)
         out = e.call("self_attention", e.x(0), e.x(1), *trailing(e, 2, 6), qkv_sizes=sizes, **self.config.keywords())
         return out if len(self.outputs) > 1 else e.index(out, 0)
 
@@ -162,7 +162,7 @@ class QAttention(Contrib[AttentionConfig]):
         out = e.call(
             "multi_head_attention",
             *(e.index(parts, i) for i in range(3)),
-            mask=default(e.optional(5), None),
+            mask=default(e.optional(5)),
             **past,
             **self.config.keywords(),
         )
@@ -251,17 +251,17 @@ class GroupQueryAttention(Contrib[GroupQueryConfig]):
             e.x(5),
             e.number(6),
             **{k: e.optional(i) for i, k in zip(rotary, ("cos", "sin", "position_ids"), strict=False) if self.has(i)},
-            score_bias=default(e.optional(10), None),
-            sink=default(self.sink(e), None),
+            score_bias=default(e.optional(10)),
+            sink=default(self.sink(e)),
             num_heads=c.heads,
             kv_num_heads=c.kv_heads,
-            scale=default(c.scale or None, None),
-            softcap=default(c.softcap, 0.0),
-            window=default(c.window, None),
-            interleaved=default(c.interleaved, False),
-            q_norm=default(e.optional(14), None),
-            k_norm=default(e.optional(15), None),
-            epsilon=default(c.epsilon if self.has(14) else 1e-6, 1e-6),
+            scale=default(c.scale or None),
+            softcap=default(c.softcap),
+            window=default(c.window),
+            interleaved=default(c.interleaved),
+            q_norm=default(e.optional(14)),
+            k_norm=default(e.optional(15)),
+            epsilon=default(c.epsilon if self.has(14) else 1e-6),
         )
         return out if len(self.outputs) > 1 else e.index(out, 0)
 
@@ -296,7 +296,7 @@ class RotaryEmbedding(Contrib[RotaryConfig]):
             e.x(2),
             e.x(3),
             e.x(1),
-            interleaved=default(c.interleaved, False),
-            rotary_dim=default(c.size, 0),
-            num_heads=default(c.heads or None, None),
+            interleaved=default(c.interleaved),
+            rotary_dim=default(c.size),
+            num_heads=default(c.heads or None),
         )

@@ -63,7 +63,7 @@ class SimplifiedLayerNormalization(Contrib[SimplifiedConfig]):
         c = self.config
         if c.axis == -1 or self.tensor(0).rank == c.axis + 1:
             return rms_norm(e, e.x(0), 1, c.epsilon)
-        return e.call("rms_norm", e.x(0), e.x(1), epsilon=default(c.epsilon, 1e-5), axis=c.axis)
+        return e.call("rms_norm", e.x(0), e.x(1), epsilon=default(c.epsilon), axis=c.axis)
 
 
 @dataclass(frozen=True)
@@ -182,6 +182,6 @@ class GroupNorm(Contrib[GroupNormConfig]):
     def emit(self, e: Emitter) -> Emission:
         c = self.config
         x = e.method(e.x(0), "moveaxis", -1, 1) if c.channels_last else e.x(0)
-        x = e.call("group_norm", x, c.groups, e.x(1), e.x(2), epsilon=default(c.epsilon, 1e-5))
+        x = e.call("group_norm", x, c.groups, e.x(1), e.x(2), epsilon=default(c.epsilon))
         x = e.call("silu", x) if c.silu else x
         return e.method(x, "moveaxis", 1, -1) if c.channels_last else x

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from emberlet.functional.elementwise.activations_by_name import ACTIVATIONS
 
-from ..emit.emitter import Emission, Emitter, default, default_of
+from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, lift
 from ..ir.argument import Argument
 from ..ir.problem import Problem
@@ -36,7 +36,7 @@ class FusedActivation:
             return e.call("clip", x, *(*self.parameters, float("-inf"), float("inf"))[:2])
         function, keywords = ACTIVATIONS[self.name]
         given = zip(keywords, self.parameters, strict=False)
-        return e.call(function.__name__, x, **{k: default(v, default_of(function, k)) for k, v in given})
+        return e.call(function.__name__, x, **{k: default(v) for k, v in given})
 
 
 # What com.microsoft fuses: functions that have a name of their own here.
@@ -320,8 +320,8 @@ class MatMulNBits(Contrib[MatMulNBitsConfig]):
             *trailing(e, 1, 6),
             rows=c.rows,
             columns=c.columns,
-            bits=default(c.bits, 4),
-            block_size=default(c.block_size, 32),
+            bits=default(c.bits),
+            block_size=default(c.block_size),
         )
 
 
@@ -365,8 +365,8 @@ class GatherBlockQuantized(Contrib[GatherBlockConfig]):
             e.x(1),
             e.x(2),
             *([e.x(3)] if self.has(3) else []),
-            gather_axis=default(c.gather_axis, 0),
-            quantize_axis=default(c.quantize_axis, -1),
-            block_size=default(c.block_size, 128),
-            bits=default(c.bits, 4),
+            gather_axis=default(c.gather_axis),
+            quantize_axis=default(c.quantize_axis),
+            block_size=default(c.block_size),
+            bits=default(c.bits),
         )

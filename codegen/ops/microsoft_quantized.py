@@ -37,7 +37,7 @@ def quantized(e: Emitter, value: Expr, scale: int) -> Expr:
     zero = point(e, scale + 1)
     dtype = result_dtype(e, scale + 1)
     given = [] if zero is None else [zero]
-    return e.call("quantize_linear", value, plain(e, scale), *given, dtype=default(dtype, None))
+    return e.call("quantize_linear", value, plain(e, scale), *given, dtype=default(dtype))
 
 
 # -- to integers and back ---------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class QLinearLeakyRelu(QLinear[AlphaConfig]):
         return AlphaConfig(a.float("alpha", 0.01))
 
     def function(self, e: Emitter, x: Expr) -> Expr:
-        return e.call("leaky_relu", x, negative_slope=default(self.config.alpha, 0.01))
+        return e.call("leaky_relu", x, negative_slope=default(self.config.alpha))
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class QLinearSoftmax(QLinear[SoftmaxConfig]):
     def function(self, e: Emitter, x: Expr) -> Expr:
         c = self.config
         if not c.flattened:
-            return e.call("softmax", x, axis=default(c.axis, -1))
+            return e.call("softmax", x, axis=default(c.axis))
         rank = self.rank(0)
         axis = axis_of(c.axis, rank)
         if axis == rank - 1:
@@ -161,7 +161,7 @@ class QLinearReduceMean(QLinear[MeanConfig]):
         return (TensorType(x.dtype, tuple(dims)),)
 
     def function(self, e: Emitter, x: Expr) -> Expr:
-        return e.call("mean", x, axis=self.axes(), keepdims=default(self.config.keepdims, False))
+        return e.call("mean", x, axis=self.axes(), keepdims=default(self.config.keepdims))
 
 
 @dataclass(frozen=True)

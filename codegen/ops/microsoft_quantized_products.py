@@ -83,10 +83,10 @@ class QGemm(Contrib[QGemmConfig]):
         return e.call(
             "qgemm",
             *given,
-            alpha=default(c.alpha, 1.0),
-            trans_a=default(c.trans_a, False),
-            trans_b=default(c.trans_b, False),
-            dtype=default(result_dtype(e, 8), None),
+            alpha=default(c.alpha),
+            trans_a=default(c.trans_a),
+            trans_b=default(c.trans_b),
+            dtype=default(result_dtype(e, 8)),
         )
 
 
@@ -158,16 +158,16 @@ class DynamicQuantizeLSTM(Contrib[DynamicLstmConfig]):
             "dynamic_quantize_lstm",
             *(e.x(i) for i in (0, 1, 8, 9, 2, 10, 11)),
             *([e.x(3)] if self.has(3) else []),
-            initial_h=default(e.optional(5), None),
-            initial_c=default(e.optional(6), None),
-            peepholes=default(e.optional(7), None),
-            sequence_lens=default(e.optional(4), None),
-            direction=default(c.direction, "forward"),
-            activations=default(c.activations or None, None),
-            alphas=default(c.alphas, ()),
-            betas=default(c.betas, ()),
-            clip=default(c.clip, 0.0),
-            input_forget=default(c.input_forget, False),
+            initial_h=default(e.optional(5)),
+            initial_c=default(e.optional(6)),
+            peepholes=default(e.optional(7)),
+            sequence_lens=default(e.optional(4)),
+            direction=default(c.direction),
+            activations=default(c.activations or None),
+            alphas=default(c.alphas),
+            betas=default(c.betas),
+            clip=default(c.clip),
+            input_forget=default(c.input_forget),
         )
         asked = len(self.outputs)
         return e.index(out, 0) if asked == 1 else out if asked == 3 else e.index(out, SliceKey(None, lift(asked)))

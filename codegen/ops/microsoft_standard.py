@@ -181,7 +181,7 @@ class GatedRMSNorm(Contrib[GatedConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         x, size = self.tensor(0), dim_at(self.shape(1), 0)
-        gate, epsilon = e.call(self.config.activation, e.x(2)), default(self.config.epsilon, 1e-5)
+        gate, epsilon = e.call(self.config.activation, e.x(2)), default(self.config.epsilon)
         if x.shape is not None and x.shape[-1] == size:
             return Binary("*", e.call("rms_norm", e.x(0), e.x(1), epsilon=epsilon), gate)
         groups = e.method(e.x(0), "reshape", lift((-1, size)))
@@ -228,8 +228,8 @@ class Tokenizer(Contrib[TokenizerConfig]):
             "tokenize",
             e.x(0),
             c.pad_value,
-            separators=default(c.separators, ()),
-            expression=default(c.expression, None),
-            mark=default(c.mark, False),
-            shortest=default(c.shortest, 1),
+            separators=default(c.separators),
+            expression=default(c.expression),
+            mark=default(c.mark),
+            shortest=default(c.shortest),
         )

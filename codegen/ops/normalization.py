@@ -47,7 +47,7 @@ class BatchNormalization(Node[BatchNormalizationConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         c = self.config
-        epsilon = default(c.epsilon, 1e-5)
+        epsilon = default(c.epsilon)
         values = [self.value(i) for i in range(1, 5)]
         if c.training:
             return self.trained(e, epsilon)
@@ -93,13 +93,13 @@ def layer_norm(e: Emitter, x: Expr, weight: int, bias: int | None, epsilon: floa
     fits = scale is not None and len(scale.shape) == axes and (shift is None or shift.shape == scale.shape)
     if not fits or scale is None or (has_bias and shift is None) or not _covers(node, scale.shape):
         given = [e.x(bias)] if has_bias and bias is not None else []
-        return e.call("layer_norm", x, e.x(weight), *given, epsilon=default(epsilon, 1e-5), axis=default(-axes, -1))
+        return e.call("layer_norm", x, e.x(weight), *given, epsilon=default(epsilon), axis=default(-axes))
     layer = e.layer(
         "LayerNorm",
         scale.shape[0] if axes == 1 else scale.shape,
         weights={"weight": scale, "bias": shift},
-        epsilon=default(epsilon, 1e-5),
-        bias=default(has_bias, True),
+        epsilon=default(epsilon),
+        bias=default(has_bias),
     )
     return e.apply(layer, x)
 
@@ -108,8 +108,8 @@ def rms_norm(e: Emitter, x: Expr, weight: int, epsilon: float, axes: int = 1) ->
     """Root mean square normalization over the last `axes` axes: a layer where it is one, and the weight is known."""
     scale = e.node.value(weight)
     if scale is None or axes != 1 or len(scale.shape) != 1 or not _covers(e.node, scale.shape):
-        return e.call("rms_norm", x, e.x(weight), epsilon=default(epsilon, 1e-5), axis=default(-axes, -1))
-    layer = e.layer("RmsNorm", scale.shape[0], weights={"weight": scale}, epsilon=default(epsilon, 1e-5))
+        return e.call("rms_norm", x, e.x(weight), epsilon=default(epsilon), axis=default(-axes))
+    layer = e.layer("RmsNorm", scale.shape[0], weights={"weight": scale}, epsilon=default(epsilon))
     return e.apply(layer, x)
 
 
@@ -226,7 +226,7 @@ class GroupNormalization(Node[GroupNormalizationConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         c, weight, bias = self.config, self.value(1), self.value(2)
-        epsilon = default(c.epsilon, 1e-5)
+        epsilon = default(c.epsilon)
         x, back = stashed(self, e, c.in_double)
         if c.per_group:
             each = Binary("//", e.index(e.shape_of(e.x(0)), 1), lift(c.groups))
@@ -255,7 +255,7 @@ class InstanceNormalization(Node[EpsilonConfig]):
         return (self.tensor(0),)
 
     def emit(self, e: Emitter) -> Emission:
-        weight, bias, epsilon = self.value(1), self.value(2), default(self.config.epsilon, 1e-5)
+        weight, bias, epsilon = self.value(1), self.value(2), default(self.config.epsilon)
         if weight is None or bias is None:
             return e.call("instance_norm", e.x(0), e.x(1), e.x(2), epsilon=epsilon)
         layer = e.layer("InstanceNorm", weight.shape[0], weights={"weight": weight, "bias": bias}, epsilon=epsilon)
@@ -288,9 +288,9 @@ class LRN(Node[LrnConfig]):
             "local_response_norm",
             e.x(),
             c.size,
-            alpha=default(c.alpha, 1e-4),
-            beta=default(c.beta, 0.75),
-            bias=default(c.bias, 1.0),
+            alpha=default(c.alpha),
+            beta=default(c.beta),
+            bias=default(c.bias),
         )
 
 
@@ -311,7 +311,7 @@ class LpNormalization(Node[LpNormalizationConfig]):
         return (self.tensor(0),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("lp_normalize", e.x(), p=default(self.config.p, 2), axis=default(self.config.axis, -1))
+        return e.call("lp_normalize", e.x(), p=default(self.config.p), axis=default(self.config.axis))
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ class MeanVarianceNormalization(Node[AxesConfig]):
         return (self.tensor(0),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("mean_variance_norm", e.x(), axes=default(self.config.axes, (0, 2, 3)))
+        return e.call("mean_variance_norm", e.x(), axes=default(self.config.axes))
 
 
 # -- dropout ----------------------------------------------------------------------------------------------------------

@@ -75,10 +75,10 @@ class Pool(Node[PoolConfig], ABC):
             function,
             e.x() if x is None else x,
             kernel,
-            stride=default(stride, kernel) if stride != kernel else default(None, None),
-            padding=default(short_padding(padding), 0),
-            dilation=default(short(window.dilation), 1),
-            ceil_mode=default(self.config.ceil_mode, False),
+            stride=default(stride if stride != kernel else None),
+            padding=default(short_padding(padding)),
+            dilation=default(short(window.dilation)),
+            ceil_mode=default(self.config.ceil_mode),
             **self.extras(),
         )
 
@@ -195,4 +195,4 @@ class GlobalLpPool(Node[NormOrderConfig]):
         axes: Expr = e.builtin("tuple", e.builtin("range", 2, e.builtin("len", e.shape_of(e.x()))))
         if self.tensor(0).rank is not None:
             axes = lift(tuple(range(2, self.rank(0))))
-        return e.call("norm", e.x(), p=default(self.config.p, 2), axis=axes, keepdims=True)
+        return e.call("norm", e.x(), p=default(self.config.p), axis=axes, keepdims=True)

@@ -92,10 +92,10 @@ class QuantizeLinear(Node[QuantizeConfig]):
             e.x(0),
             plain(e, 1),
             *([] if zero is None else [zero]),
-            axis=default(c.axis, 1),
-            block_size=default(c.block_size, 0),
-            dtype=default(None if given is dtypes.uint8 else given, None),
-            saturate=default(c.saturate, True),
+            axis=default(c.axis),
+            block_size=default(c.block_size),
+            dtype=default(None if given is dtypes.uint8 else given),
+            saturate=default(c.saturate),
         )
 
 
@@ -119,9 +119,9 @@ class DequantizeLinear(Node[QuantizeConfig]):
             e.x(0),
             plain(e, 1),
             *([] if zero is None else [zero]),
-            axis=default(c.axis, 1),
-            block_size=default(c.block_size, 0),
-            dtype=default(c.dtype, None),
+            axis=default(c.axis),
+            block_size=default(c.block_size),
+            dtype=default(c.dtype),
         )
 
 
@@ -171,7 +171,7 @@ class QLinearMatMul(Plain):
 
     def emit(self, e: Emitter) -> Emission:
         given = [e.x(i) if i in (0, 3) else plain(e, i) for i in range(8)]
-        return e.call("qlinear_matmul", *given, dtype=default(result_dtype(e, 7), None))
+        return e.call("qlinear_matmul", *given, dtype=default(result_dtype(e, 7)))
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class QuantizedConvolution(Node[QConvConfig], ABC):
         window, shape = self.window(), self.shape(0)
         padding = window.padding(None if shape is None else shape[2:])
         function = "conv_integer" if self.op() == "ConvInteger" else "qlinear_conv"
-        groups = default(self.config.groups, 1)
+        groups = default(self.config.groups)
         return e.call(function, *arguments, **window.keywords(padding), groups=groups, **self.options(e))
 
     def options(self, e: Emitter) -> dict[str, Default]:
@@ -252,4 +252,4 @@ class QLinearConv(QuantizedConvolution):
         return [*given, e.x(8)] if self.has(8) else given
 
     def options(self, e: Emitter) -> dict[str, Default]:
-        return {"dtype": default(result_dtype(e, 7), None)}
+        return {"dtype": default(result_dtype(e, 7))}

@@ -65,9 +65,9 @@ class RandomNode(Node[RandomConfig], ABC):
         return e.create(
             "normal" if "Normal" in self.op() else "uniform",
             shape,
-            **{low: default(c.first, 0.0), high: default(c.second, 1.0)},
-            dtype=default(dtype, dtypes.float32),
-            seed=default(c.seed, None),
+            **{low: default(c.first), high: default(c.second)},
+            dtype=default(None if dtype is dtypes.float32 else dtype),
+            seed=default(c.seed),
         )
 
 
@@ -108,7 +108,7 @@ class Bernoulli(Node[DrawConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         dtype = self.config.dtype or self.dtype(0)
-        return e.call("bernoulli", e.x(0), dtype=default(dtype, dtypes.bool), seed=default(self.config.seed, None))
+        return e.call("bernoulli", e.x(0), dtype=default(dtype), seed=default(self.config.seed))
 
 
 class Multinomial(Node[DrawConfig]):
@@ -129,6 +129,6 @@ class Multinomial(Node[DrawConfig]):
             "multinomial",
             e.x(0),
             c.count,
-            dtype=default(c.dtype, dtypes.int64),
-            seed=default(c.seed, None),
+            dtype=default(c.dtype),
+            seed=default(c.seed),
         )

@@ -80,17 +80,17 @@ class Recurrent(Node[RecurrentConfig], ABC):
         c = self.config
         activations = c.activations if c.activations != DEFAULT_ACTIVATIONS[self.op()] * self.directions() else ()
         given: dict[str, Liftable | Default] = {
-            "initial_h": default(e.optional(5), None),
-            "sequence_lens": default(e.optional(4), None),
-            "direction": default(c.direction, "forward"),
-            "activations": default(activations or None, None),
-            "alphas": default(c.alphas, ()),
-            "betas": default(c.betas, ()),
-            "clip": default(c.clip, 0.0),
-            "batch_first": default(c.batch_first, False),
+            "initial_h": default(e.optional(5)),
+            "sequence_lens": default(e.optional(4)),
+            "direction": default(c.direction),
+            "activations": default(activations or None),
+            "alphas": default(c.alphas),
+            "betas": default(c.betas),
+            "clip": default(c.clip),
+            "batch_first": default(c.batch_first),
         }
         if self.switch:
-            given[self.switch] = default(c.switch, False)
+            given[self.switch] = default(c.switch)
         return given
 
     def emit(self, e: Emitter) -> Emission:
@@ -131,6 +131,6 @@ class LSTM(Recurrent):
     def options(self, e: Emitter) -> dict[str, Liftable | Default]:
         return {
             **super().options(e),
-            "initial_c": default(e.optional(6), None),
-            "peepholes": default(e.optional(7), None),
+            "initial_c": default(e.optional(6)),
+            "peepholes": default(e.optional(7)),
         }

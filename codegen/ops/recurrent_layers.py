@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..emit.emitter import Emission, Emitter, default
-from ..emit.expression import Attribute, Call, Expr, Liftable, Name, lift
+from ..emit.emitter import Default, Emission, Emitter, default
+from ..emit.expression import Attribute, Call, Expr, Name, lift
 from ..emit.statement import Assign
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type
@@ -88,21 +88,20 @@ class RecurrentLayer(Internal[RecurrentLayerConfig]):
         """`self.lstm`, the field."""
         c, (_, rows, features) = self.config, self._weight(1).shape
         width = rows // len(GATES[c.kind])
-        special: dict[str, Liftable] = {}
+        special: dict[str, Default] = {} if c.bidirectional else {"reverse": default(c.reverse)}
         if c.kind == "Lstm":
-            special["input_forget"] = default(c.switch, False)  # type: ignore[assignment]
+            special["input_forget"] = default(c.switch)
         elif c.kind == "Gru":
-            special["reset_after"] = default(c.switch, True)  # type: ignore[assignment]
+            special["reset_after"] = default(c.switch)
         else:
-            special["hidden_activation"] = default(c.activation, "Tanh")  # type: ignore[assignment]
+            special["hidden_activation"] = default(c.activation)
         return e.layer(
             "Bi" + c.kind if c.bidirectional else c.kind,
             features,
             width,
-            bias=default(self.has(3), True),
-            batch_first=default(c.batch_first, True),
-            reverse=default(c.reverse, False),
-            clip=default(c.clip or None, None),
+            bias=default(self.has(3)),
+            batch_first=default(c.batch_first),
+            clip=default(c.clip or None),
             **special,
             weights=self.weights(width, features),
         )

@@ -255,7 +255,7 @@ class ArgExtreme(Node[ArgConfig], ABC):
         c, x = self.config, e.x()
         if self.shape(0) == ():
             return e.create("zeros", lift(()), dtype=dtypes.int64)
-        keep = default(c.keepdims, False)
+        keep = default(c.keepdims)
         if not c.select_last_index:
             return e.call(self.function, x, axis=c.axis, keepdims=keep)
         last = Binary("-", e.index(e.shape_of(x), c.axis), lift(1))

@@ -49,9 +49,9 @@ class GridSample(Node[GridSampleConfig]):
             "grid_sample",
             e.x(0),
             e.x(1),
-            mode=default(c.mode, "linear"),
-            padding_mode=default(c.padding_mode, "zeros"),
-            align_corners=default(c.align_corners, False),
+            mode=default(c.mode),
+            padding_mode=default(c.padding_mode),
+            align_corners=default(c.align_corners),
         )
 
 
@@ -76,7 +76,7 @@ class AffineGrid(Node[AffineGridConfig]):
         return (TensorType(theta.dtype, (size[0], *size[2:], len(size) - 2)),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("affine_grid", e.x(0), e.ints(1), align_corners=default(self.config.align_corners, False))
+        return e.call("affine_grid", e.x(0), e.ints(1), align_corners=default(self.config.align_corners))
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,10 @@ class RoiAlign(Node[RoiAlignConfig]):
             e.x(1),
             e.x(2),
             c.output_size,
-            spatial_scale=default(c.spatial_scale, 1.0),
-            sampling_ratio=default(c.sampling_ratio, 0),
-            mode=default(c.mode, "avg"),
-            half_pixel=default(c.half_pixel, True),
+            spatial_scale=default(c.spatial_scale),
+            sampling_ratio=default(c.sampling_ratio),
+            mode=default(c.mode),
+            half_pixel=default(c.half_pixel),
         )
 
 
@@ -145,7 +145,7 @@ class MaxRoiPool(Node[MaxRoiPoolConfig]):
 
     def emit(self, e: Emitter) -> Emission:
         c = self.config
-        return e.call("max_roi_pool", e.x(0), e.x(1), c.output_size, spatial_scale=default(c.spatial_scale, 1.0))
+        return e.call("max_roi_pool", e.x(0), e.x(1), c.output_size, spatial_scale=default(c.spatial_scale))
 
 
 @dataclass(frozen=True)
@@ -183,11 +183,11 @@ class DeformConv(Node[DeformConvConfig]):
             e.x(0),
             e.x(1),
             e.x(2),
-            bias=default(e.optional(3), None),
-            mask=default(e.optional(4), None),
+            bias=default(e.optional(3)),
+            mask=default(e.optional(4)),
             **window.keywords(window.padding(None)),
-            groups=default(self.config.groups, 1),
-            offset_groups=default(self.config.offset_groups, 1),
+            groups=default(self.config.groups),
+            offset_groups=default(self.config.offset_groups),
         )
 
 
@@ -219,7 +219,7 @@ class NonMaxSuppression(Node[NonMaxSuppressionConfig]):
             e.x(0),
             e.x(1),
             **{k: v for k, v in options.items() if v is not None},
-            center_point_box=default(self.config.center_point_box, False),
+            center_point_box=default(self.config.center_point_box),
         )
 
 
@@ -295,9 +295,9 @@ class MaxUnpool(Node[MaxUnpoolConfig]):
             e.x(0),
             e.x(1),
             short(window.kernel),
-            stride=default(short(window.stride), 1),
-            padding=default(short_padding(window.padding(None)), 0),
-            output_size=default(lift(known[2:]) if known is not None else size, None),
+            stride=default(short(window.stride)),
+            padding=default(short_padding(window.padding(None))),
+            output_size=default(lift(known[2:]) if known is not None else size),
         )
 
 
@@ -328,4 +328,4 @@ class CenterCropPad(Node[CenterCropPadConfig]):
         return (TensorType(x.dtype, tuple(shape)),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("center_crop_pad", e.x(0), e.ints(1), axes=default(self.config.axes, None))
+        return e.call("center_crop_pad", e.x(0), e.ints(1), axes=default(self.config.axes))

@@ -153,9 +153,9 @@ class SplitToSequence(Node[SplitToSequenceConfig]):
         return e.call(
             "split_to_sequence",
             e.x(0),
-            split=default(split, None),
-            axis=default(self.config.axis, 0),
-            keepdims=default(self.config.keepdims or self.has(1), True),
+            split=default(split),
+            axis=default(self.config.axis),
+            keepdims=default(self.config.keepdims or self.has(1)),
         )
 
 
@@ -185,7 +185,7 @@ class ConcatFromSequence(Node[ConcatFromSequenceConfig]):
         return (TensorType(t.dtype, (*t.shape[:axis], None, *t.shape[axis + 1 :])),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("stack" if self.config.new_axis else "concat", e.x(0), axis=default(self.config.axis, 0))
+        return e.call("stack" if self.config.new_axis else "concat", e.x(0), axis=default(self.config.axis))
 
 
 @dataclass(frozen=True)
@@ -259,4 +259,4 @@ class ImageDecoder(Node[ImageDecoderConfig]):
         return (TensorType(dtypes.uint8, (None, None, 1 if self.config.pixel_format == "Grayscale" else 3)),)
 
     def emit(self, e: Emitter) -> Emission:
-        return e.call("decode_image", e.x(0), pixel_format=default(self.config.pixel_format, "RGB"))
+        return e.call("decode_image", e.x(0), pixel_format=default(self.config.pixel_format))

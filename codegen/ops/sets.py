@@ -39,7 +39,7 @@ class Unique(Node[UniqueConfig]):
         return (TensorType(x.dtype, (*x.shape[:axis], None, *x.shape[axis + 1 :])), indices, indices, indices)
 
     def emit(self, e: Emitter) -> Emission:
-        out = e.call("unique", e.x(0), axis=default(self.config.axis, None), sorted=default(self.config.sorted, True))
+        out = e.call("unique", e.x(0), axis=default(self.config.axis), sorted=default(self.config.sorted))
         return out if len(self.outputs) > 1 else e.index(out, 0)
 
 
@@ -120,6 +120,4 @@ class TensorScatter(Node[TensorScatterConfig]):
     def emit(self, e: Emitter) -> Emission:
         indices = [e.x(2)] if self.has(2) else []
         mode = "circular" if self.config.circular else "linear"
-        return e.call(
-            "tensor_scatter", e.x(0), e.x(1), *indices, axis=default(self.config.axis, -2), mode=default(mode, "linear")
-        )
+        return e.call("tensor_scatter", e.x(0), e.x(1), *indices, axis=default(self.config.axis), mode=default(mode))

@@ -72,10 +72,10 @@ class DFT(Node[DFTConfig]):
         return e.call(
             "dft",
             e.x(0),
-            length=default(e.number(1) if self.has(1) else None, None),
-            axis=e.number(2) if self.axis() is None else default(self.axis(), -2),
-            inverse=default(self.config.inverse, False),
-            onesided=default(self.config.onesided, False),
+            length=default(e.number(1) if self.has(1) else None),
+            axis=e.number(2) if self.axis() is None else default(self.axis()),
+            inverse=default(self.config.inverse),
+            onesided=default(self.config.onesided),
         )
 
 
@@ -120,9 +120,9 @@ class STFT(Node[STFTConfig]):
             "stft",
             e.x(0),
             e.number(1),
-            window=default(e.optional(2), None),
-            frame_length=default(length, None),
-            onesided=default(self.config.onesided, True),
+            window=default(e.optional(2)),
+            frame_length=default(length),
+            onesided=default(self.config.onesided),
         )
 
 
@@ -152,8 +152,8 @@ class WindowFunction(Node[WindowConfig], ABC):
         return e.create(
             self.function,
             e.number(0),
-            periodic=default(self.config.periodic, True),
-            dtype=default(self.config.dtype, dtypes.float32),
+            periodic=default(self.config.periodic),
+            dtype=default(None if self.config.dtype is dtypes.float32 else self.config.dtype),
         )
 
 
@@ -191,5 +191,5 @@ class MelWeightMatrix(Node[MelWeightMatrixConfig]):
         return e.create(
             "mel_weight_matrix",
             *(e.number(i) for i in range(5)),
-            dtype=default(self.config.dtype, dtypes.float32),
+            dtype=default(None if self.config.dtype is dtypes.float32 else self.config.dtype),
         )

@@ -124,7 +124,7 @@ class Slice(Node[SliceConfig]):
         """Where the axes are known only when the model runs."""
         axes = e.ints(3) if self.has(3) else None
         steps = e.ints(4) if self.has(4) else None
-        return e.call("slice_axes", e.x(0), e.ints(1), e.ints(2), axes=default(axes, None), steps=default(steps, None))
+        return e.call("slice_axes", e.x(0), e.ints(1), e.ints(2), axes=default(axes), steps=default(steps))
 
     def emit(self, e: Emitter) -> Emission:
         if self.open():

@@ -40,7 +40,7 @@ class SoftmaxLike(Node[SoftmaxConfig], ABC):
     def emit(self, e: Emitter) -> Emission:
         c, x = self.config, e.x()
         if not c.flattened:
-            return e.call(self.function, x, axis=default(c.axis, -1))
+            return e.call(self.function, x, axis=default(c.axis))
         rank = self.rank(0)
         axis = axis_of(c.axis, rank)
         if axis == rank - 1:

@@ -51,8 +51,8 @@ class StringSplit(Node[StringSplitConfig]):
         return e.call(
             "string_split",
             e.x(0),
-            delimiter=default(self.config.delimiter or None, None),
-            maxsplit=default(self.config.maxsplit, None),
+            delimiter=default(self.config.delimiter or None),
+            maxsplit=default(self.config.maxsplit),
         )
 
 
@@ -87,9 +87,9 @@ class StringNormalizer(Node[StringNormalizerConfig]):
         return e.call(
             "string_normalizer",
             e.x(0),
-            case_change=default(None if c.case_change == "NONE" else c.case_change, None),
-            is_case_sensitive=default(c.is_case_sensitive, False),
-            stopwords=default(c.stopwords, ()),
+            case_change=default(None if c.case_change == "NONE" else c.case_change),
+            is_case_sensitive=default(c.is_case_sensitive),
+            stopwords=default(c.stopwords),
         )
 
 

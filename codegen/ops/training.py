@@ -76,9 +76,9 @@ class Adagrad(Optimizer):
     def options(self) -> dict[str, Liftable | Default]:
         c = self.config
         return {
-            "norm_coefficient": default(c.norm_coefficient, 0.0),
-            "epsilon": default(c.epsilon, 1e-6),
-            "decay_factor": default(c.decay_factor, 0.0),
+            "norm_coefficient": default(c.norm_coefficient),
+            "epsilon": default(c.epsilon),
+            "decay_factor": default(c.decay_factor),
         }
 
 
@@ -88,11 +88,11 @@ class Adam(Optimizer):
     def options(self) -> dict[str, Liftable | Default]:
         c = self.config
         return {
-            "alpha": default(c.alpha, 0.9),
-            "beta": default(c.beta, 0.999),
-            "norm_coefficient": default(c.norm_coefficient, 0.0),
-            "norm_coefficient_post": default(c.norm_coefficient_post, 0.0),
-            "epsilon": default(c.epsilon, 1e-6),
+            "alpha": default(c.alpha),
+            "beta": default(c.beta),
+            "norm_coefficient": default(c.norm_coefficient),
+            "norm_coefficient_post": default(c.norm_coefficient_post),
+            "epsilon": default(c.epsilon),
         }
 
 
@@ -104,6 +104,6 @@ class Momentum(Optimizer):
         return {
             "alpha": c.alpha,
             "beta": c.beta,
-            "norm_coefficient": default(c.norm_coefficient, 0.0),
-            "nesterov": default(c.nesterov, False),
+            "norm_coefficient": default(c.norm_coefficient),
+            "nesterov": default(c.nesterov),
         }

@@ -117,9 +117,9 @@ class Window:
         n = len(self.kernel)
         return (
             {
-                "stride": default(short(self.stride), 1),
-                "padding": default(short_padding(padding), 0),
-                "dilation": default(short(self.dilation), 1),
+                "stride": default(short(self.stride)),
+                "padding": default(short_padding(padding)),
+                "dilation": default(short(self.dilation)),
             }
             if n
             else {}

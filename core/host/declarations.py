@@ -24,9 +24,9 @@ FUNCTIONAL = CORE / "functional"
 KINDS = ("method", "function", "operator", "class")
 STANDARDS = ("array API", "ONNX", "com.microsoft", "ai.onnx.ml", "PyTorch", "Burn", "NumPy", "Python")
 
-_TENSOR = "TensorLike"
-_SIZES = "int | Sequence[int]"
-_PADDING = "int | str | Sequence[int | tuple[int, int]]"
+ARRAY_LIKE = "TensorLike"
+SIZES = "int | Sequence[int]"
+PADDING = "int | str | Sequence[int | tuple[int, int]]"
 # Parameters that mean the same wherever they stand. `| None` is added where the default is None; a default tells
 # the type of the rest.
 TYPES = {
@@ -37,11 +37,11 @@ TYPES = {
         "r_zero_point scales zero_points group_indices table updates update write_indices target gate boxes scores "
         "mean var h g t cos sin position_ids state decay rois batch_indices grid theta offset signal vectors decisions "
         "total past total_length last_key sink q_norm k_norm sorter rows lengths".split(),
-        _TENSOR,
+        ARRAY_LIKE,
     ),
-    **dict.fromkeys("kernel_size stride dilation output_size output_padding repetitions axes".split(), _SIZES),
-    "padding": _PADDING,
-    "shape": _SIZES,
+    **dict.fromkeys("kernel_size stride dilation output_size output_padding repetitions axes".split(), SIZES),
+    "padding": PADDING,
+    "shape": SIZES,
     "axis": "int",
     "dtype": "DType | str",
     "softmax_dtype": "DType | str",
@@ -62,7 +62,7 @@ TYPES = {
     "block_size": "int",
     "bits": "int",
     "columns": "int",
-    "size": _SIZES,
+    "size": SIZES,
     "length": "int",
     "periodic": "bool",
     "p": "float",
@@ -152,7 +152,7 @@ class Declaration:
         default = parameter.default
         known = TYPES.get(parameter.name)
         found = self.types.get(parameter.name)
-        if found is None and known is not None and _TENSOR not in known:
+        if found is None and known is not None and ARRAY_LIKE not in known:
             found = _AXES if parameter.name == "axis" and _is_none(default) else known
         if found is None and default is not None and not _is_none(default):
             found = _literal_type(default)

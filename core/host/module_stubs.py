@@ -20,37 +20,31 @@ from ..module import methods as module_methods
 from ..param import identity
 from ..param import methods as param_methods
 from . import layers
+from .declarations import ARRAY_LIKE, CORE, SIZES, TYPES
 
-CORE = Path(__file__).resolve().parents[1]
 HEAD = '"""{} (written by emberlet.host.module_stubs)."""\n# fmt: off\n# ruff: noqa\n\n'
 
-_SIZES = "int | Sequence[int]"
-_PADDING = "int | str | Sequence[int | tuple[int, int]]"
 _RECORD = "Record | Burnpack | Mapping[str, Tensor]"
 _DEVICE = "Backend | str | None"
-# Parameters and attributes by name; "?" is added where the default is None.
+# Parameters and attributes by name: as functions have them, except that layers take tensors only. `| None` is added
+# where the default is None.
 _TYPES = {
-    "activation": "Callable[[Tensor], Tensor]", "axis": "int", "bits": "int", "block_size": "int",
-    "backend": "Backend | str", "cell": "Tensor",
-    "clip": "float", "content": "Content", "context": "Tensor", "data": "Any", "dilation": _SIZES,
-    "dims": "Any",
-    "dtype": "DType | str", "examples": "Any", "fan_in": "int", "fan_out": "int", "fans": "tuple[int, int]",
-    "flag": "bool",
-    "function": "Callable[[Tensor], Tensor]", "groups": "int", "hidden": "Tensor", "id": "ParamId",
-    "in_channels": "int", "init": "Callable[[tuple[int, ...], DType, Backend], Tensor]", "initializer": "Initializer",
-    "kernel_size": _SIZES, "key": "Tensor", "layer": "Linear", "layout": "str",
-     "lengths": "Tensor", "mapper": "Any", "mask": "Tensor",
-    "mask_attn": "Tensor", "mask_pad": "Tensor", "memory": "Tensor", "memory_mask_attn": "Tensor",
-    "memory_mask_pad": "Tensor",
-    "metadata": "Mapping[str, str]", "name": "str", "names": "str", "normalized_shape": _SIZES, "offset": "Tensor",
-    "out_channels": "int", "outer": "DisplaySettings", "output_padding": _SIZES, "output_size": _SIZES,
-    "pad_tokens": "Sequence[int]", "padding": _PADDING, "path": "str | PathLike[str]", "precision": "str",
-    "query": "Tensor", "scheme": "Any",
-     "record": _RECORD, "require_grad": "bool", "scale_factor": "float | Sequence[float]",
-    "scaling": "Any",
-    "seq": "int", "seq_k": "int", "seq_q": "int", "shape": "Sequence[int]", "smoothing": "float", "spaces": "int",
-    "state": "Any", "std": "float", "stride": _SIZES, "target": "Tensor", "targets": "Tensor", "tensor": "Tensor",
-    "value": "Tensor", "visitor": "Any", "weight": "Tensor", "weights": "Tensor", "x": "Tensor",
+    **{name: type for name, type in TYPES.items() if type != ARRAY_LIKE},
+    **dict.fromkeys(
+        "cell context hidden key lengths mask mask_attn mask_pad memory memory_mask_attn memory_mask_pad offset "
+        "query target targets tensor value weight weights x".split(),
+        "Tensor",
+    ),
+    "activation": "Callable[[Tensor], Tensor]", "clip": "float", "content": "Content", "data": "Any", "dims": "Any",
+    "examples": "Any", "fan_in": "int", "fan_out": "int", "fans": "tuple[int, int]", "flag": "bool",
+    "function": "Callable[[Tensor], Tensor]", "groups": "int", "id": "ParamId", "in_channels": "int",
+    "init": "Callable[[tuple[int, ...], DType, Backend], Tensor]", "initializer": "Initializer", "layer": "Linear",
+    "layout": "str", "mapper": "Any", "metadata": "Mapping[str, str]", "name": "str", "names": "str",
+    "normalized_shape": SIZES, "out_channels": "int", "outer": "DisplaySettings", "pad_tokens": "Sequence[int]",
+    "path": "str | PathLike[str]", "precision": "str", "record": _RECORD, "require_grad": "bool",
+    "scale_factor": "float | Sequence[float]", "scaling": "Any", "scheme": "Any", "seq": "int", "seq_k": "int",
+    "seq_q": "int", "shape": "Sequence[int]", "smoothing": "float", "spaces": "int", "state": "Any", "std": "float",
+    "visitor": "Any",
 }  # fmt: skip
 _OWN_TYPES = {
     "AttentionOutput.weights": "Tensor | None", "Constant.value": "float", "Content.value": "Any",
