@@ -13,12 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+import _browser_peers
 import numpy as np
-
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benches" / "results" / "wasm.md"
-PEERS = ROOT / "benches" / "web" / "node_modules"
-sys.path[:0] = [str(ROOT), str(ROOT / "web"), str(ROOT / "benches")]
+from _browser_peers import ROOT
 
 ROUNDS, CALLS = 12, 5
 SIZE = 512
@@ -142,34 +139,17 @@ def table(lines: list[Line], chromium: str) -> str:
 
 
 def main() -> int:
-    if not (PEERS / "onnxruntime-web").is_dir():
-        print("the peers are missing; install them: (cd benches/web && npm ci)", file=sys.stderr)
+    if not _browser_peers.are_installed():
         return 1
-    from serve import start_server
-
-    from tools.chromium import Browser
-
     with tempfile.TemporaryDirectory() as temporary:
         site, folder = Path(temporary, "site"), Path(temporary, "work")
         site.mkdir()
         folder.mkdir()
         wanted = works(folder)
-        mounts = {
-            "/bench/": ROOT / "benches" / "web",
-            "/package/": ROOT / "web" / "package",
-            "/ort/": PEERS / "onnxruntime-web" / "dist",
-            "/jax/": PEERS / "@jax-js" / "jax" / "dist",
-            "/work/": folder,
-        }
-        server = start_server(site, mounts=mounts)
-        with Browser() as browser:
-            page = browser.open(server.url + "bench/wasm.html")
-            page.wait("() => globalThis.loaded")
+        package = {"/package/": ROOT / "web" / "package"}
+        with _browser_peers.opened("wasm.html", site, folder, package) as (browser, page):
             text = table([measure(page, work, folder) for work in wanted], browser.version)
-        server.shutdown()
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(text, encoding="utf-8")
-    print(text)
+    _browser_peers.write("wasm.md", text)
     return 0
 
 

@@ -1,9 +1,8 @@
 """In a browser tab: emberlet's saved plans under MicroPython beside onnxruntime-web's and jax-js's WebGPU.
 
 One Chromium, one page, SwiftShader for a GPU; the engines take turns, every call begins with the input on the host and
-ends with the result there, and the best of many calls counts. Writes benches/results/web.md, and
-then runs benches/wasm.py. The peers are installed
-from benches/web/package-lock.json.
+ends with the result there, and the best of many calls counts. Writes benches/results/web.md, then runs benches/wasm.py.
+The peers are installed from benches/web/package-lock.json.
 """
 
 from __future__ import annotations
@@ -16,12 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import _browser_peers
 import numpy as np
-
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benches" / "results" / "web.md"
-PEERS = ROOT / "benches" / "web" / "node_modules"
-sys.path[:0] = [str(ROOT), str(ROOT / "web"), str(ROOT / "benches")]
 
 ROUNDS, CALLS = 4, 3
 VISITS = 7
@@ -213,13 +208,9 @@ def start_table(found: list[Start], load: float) -> str:
 
 
 def main() -> int:
-    if not (PEERS / "onnxruntime-web").is_dir():
-        print("the peers are missing; install them: (cd benches/web && npm ci)", file=sys.stderr)
+    if not _browser_peers.are_installed():
         return 1
     import build_page
-    from serve import start_server
-
-    from tools.chromium import Browser
 
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     with tempfile.TemporaryDirectory() as temporary:
@@ -230,25 +221,13 @@ def main() -> int:
         wanted = works(folder)
         build_page.build_runtimes(site)
         build_page.build_packages(site / "packages")
-        mounts = {
-            "/bench/": ROOT / "benches" / "web",
-            "/ort/": PEERS / "onnxruntime-web" / "dist",
-            "/jax/": PEERS / "@jax-js" / "jax" / "dist",
-            "/work/": folder,
-        }
-        server = start_server(site, mounts=mounts)
-        with Browser() as browser:
-            page = browser.open(server.url + "bench/bench.html")
-            page.wait("() => globalThis.loaded")
+        with _browser_peers.opened("bench.html", site, folder) as (browser, page):
             adapter = page.evaluate("() => adapterName()")
             lines = [measure(page, work, dispatches, folder) for work, dispatches in wanted]
             print("visiting the page", flush=True)
             visits = starts(browser, Path(temporary, "page"))
             text = table(lines, adapter, browser.version, load) + start_table(visits, load)
-        server.shutdown()
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(text, encoding="utf-8")
-    print(text)
+    _browser_peers.write("web.md", text)
     import wasm
 
     return wasm.main()

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["Generated", "OverwriteError", "generate", "inspect", "load"]
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "onnx_backend"]
+
+
 def __getattr__(name: str) -> Any:
     if name in ("Generated", "generate", "load"):
         from . import generation

@@ -23,7 +23,15 @@ from onnx.backend.base import BackendRep
 from .generation import load
 from .reader import NEWEST_OPSET
 
+__all__ = [
+    "DEVICES", "EmberletBackend", "Prepared", "is_compatible", "prepare", "run_model", "run_node", "supports_device",
+    "to_array", "to_tensor",
+]  # fmt: skip
 DEVICES = {"CPU": "numpy", "PYTHON": "python", "WGPU": "wgpu", "WASM": "wasm"}
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class Prepared(BackendRep):

@@ -1,1 +1,5 @@
 """Inference on microcontrollers: what lies here runs on the board, `emberlet.micro.builder` on the computer."""
+
+
+def __dir__():
+    return ["audio", "builder", "image", "stream"]

@@ -1,6 +1,10 @@
 """The GPU backend: tensors record, realizing fuses them into WGSL kernels and runs them in one submission."""
 
 
+def __dir__():
+    return ["WgpuBackend", "browser", "compiled", "device", "plan_file", "tuning", "wasm"]
+
+
 def __getattr__(name):
     if name == "WgpuBackend":
         from .backend import WgpuBackend

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -116,6 +117,16 @@ def test_dir_lists_the_layers():
     assert all(getattr(nn, name).__name__ for name in dir(nn))
     assert not [name for name in dir(nn) if name.startswith("_")]
     assert "packed" not in dir(nn)
+
+
+@pytest.mark.parametrize("name", ["codegen", "codegen.onnx_backend", "wgpu_backend", "micro"])
+def test_dir_shows_what_is_public_and_the_docs_list_it(name):
+    module = importlib.import_module(f"emberlet.{name}")
+    table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    (row,) = [line for line in table.splitlines() if line.startswith(f"| `emberlet.{name}` |")]
+    assert sorted(re.findall(r"`(\w+)`", row.split("|", 2)[2])) == dir(module)
+    for public in dir(module):
+        assert getattr(module, public, None) or importlib.util.find_spec(f"emberlet.{name}.{public}")
 
 
 STRICT = """

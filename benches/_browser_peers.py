@@ -1,0 +1,51 @@
+"""What the benchmarks in a browser share: installed peers, a served folder, a page of Chromium, a file of results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benches" / "results"
+PEERS = ROOT / "benches" / "web" / "node_modules"
+sys.path[:0] = [str(ROOT), str(ROOT / "web"), str(ROOT / "benches")]
+
+
+def are_installed() -> bool:
+    """Whether the peers are there; says how to install them where they are not."""
+    there = (PEERS / "onnxruntime-web").is_dir()
+    if not there:
+        print("the peers are missing; install them: (cd benches/web && npm ci)", file=sys.stderr)
+    return there
+
+
+@contextmanager
+def opened(name: str, site: Path, folder: Path, mounts: Mapping[str, Path] | None = None) -> Iterator[tuple[Any, Any]]:
+    """(the Browser, its page benches/web/`name`), from a server of `site`, the peers and `folder` at /work/."""
+    from serve import start_server
+
+    from tools.chromium import Browser
+
+    served = {
+        "/bench/": ROOT / "benches" / "web",
+        "/ort/": PEERS / "onnxruntime-web" / "dist",
+        "/jax/": PEERS / "@jax-js" / "jax" / "dist",
+        "/work/": folder,
+        **(mounts or {}),
+    }
+    server = start_server(site, mounts=served)
+    with Browser() as browser:
+        page = browser.open(server.url + "bench/" + name)
+        page.wait("() => globalThis.loaded")
+        yield browser, page
+    server.shutdown()
+
+
+def write(name: str, text: str) -> None:
+    """Print the results and write them to benches/results/`name`."""
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / name).write_text(text, encoding="utf-8")
+    print(text)
