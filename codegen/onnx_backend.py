@@ -11,10 +11,10 @@ import numpy as np
 from emberlet.backend import Backend, get_backend
 from emberlet.dtypes import DType
 from emberlet.errors import BackendError, ModelError
-from emberlet.host import arrays
-from emberlet.host.arrays import to_array
 from emberlet.host.numpy_backend.compile import Compiled
 from emberlet.host.numpy_backend.compile import compile as compile_on_numpy
+from emberlet.host.sharing import arrays
+from emberlet.host.sharing.arrays import to_array
 from emberlet.tensor import Tensor
 from onnx import ModelProto, NodeProto, defs, helper, numpy_helper
 from onnx.backend.base import Backend as OnnxBackend

@@ -1,4 +1,4 @@
-"""Types of emberlet (written by emberlet.host.stubs)."""
+"""Types of emberlet (written by emberlet.host.interface.stubs)."""
 # fmt: off
 # ruff: noqa
 

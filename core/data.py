@@ -50,7 +50,7 @@ class TensorData:
 
     def __array__(self, dtype=None, copy=None):
         """A NumPy array of the elements."""
-        from .host.interop import array_of
+        from .host.sharing.interop import array_of
 
         return array_of(self, dtype, copy)
 

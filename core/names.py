@@ -1,4 +1,4 @@
-"""Which family holds which function: the long table of look-ups (written by emberlet.host.stubs).
+"""Which family holds which function, the long table (written by emberlet.host.interface.stubs).
 
 Written from the declarations in core/functional. The families that small networks need are in lookup.py instead.
 """

@@ -161,6 +161,6 @@ def _operand(other):
 
 _operators()
 if hasattr(memoryview, "cast"):  # not on MicroPython
-    from .host.protocols import attach
+    from .host.sharing.protocols import attach
 
     attach(Tensor)

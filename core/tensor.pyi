@@ -1,4 +1,4 @@
-"""Types of Tensor (written by emberlet.host.stubs)."""
+"""Types of Tensor (written by emberlet.host.interface.stubs)."""
 # fmt: off
 # ruff: noqa
 

@@ -30,7 +30,7 @@ def check(*, fix: bool = False) -> bool:
         _tool("pages", [sys.executable, "-m", "tools.contrib_page", *ruff_fix]),
         _tool("schemas", [sys.executable, "-m", "tools.operator_schemas", *ruff_fix]),
         _tool("operators", [sys.executable, "-m", "tools.operator_places", *ruff_fix]),
-        _tool("stubs", [sys.executable, "-m", "emberlet.host.module_stubs", *ruff_fix]),
+        _tool("stubs", [sys.executable, "-m", "emberlet.host.interface.module_stubs", *ruff_fix]),
         _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", *ruff_fix, "."]),
         # A preview rule that stands alone: with it, ruff's other rules would be those of its next release.
         _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", "--preview", *UTF_8, "."]),
@@ -61,7 +61,7 @@ def check_packages(*, fix: bool = False) -> bool:
 
 def check_generated(*, fix: bool = False) -> bool:
     """Whether the tables, stubs and documents are those that the declarations of the functional layer give."""
-    module = "emberlet.host.stubs"
+    module = "emberlet.host.interface.stubs"
     done = subprocess.run(
         [sys.executable, "-m", module, *([] if fix else ["--check"])],
         cwd=ROOT,

@@ -97,15 +97,12 @@ def circles(imports: Graph) -> list[list[str]]:
 
 
 def room(module: str) -> str:
-    """The room of a module: its first folder or file below emberlet; of `host`, the folder within, and
-    `host.stubs` for what writes the type stubs."""
+    """The room of a module: its first folder or file below emberlet; of `host`, the larger folders within."""
     parts = module.split(".")[1:]
     if not parts:
         return "emberlet"
     if parts[0] == "host" and len(parts) > 1:
-        if parts[1] in ("stubs", "module_stubs", "layers"):
-            return "host.stubs"
-        if parts[1] in ("cli", "numpy_backend"):
+        if parts[1] in ("cli", "interface", "numpy_backend"):
             return ".".join(parts[:2])
     return parts[0]
 

@@ -1,4 +1,4 @@
-"""Types of emberlet.backend (written by emberlet.host.stubs)."""
+"""Types of emberlet.backend (written by emberlet.host.interface.stubs)."""
 # fmt: off
 # ruff: noqa
 

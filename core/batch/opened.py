@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from .. import dtypes
 from ..backend import Backend, get_backend
 from ..errors import EmberletError, ShapeError
-from ..host.arrays import to_array, to_tensor
 from ..host.cli.model import Input, Loaded, load
 from ..host.cli.results import parts
 from ..host.numpy_backend.compile import Compiled
+from ..host.sharing.arrays import to_array, to_tensor
 from . import columns as cols
 from .pieces import Arrays, Pieces
 

@@ -1,5 +1,5 @@
 """What stands above a function that a backend may replace (`@composite`), or that only checks its operands
-(`@one_backend`). The comment above both, `#: …`, says the rest: emberlet.host.declarations reads it.
+(`@one_backend`). The comment above both, `#: …`, says the rest: emberlet.host.interface.declarations reads it.
 
 On CPython both check that all tensors among the arguments live on one backend. On MicroPython a wrapper costs 100 bytes
 a function: there a function stays as it is unless a backend was registered or extended before its family was loaded.

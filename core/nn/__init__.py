@@ -17,7 +17,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    from ..host.layers import names
+    from ..host.interface.layers import names
 
     return names("emberlet.nn")
 

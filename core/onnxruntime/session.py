@@ -351,7 +351,7 @@ class InferenceSession:
         """The inputs as the model takes them."""
         if missing(["numpy"]):
             return values
-        from ..host.arrays import to_tensor
+        from ..host.sharing.arrays import to_tensor
 
         return [to_tensor(v, self._backend) for v in values]
 
@@ -394,7 +394,7 @@ def _own(value: Any) -> Any:
         return value.to("python") if hasattr(value, "backend") else value
     import numpy as np
 
-    from ..host.arrays import to_array
+    from ..host.sharing.arrays import to_array
 
     array = value if isinstance(value, np.ndarray) else to_array(value)
     return array.copy() if hasattr(array, "flags") and not array.flags.writeable else array

@@ -1,4 +1,4 @@
-"""Types of emberlet.param.identity (written by emberlet.host.module_stubs)."""
+"""Types of emberlet.param.identity (written by emberlet.host.interface.module_stubs)."""
 # fmt: off
 # ruff: noqa
 

@@ -85,7 +85,7 @@ def shares(x, y):
         return x.data[0] is y.data[0]
     if x.backend.name != "numpy":
         return False
-    from ..host.memory import overlap
+    from ..host.sharing.memory import overlap
 
     return overlap(x, y)
 

@@ -25,7 +25,7 @@ import emberlet
 assert emberlet.__file__.startswith(tree), emberlet.__file__
 """
 GENERATE = """
-from emberlet.host import stubs
+from emberlet.host.interface import stubs
 assert stubs.main() == 0
 from tools import contrib_page
 from tools.generated_file import keep

@@ -10,7 +10,7 @@ import pytest
 from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.backend import get_backend
-from emberlet.host.declarations import read
+from emberlet.host.interface.declarations import read
 from emberlet.tensor import Tensor
 from support.backends import EPSILON, NAMES, numpy_dtype, same, tensor
 

@@ -15,8 +15,8 @@ import pytest
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import BackendError
-from emberlet.host import stubs
-from emberlet.host.declarations import Declaration, DeclarationError, read
+from emberlet.host.interface import stubs
+from emberlet.host.interface.declarations import Declaration, DeclarationError, read
 from emberlet.python_backend import PythonBackend
 from support.every_backend import WGPU
 
@@ -223,7 +223,7 @@ def test_operators_and_lists_of_tensors_are_refused_too(call):
     ],
 )
 def test_a_declaration_that_cannot_be_read_says_where(text, said, tmp_path, monkeypatch):
-    from emberlet.host import declarations
+    from emberlet.host.interface import declarations
 
     monkeypatch.setattr(declarations, "CORE", tmp_path / "core")
     (tmp_path / "family.py").write_text(text, encoding="utf-8")

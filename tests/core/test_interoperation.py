@@ -105,7 +105,7 @@ def test_dlpack_keeps_the_memory_alive(backend):
     y = np.from_dlpack(emberlet.full((1000,), 3.0) + 0)
     gc.collect()
     assert (y == 3).all()
-    from emberlet.host import dlpack
+    from emberlet.host.sharing import dlpack
 
     before = len(dlpack._exported)
     emberlet.ones((3,)).__dlpack__()  # nobody takes it

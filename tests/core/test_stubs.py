@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from emberlet.host import module_stubs, stubs
+from emberlet.host.interface import module_stubs, stubs
 
 from tools.layout import typing_tree
 from tools.paths import ROOT
@@ -19,7 +19,7 @@ from tools.paths import ROOT
 
 @pytest.mark.parametrize("name", stubs.FILES)
 def test_a_stub_is_up_to_date(name):
-    assert (stubs.CORE / name).read_text(encoding="utf-8") == stubs.FILES[name](), "run python -m emberlet.host.stubs"
+    assert (stubs.CORE / name).read_text(encoding="utf-8") == stubs.FILES[name](), "run dev.py check --fix"
 
 
 def test_a_type_checker_knows_functions_and_methods(tmp_path: Path):

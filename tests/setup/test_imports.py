@@ -28,7 +28,7 @@ ROOMS = {
     "burnpack": f"{GROUND} backend host",
     "module": f"{GROUND} backend param tensor burnpack atomic_write store session host host.numpy_backend wgpu_backend",
     "session": f"{GROUND} backend tensor functional python_backend host",
-    "nn": f"{GROUND} backend tensor functional param module host.stubs",
+    "nn": f"{GROUND} backend tensor functional param module host.interface",
     "store": f"{GROUND} backend tensor functional burnpack module param nn host",
     "model": "errors burnpack module host",
     "atomic_write": "host",
@@ -36,7 +36,7 @@ ROOMS = {
     "host": f"{GROUND} backend tensor data names lookup functional burnpack "
     "module param python_backend host.numpy_backend",
     "host.numpy_backend": f"{GROUND} backend tensor functional host",
-    "host.stubs": f"{GROUND} host names module model nn param",
+    "host.interface": f"{GROUND} host names module model nn param",
     # The command line alone calls what is built on core.
     "__main__": "host.cli",
     "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack store model host batch "

@@ -24,7 +24,7 @@ def _shape(shape):
 #: function; array API; x: Any
 def from_dlpack(x, *, device=None, backend=None, copy=None):
     """A tensor over what `x.__dlpack__()` exports; shares memory where the backend's data is on the CPU."""
-    from ...host.dlpack import from_dlpack
+    from ...host.sharing.dlpack import from_dlpack
 
     return from_dlpack(x, get_backend(backend or device), copy)
 

@@ -31,7 +31,7 @@ def from_object(obj, dtype, backend, copy):
 
         return asarray(list(obj), dtype=dtype, backend=target)
     try:
-        from ...host.interop import from_array
+        from ...host.sharing.interop import from_array
     except ImportError:
         refuse("no tensor", type(obj))
     return from_array(obj, dtype, target, copy)

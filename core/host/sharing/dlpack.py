@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from .. import dtypes
-from ..backend import Backend, get_backend
-from ..dtypes import DType
-from ..errors import DTypeError, UnsupportedError
-from ..python_backend import PythonBackend
-from ..shapes import strides as row_major
-from ..tensor import Tensor
+from ... import dtypes
+from ...backend import Backend, get_backend
+from ...dtypes import DType
+from ...errors import DTypeError, UnsupportedError
+from ...shapes import strides as row_major
+from ...tensor import Tensor
+from ...python_backend import PythonBackend
 from .memory import is_numpy, layout
 
 # dtype -> DLPack's type code: 0 int, 1 uint, 2 float, 4 bfloat16, 6 bool
@@ -154,7 +154,7 @@ class _Imported:
 def from_dlpack(obj: Any, backend: Backend, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of any object with `__dlpack__` that lies on the CPU."""
     if isinstance(obj, Tensor):
-        from ..functional.creation.transfer import duplicate, move
+        from ...functional.creation.transfer import duplicate, move
 
         if copy is False and obj.backend is not backend:
             raise ValueError("another backend needs a copy, and copy=False forbids it")
@@ -188,7 +188,7 @@ def _over_memory(
     copy: bool | None,
 ) -> Tensor:
     """A tensor over foreign memory: a strided view where the backend knows strides, else a copy."""
-    from ..functional.creation.transfer import duplicate, move
+    from ...functional.creation.transfer import duplicate, move
 
     low = sum(min(0, (n - 1) * s) for n, s in zip(shape, strides, strict=True)) if all(shape) else 0
     high = sum(max(0, (n - 1) * s) for n, s in zip(shape, strides, strict=True)) if all(shape) else -1
@@ -199,7 +199,7 @@ def _over_memory(
     if dtype.code in (None, "e"):
         import numpy as np
 
-        from .numpy_backend.storage import numpy_dtype
+        from ..numpy_backend.storage import numpy_dtype
 
         array = np.frombuffer(memory, numpy_dtype(dtype))
         array = np.lib.stride_tricks.as_strided(array[-low:], shape, [s * width for s in strides])
@@ -211,7 +211,7 @@ def _over_memory(
         if backend.name == "numpy":
             import numpy as np
 
-            from .numpy_backend.storage import numpy_dtype
+            from ..numpy_backend.storage import numpy_dtype
 
             array = np.frombuffer(buffer, numpy_dtype(dtype))
             array = np.lib.stride_tricks.as_strided(array[-low:], shape, [s * width for s in strides])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from ..errors import UnsupportedError
-from ..python_backend import PythonBackend
-from ..shapes import strides as row_major
-from ..tensor import Tensor
+from ...errors import UnsupportedError
+from ...shapes import strides as row_major
+from ...tensor import Tensor
+from ...python_backend import PythonBackend
 
 # dtypes whose elements other libraries know, bfloat16 among them
 _SHARED = (

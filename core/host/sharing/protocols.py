@@ -6,10 +6,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from ..dtypes import DType
-from ..errors import refuse
-from ..names import method_names
-from .public import Method
+from ...dtypes import DType
+from ...errors import refuse
+from ...names import method_names
+from ..public import Method
 
 
 def _late(file: str, name: str) -> Callable[..., Any]:
@@ -22,18 +22,18 @@ def _late(file: str, name: str) -> Callable[..., Any]:
 def attach(tensor: Any) -> None:
     """Give the class `Tensor` the methods by which other libraries share or copy its memory."""
     tensor.__array__ = _array
-    tensor.__array_function__ = _late("interop", "numpy_function")
+    tensor.__array_function__ = _late("sharing.interop", "numpy_function")
     tensor.__dlpack__ = _dlpack
     tensor.__dlpack_device__ = _dlpack_device
-    tensor.__buffer__ = _late("interop", "to_buffer")
-    tensor.__array_interface__ = property(_late("interop", "array_interface"))
+    tensor.__buffer__ = _late("sharing.interop", "to_buffer")
+    tensor.__array_interface__ = property(_late("sharing.interop", "array_interface"))
     tensor.tobytes = _bytes
     DType.__eq__ = _same_dtype  # type: ignore[method-assign, assignment]
     tensor.__array_namespace__ = _namespace
     tensor.__setitem__ = _late("assignment", "assign")
-    tensor.__reduce__ = _late("copies", "reduced")
-    tensor.__copy__ = _late("copies", "alias")
-    tensor.__deepcopy__ = _late("copies", "deep_copy")
+    tensor.__reduce__ = _late("sharing.copies", "reduced")
+    tensor.__copy__ = _late("sharing.copies", "alias")
+    tensor.__deepcopy__ = _late("sharing.copies", "deep_copy")
     for name in method_names():
         setattr(tensor, name, Method(name))
 
@@ -78,7 +78,7 @@ def _same_dtype(self: DType, other: object) -> bool:
         return True
     if other is None or isinstance(other, DType):
         return False
-    from ..dtypes.foreign import foreign
+    from ...dtypes.foreign import foreign
 
     return foreign(other) is self
 

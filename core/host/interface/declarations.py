@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-CORE = Path(__file__).resolve().parents[1]
+CORE = Path(__file__).resolve().parents[2]
 FUNCTIONAL = CORE / "functional"
 KINDS = ("method", "function", "operator", "class")
 STANDARDS = ("array API", "ONNX", "com.microsoft", "ai.onnx.ml", "PyTorch", "Burn", "NumPy", "Python")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..backend import Backend
-from ..data import TensorData
-from ..tensor import Tensor
+from ...backend import Backend
+from ...data import TensorData
+from ...tensor import Tensor
 
 
 def reduced(x: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 from struct import calcsize
 from typing import Any
 
-from .. import dtypes
-from ..backend import Backend
-from ..dtypes import DType
-from ..errors import DTypeError, UnsupportedError
-from ..python_backend import PythonBackend
-from ..shapes import strides as row_major
-from ..tensor import Tensor
+from ... import dtypes
+from ...backend import Backend
+from ...dtypes import DType
+from ...errors import DTypeError, UnsupportedError
+from ...shapes import strides as row_major
+from ...tensor import Tensor
+from ...python_backend import PythonBackend
 from .memory import is_numpy, is_readonly, layout
 
 # NumPy's type strings
@@ -58,7 +58,7 @@ def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     """`__array__`: over the same memory where it can be shared; narrow dtypes become those of ml_dtypes."""
     import numpy as np
 
-    from .numpy_backend.storage import from_bytes
+    from ..numpy_backend.storage import from_bytes
 
     if is_numpy(x.data):
         array = x.data
@@ -173,7 +173,7 @@ def _described(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
 def _from_numpy(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
     import numpy as np
 
-    from .numpy_backend.storage import emberlet_dtype, to_bytes
+    from ..numpy_backend.storage import emberlet_dtype, to_bytes
 
     array = np.asarray(obj)
     if array.dtype.byteorder == ">":

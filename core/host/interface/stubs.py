@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from .. import dtypes
+from ... import dtypes
 from .declarations import CORE, Declaration, DeclarationError, Parameter, read
 
-HEAD = '"""{} (written by emberlet.host.stubs)."""\n# fmt: off\n# ruff: noqa\n\n'
+HEAD = '"""{} (written by emberlet.host.interface.stubs)."""\n# fmt: off\n# ruff: noqa\n\n'
 DOCS = CORE.parent / "docs" / "functions.md"
 
 
@@ -56,7 +56,7 @@ def _families(everyday: bool) -> list[str]:
     return sorted({d.family for d in declared() if ("." not in d.family and d.family != "display") == everyday})
 
 
-_NAMES_HEAD = '''"""Which family holds which function: the long table of look-ups (written by emberlet.host.stubs).
+_NAMES_HEAD = '''"""Which family holds which function, the long table (written by emberlet.host.interface.stubs).
 
 Written from the declarations in core/functional. The families that small networks need are in lookup.py instead.
 """

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..backend import Backend, get_backend
-from ..tensor import Tensor
-from .numpy_backend.storage import codes_of, pack_codes
+from ... import dtypes
+from ...backend import Backend, get_backend
+from ...tensor import Tensor
+from ..numpy_backend.storage import codes_of, pack_codes
 
 
 def to_tensor(value: Any, backend: Backend | str) -> Any:

@@ -15,14 +15,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .. import model, module, param
-from ..module import methods as module_methods
-from ..param import identity
-from ..param import methods as param_methods
+from ... import model, module, param
+from ...module import methods as module_methods
+from ...param import identity
+from ...param import methods as param_methods
 from . import layers
 from .declarations import ARRAY_LIKE, CORE, SIZES, TYPES
 
-HEAD = '"""{} (written by emberlet.host.module_stubs)."""\n# fmt: off\n# ruff: noqa\n\n'
+HEAD = '"""{} (written by emberlet.host.interface.module_stubs)."""\n# fmt: off\n# ruff: noqa\n\n'
 
 _RECORD = "Record | Burnpack | Mapping[str, Tensor]"
 _DEVICE = "Backend | str | None"
@@ -117,7 +117,7 @@ _ATTRIBUTES = {
 def _result(owner: str, name: str) -> str:
     found = _RESULTS.get(f"{owner}.{name}") or _RESULTS.get(name)
     if found is None:
-        raise KeyError(f"core/host/module_stubs.py does not say what {owner}.{name} returns; add it to _RESULTS")
+        raise KeyError(f"module_stubs.py does not say what {owner}.{name} returns; add it to _RESULTS")
     return found
 
 
@@ -134,7 +134,7 @@ def _type(owner: str, name: str, default: ast.expr | None) -> str:
     if found is None and name.startswith(("d_", "n_", "num_", "max_")):
         found = "int"
     if found is None:
-        raise KeyError(f"core/host/module_stubs.py does not say the type of {owner}'s {name!r}; add it to _TYPES")
+        raise KeyError(f"module_stubs.py does not say the type of {owner}'s {name!r}; add it to _TYPES")
     return found + " | None" if _is_none(default) and "None" not in found else found
 
 
