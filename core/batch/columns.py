@@ -142,7 +142,7 @@ def joined(columns: Columns, names: Sequence[str]) -> Any:
 
 
 def is_picture(column: Any, i: Input) -> bool:
-    """Whether an input of numbers is given files of pictures: their bytes, or their paths."""
+    """Whether the column of a numeric input holds image files, as bytes or as paths."""
     if i.dtype is None or i.dtype.kind == "string" or len(column) == 0:
         return False
     if isinstance(column, np.ndarray) and column.dtype.kind not in "OSU":
@@ -167,7 +167,7 @@ def pictures(column: Any, i: Input) -> Any:
 
 
 def fit(column: Any, i: Input) -> Fitted:
-    """A column as what the input wants: its dtype, its axes.
+    """A column converted to the dtype and the axes of the input.
 
     Integers become floats, and floats those of another width; rows of as many numbers as the input has get its shape;
     pictures get the channels where it wants them. Nothing is scaled, and nothing resized.

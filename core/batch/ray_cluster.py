@@ -1,4 +1,4 @@
-"""A Ray cluster to work on: one that runs, or one that is started on this machine and stopped again."""
+"""Connects to a running Ray cluster, or starts one on this machine and stops it at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STORE = 512 << 20  # bytes for blocks on this machine: a few for each worker
 
 
 def check(address: str | None) -> None:
-    """Raise EmberletError where nothing answers at HOST:PORT, for which Ray would wait for minutes."""
+    """Raise EmberletError if nothing answers at HOST:PORT; Ray itself would wait for minutes."""
     if address is None or address == "auto":
         return
     host, colon, port = address.rpartition(":")

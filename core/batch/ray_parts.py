@@ -23,7 +23,7 @@ NAMED = 1000  # what was skipped, by name; more is counted
 
 @ray.remote(num_cpus=0)
 class Tally:
-    """What all workers tell: rows that are done, for the bar alone, and what was skipped, each once."""
+    """Progress of all workers: the number of finished rows, for the progress bar only, and each skipped row once."""
 
     def __init__(self) -> None:
         self._rows = 0
@@ -40,11 +40,11 @@ class Tally:
         return self._rows, len(self._bad)
 
     def fail(self, why: str) -> None:
-        """What stops the run: Ray hands on the traceback of an error as text, and not the error."""
+        """Record the error that stops the run: Ray passes on the text of a traceback, not the exception."""
         self._failure = self._failure or why
 
     def failure(self) -> str | None:
-        """The first that was told."""
+        """The first error that was recorded."""
         return self._failure
 
     def skipped(self) -> list[Bad]:

@@ -301,7 +301,7 @@ def run(
 def _scored(
     job: Job, stored: str, workers: int, cpus: float, gpus: float, elsewhere: bool, report: Report | None
 ) -> list[Bad]:
-    """Run the pipeline; what was skipped."""
+    """Run the pipeline; returns what was skipped."""
     import ray
     from ray.data import ActorPoolStrategy, DataContext
     from ray.data.checkpoint import CheckpointConfig

@@ -331,7 +331,7 @@ class Session:
         return copied(self._values[i])
 
     def reset(self):
-        """Begin anew: the next step is the first. `initial` and `dims` hold on. Returns the session."""
+        """Start over: the next step is the first one. `initial` and `dims` stay in force. Returns the session."""
         self._values = None
         self._rooms = [None] * len(self._entries)
         self._snapshots = {}
@@ -492,7 +492,7 @@ def check_count(model, taken, total):
 
 
 def whole(n):
-    """n as an int, also NumPy's; None for what is no whole number."""
+    """n as an int, NumPy's integers included; None if it is not a whole number."""
     if isinstance(n, bool):
         return None
     if isinstance(n, int):

@@ -43,7 +43,7 @@ class Room:
         self._owner = session
 
     def keep(self, length):
-        """Two sessions look at the first `length` positions from now on."""
+        """Share the first `length` positions between two sessions from now on."""
         self._kept = max(self._kept, length)
 
 

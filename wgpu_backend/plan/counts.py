@@ -1,4 +1,4 @@
-"""What in a plan depends on the sizes that it leaves open: evaluated on the host at each call.
+"""The numbers of a plan that depend on its open sizes, evaluated on the host at each call.
 
 Like the rest of what a saved plan needs, this runs under CPython, Pyodide and MicroPython.
 """
@@ -60,7 +60,7 @@ class Counts:
         return out
 
     def refusal(self, sizes, values):
-        """None where the plan serves these sizes, else what keeps it from that, in words."""
+        """None if the plan serves these sizes; otherwise a text that says why not."""
         for i in range(len(self.symbols)):
             name, low, high = self.symbols[i]
             if not low <= sizes[i] <= high:

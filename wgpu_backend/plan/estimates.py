@@ -7,7 +7,7 @@ from ..record.sizes import typical
 
 
 def flops(item):
-    """Arithmetic operations of an item; a multiply-add counts as two, what is inlined before the anchor not at all."""
+    """Arithmetic operations of an item. A multiply-add counts as two; what is inlined before the anchor as none."""
     return typical(_flops(item))
 
 

@@ -1,4 +1,4 @@
-"""Planning: from recorded nodes to a Plan, which knows no device and no object of the graph.
+"""Planning: turns recorded nodes into a Plan, which refers to no device and to no object of the graph.
 
 So it can be cached, run with other inputs, and saved (plan_file.py).
 """

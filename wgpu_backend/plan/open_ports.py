@@ -83,7 +83,7 @@ def read_counts(content):
         else:
             raise ValueError("{!r} is no atom of a size".format(found))
     if [a for a in counts.atoms if type(a) is int] != list(range(len(symbols))) or not symbols:
-        raise ValueError("not every symbol is an atom, once")
+        raise ValueError("each symbol must be an atom exactly once")
     counts.block = [read_number(n, counts) for n in _list(content.get("block"))]
     for found in _list(content.get("guards")):
         if not isinstance(found, list) or len(found) != 3 or found[1] not in ("<", "==") or type(found[2]) is not bool:
@@ -113,7 +113,7 @@ def _is_whole(n):
 
 def _list(found, most=100000):
     if not isinstance(found, list) or len(found) > most:
-        raise ValueError("the plan's sizes are no list where one should be, or a longer one than is read")
+        raise ValueError("the plan's sizes contain something other than a list, or a list that is too long")
     return found
 
 
@@ -149,7 +149,7 @@ def sizes_of(counts, ports, given, last=None):
                 left.append((count, wanted, port))
         if len(left) == len(waiting):
             port = left[0][2]
-            raise ValueError("does not see how long the axes of {} are: give an array with its shape".format(port))
+            raise ValueError("cannot tell the shape of {} from bytes: pass an array".format(port))
         waiting = left
     for i in range(len(last or ())):
         known.setdefault(i, last[i])
@@ -160,7 +160,7 @@ def sizes_of(counts, ports, given, last=None):
     if last is not None and sizes != last:
         for i in range(len(ports)):
             if given[i] is None and hasattr(ports[i], "lengths"):
-                raise ValueError("keeps {} from a call of other sizes; give it again".format(ports[i]))
+                raise ValueError("kept {} from a call with other sizes; pass it again".format(ports[i]))
     values = counts.values(sizes)
     refusal = counts.refusal(sizes, values)
     if refusal:
@@ -215,5 +215,5 @@ def _solved(counts, count, wanted, symbol, known, port):
     trial = [known.get(i, 0) for i in range(len(counts.symbols))]
     trial[symbol] = low
     if count.at(counts.values(tuple(trial))) != wanted:
-        raise ValueError("takes {} with {} of {} to {}, and was given another size".format(port, name, first, last))
+        raise ValueError("takes {} with {} between {} and {}, and got another size".format(port, name, first, last))
     return low

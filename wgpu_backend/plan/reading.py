@@ -101,10 +101,10 @@ def _port(found, plan, is_input):
     name, dtype, shape, buffer = _list(found, "an input or output", 4)
     dtype = dtypes.BY_NAME.get(_text(dtype, "a dtype"))
     if dtype is None or storage.word(dtype) is None:
-        raise ValueError("{!r} is no dtype that a plan has".format(found[1]))
+        raise ValueError("{!r} is not a dtype that a plan supports".format(found[1]))
     shape = _list(shape, "a shape")
     if len(shape) > MAX_RANK:
-        raise ValueError("a shape has {} dimensions, and at most {} are read".format(len(shape), MAX_RANK))
+        raise ValueError("a shape has {} dimensions; at most {} are supported".format(len(shape), MAX_RANK))
     shape = tuple([_number(d, plan, "a dimension", MAX_BYTES) for d in shape])
     name, buffer = _text(name, "a name"), _buffer(buffer, plan, "an input or output")
     if [d for d in shape if type(d) is not int]:

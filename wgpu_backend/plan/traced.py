@@ -33,11 +33,11 @@ def traced_for(
     if structure[0] == "tensor":
         structure = (tuple, [structure])
     if structure[0] not in (tuple, list) or any(part[0] != "tensor" for part in structure[1]):
-        raise ModelError("a model that is saved as a plan returns a tensor or a tuple of tensors that live on the GPU")
+        raise ModelError("a model that is saved as a plan must return a tensor, or a tuple of tensors, on the GPU")
     # Results are written one word an element, also one that is an input.
     traced.roots = [unpacked(r) for r in traced.roots]
     evaluate(constants(traced.roots, launched=False), get_backend("numpy"))
     results = [traced.roots[part[1]] for part in structure[1]]
     if any(same(r.count, 0) for r in results):
-        raise ModelError("a model that is saved as a plan has no empty results")
+        raise ModelError("a model that is saved as a plan must not return empty tensors")
     return traced, results

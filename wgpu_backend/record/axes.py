@@ -64,7 +64,7 @@ class Axes:
         return found
 
     def capacity(self, name, number):
-        """How much room a symbol gets at first that is `number` now."""
+        """The initial capacity for a symbol whose value is now `number`."""
         return max(number, self.limits.get(name, (0, 0, 0))[2] or 0)
 
     def within(self, name, number):
@@ -215,7 +215,7 @@ def of_model(model, names, shapes, dims):
     for name, given in _checked(dims).items():
         if isinstance(given, dict):
             if name not in names or templates[names.index(name)] is None:
-                raise BackendError("there is no tensor {!r} whose axes could be open; there are {}".format(name, names))
+                raise BackendError("there is no tensor {!r} to leave axes of open; there are {}".format(name, names))
             template = templates[names.index(name)]
             for axis, label in given.items():
                 if not -len(template) <= axis < len(template):
@@ -242,14 +242,14 @@ def named(dims):
 
 
 def _checked(dims):
-    """`dims` as a dict. Raises BackendError for names, axes and labels that are none."""
+    """`dims` as a dict. Raises BackendError for invalid names, axes and labels."""
     if dims is None:
         return {}
     if not isinstance(dims, dict):
         raise BackendError('dims is a dict such as {{"length": 512}}, found {!r}'.format(dims))
     for name, given in dims.items():
         if not isinstance(name, str):
-            raise BackendError("dims names axes or inputs, found {!r}".format(name))
+            raise BackendError("dims must name axes or inputs, found {!r}".format(name))
         for axis, label in given.items() if isinstance(given, dict) else ():
             pair = isinstance(label, tuple) and len(label) == 2
             label = label[0] if pair else label
@@ -286,7 +286,7 @@ def _limit(name, given):
         )
     lowest, highest = int(pair[0]), int(pair[1])
     if not 0 <= lowest <= highest or not highest:
-        raise BackendError("the open axis {!r} cannot be {} to {} long".format(name, lowest, highest))
+        raise BackendError("the open axis {!r} cannot have a length of {} to {}".format(name, lowest, highest))
     return lowest, highest, highest, step
 
 

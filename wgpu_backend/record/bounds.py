@@ -31,7 +31,7 @@ def interval(node, depth=DEPTH):
 
 
 def within(found, dtype):
-    """Whether the word that elements of dtype are held in has every value of an interval."""
+    """Whether the 32-bit word that holds elements of dtype can represent every value of an interval."""
     bits = 31 if storage.word(dtype) == "i32" else 32
     low = -(1 << 31) if bits == 31 else 0
     return not found or (found[0] >= low and found[1] < 1 << bits)

@@ -169,7 +169,7 @@ def numbers(node):
 
 
 def own_numbers(node):
-    """Which of a node's `numbers` are apart from its kernel, and in no signature."""
+    """Which of a node's `numbers` are passed to its kernel at run time, so that no signature contains them."""
     if node.op == "slice":
         return [i for i in range(len(node.shape)) if node.shape[i] != node.srcs[0].shape[i]]
     if node.op == "arange" and node.arg == (0, 1):
@@ -195,7 +195,7 @@ def signature(order, roots):
 
 
 def _structure(node):
-    """What of a node's argument decides about its kernel."""
+    """The part of a node's argument that its kernel depends on."""
     if node.op in ("full", "random"):
         return None
     if node.op == "arange":

@@ -1,4 +1,4 @@
-"""What records and what realizes: the part of the wgpu backend that is not the primitives themselves."""
+"""Recording operations and realizing them: everything in the wgpu backend except the primitives."""
 
 from emberlet import dtypes, shapes
 from emberlet.backend import Backend
@@ -74,7 +74,7 @@ class Recording(Backend):
         """The Device (device.py), opened on first use. Raises BackendError where the machine has none."""
         if self._device is None or (self._device.lost and self._opened):
             if self.planning:
-                raise BackendError("this wgpu backend only makes plans; it has no device to compute values on")
+                raise BackendError("this wgpu backend only makes plans and has no device to compute values on")
             from ..device import open_device
 
             self._device = open_device(self.index)
@@ -226,9 +226,9 @@ class Recording(Backend):
             if x.data.op == "host" or not x.size:
                 raise BackendError("kernel {} was given {} {}, which has no buffer".format(name, x.dtype, x.shape))
         if storage.word(dtype) is None:
-            raise BackendError("kernel {} cannot give {}, which does not live on the GPU".format(name, dtype))
+            raise BackendError("kernel {} cannot return {}, which the GPU does not hold".format(name, dtype))
         if len(inputs) > MAX_INPUTS:
-            raise BackendError("kernel {} has {} inputs, at most {} fit".format(name, len(inputs), MAX_INPUTS))
+            raise BackendError("kernel {} has {} inputs; at most {} fit".format(name, len(inputs), MAX_INPUTS))
         from ..kernels.launch import prepared
 
         arg = (name,) + prepared(name, source, inputs, self.word(dtype), shape, groups, values)

@@ -1,10 +1,10 @@
 """Sizes that a plan leaves open: integers with an expression, which flow through shapes, strides and index arithmetic.
 
 A `Size` stands for a polynomial with integer coefficients over *atoms*: the symbols of its `Scope` ("past", "batch"),
-and what is no polynomial of them (quotients, maxima). It acts as an integer. Comparisons are answered in one of three
+and terms that are not polynomials (quotients, maxima). It acts as an integer. Comparisons are answered in one of three
 ways (after Torch's symbolic shapes, Ansel et al. 2024):
 
-- what holds for every value of the symbols, or for none, is answered so: `past + 1 > past`;
+- a comparison that gives the same for every value of the symbols gets that answer: `past + 1 > past`;
 - otherwise the answer is that for the scope's typical values, and it is noted as a *guard*: what was recorded serves
   only those sizes for which every guard gives the same answer;
 - what needs the number itself (`range(n)`, `int(n)`, `n * 0.5`) raises SizeNeeded, and the size is then not left open.
