@@ -1,4 +1,4 @@
-"""Activations that a file spells out in products and sums, by their names."""
+"""Activations that a file spells out in products and sums become calls by their names."""
 
 from __future__ import annotations
 

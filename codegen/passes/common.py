@@ -1,4 +1,4 @@
-"""Common subexpressions: of equal nodes on equal inputs, the first."""
+"""Common subexpressions: of equal nodes on equal inputs, only the first is kept."""
 
 from __future__ import annotations
 

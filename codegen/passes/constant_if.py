@@ -1,4 +1,4 @@
-"""Constant If: a branch whose condition is known is what it does when it is taken."""
+"""Constant If: an If whose condition is known is replaced by the branch that it takes."""
 
 from __future__ import annotations
 

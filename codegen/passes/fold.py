@@ -1,4 +1,4 @@
-"""Constant folding: nodes on constants become what they compute, by the code they would become.
+"""Constant folding: nodes whose inputs are constants are replaced by what the code they would become computes.
 
 Small values are computed now. Of large ones only the shape is, and the elements when the weights are written, so that a
 model's weights are never all in memory; and only where that does not make the burnpack larger, nor a fill into data.

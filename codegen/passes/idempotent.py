@@ -1,4 +1,4 @@
-"""Removes repeated operations whose result the first or the second alone gives: Relu of Relu, two Neg."""
+"""Removes pairs of operations of which one, or none, would do: Relu of Relu, two Neg."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identity: nodes that hand on their first input as it is."""
+"""Identity: removes nodes that return their first input unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dense layers: a product with a constant matrix and the bias added to it, as one."""
+"""Dense layers: a product with a constant matrix and the addition of its bias become one layer."""
 
 from __future__ import annotations
 

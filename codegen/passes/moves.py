@@ -1,4 +1,4 @@
-"""Moves: permutations, reshapes and new axes one after the other, as one."""
+"""Moves: merges consecutive permutations, reshapes and new axes into one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalizations that a file spells out in means, roots and quotients, as the layers they are."""
+"""Normalizations that a file spells out in means, roots and quotients become layers again."""
 
 from __future__ import annotations
 

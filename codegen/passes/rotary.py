@@ -1,4 +1,4 @@
-"""Rotary embedding written as slices, a concatenation, products and a sum, as one call.
+"""Rotary embeddings written as slices, a concatenation, products and a sum become one call.
 
 Two conventions: pairs of an element of the first half of a head with one of the second, or of neighbors. The tables
 that a file has are twice as wide as the call's: their halves are proved to be equal, and made once.

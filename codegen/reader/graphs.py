@@ -1,4 +1,4 @@
-"""Graphs, nodes and functions out of protobuf."""
+"""Reads graphs, nodes and functions from protobuf."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ class Reader:
                 continue
             if key in scope.values:
                 raise Problem(
-                    f"writes {quoted(key)}, which is written before it already; every value needs a name of its own"
+                    f"writes {quoted(key)}, which an earlier node already writes; every value needs a name of its own"
                 )
             if key in declared and isinstance(argument.type, TensorType):
                 argument = replace(argument, type=self.values.declared(declared[key], argument.type))

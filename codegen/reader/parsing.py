@@ -23,7 +23,7 @@ def parsed(data: bytes, origin: str) -> ModelProto:
         small = len(data) < SMALL and "onnx" not in sys.modules
         return protobuf.parse(ModelProto, data) if small or not has_onnx() else by_onnx(data)
     except Exception as error:
-        raise ModelError(f"{origin} is no ONNX model: {error}") from None
+        raise ModelError(f"{origin} is not an ONNX model: {error}") from None
 
 
 def has_onnx() -> bool:

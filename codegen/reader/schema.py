@@ -1,4 +1,4 @@
-"""What ONNX's own schemas say of operators: which inputs, outputs and attributes a node may have."""
+"""ONNX's own schemas: which inputs, outputs and attributes a node of each operator may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts: protobuf hands out names that are not UTF-8 as bytes; a file that has one is refused before it is read."""
+"""Checks texts: protobuf returns names that are not UTF-8 as bytes, and a file with such a name is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types and constant tensors out of protobuf: what a file says of them is checked before anything is fetched."""
+"""Reads types and constant tensors from protobuf, and checks what a file says of them before it reads any data."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Values:
         if kind == "map_type":
             value = self.type(proto.map_type.value_type)
             if not isinstance(value, TensorType):
-                raise Problem("a map whose values are no tensors is not supported")
+                raise Problem("a map whose values are not tensors is not supported")
             return MapType(dtype_of(proto.map_type.key_type), value.dtype)
         if kind is None:
             return AbsentType()
@@ -148,7 +148,7 @@ class Values:
             offset = int(entries.get("offset", "0"))
             length = int(entries.get("length", str(expected)))
         except ValueError:
-            raise Problem("its external offset or length is no number") from None
+            raise Problem("its external offset or length is not a number") from None
         if length != expected or offset < 0 or offset + length > available:
             raise Problem(f"bytes {offset} to {offset + length} of {location!r} are not the {expected} its shape needs")
 

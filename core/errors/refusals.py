@@ -1,4 +1,4 @@
-"""What the errors on the way of a small network say, loaded only when one is raised.
+"""The messages of the errors that small networks can meet, loaded only when one is raised.
 
 Each entry is the class of the error, without "Error", a colon, and the words, which `errors.refuse` fills in.
 """

@@ -1,7 +1,7 @@
 """`x[key] = value` on a desktop: one assignment at a time, and in place where nobody else has the elements.
 
 Otherwise x gets new elements and whoever shares the old ones keeps them (docs/tensors.md, "What is shared"). Who else
-has them is told by the interpreter's counts of references.
+has them is known from the interpreter's reference counts.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ OpenBLAS chooses its kernels once, when it is loaded, by the processor's family.
 processor falls back to what it knows: on an AMD processor with AVX-512, to the AVX2 kernels of Haswell, at half the
 speed. The environment variable OPENBLAS_CORETYPE names the kernels to take instead.
 
-Every process of ours starts here: nothing is imported that it may not need, and NumPy not at all.
+Every emberlet process runs this first, so it imports as little as possible, and never NumPy.
 """
 
 from __future__ import annotations

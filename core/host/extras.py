@@ -1,4 +1,4 @@
-"""What brings a library that is missing: one sentence, the same everywhere. docs/install.md says how to install."""
+"""How to install a missing library, in one sentence, the same everywhere. docs/install.md says how to install."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _take_place(scratch: str, target: str) -> None:
 
 
 def _lock(descriptor: int, wait: bool) -> bool | None:
-    """Lock a file until it is closed, as a process does that dies.
+    """Lock a file until it is closed, also by the end of the process.
 
     False where somebody else has locked it, None where files cannot be locked.
     """

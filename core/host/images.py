@@ -1,4 +1,4 @@
-"""Pictures, by Pillow."""
+"""Decodes image files with Pillow."""
 
 from __future__ import annotations
 

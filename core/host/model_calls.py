@@ -26,7 +26,7 @@ def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def known_to_fit(entries: Any, args: tuple[Any, ...]) -> bool:
-    """`fits`, which is asked once for each combination of dtypes and shapes."""
+    """`fits`, evaluated once for each combination of dtypes and shapes."""
     signature: list[Any] = []
     for x in args:
         if type(x) is not Tensor:
@@ -76,7 +76,7 @@ def first_param(module: Any) -> Any:
 
 
 def _remember(model: Any, param: Any) -> None:
-    """Keep the way to a parameter of the model or of a module in it: the next call of a model of its class tries it."""
+    """Remember where the first parameter was found: the next call of a model of this class looks there first."""
     for name, child in model.__dict__.items():
         if child is param:
             way = [name]

@@ -28,7 +28,7 @@ def test_what_has_unknown_inputs_is_refused(emberlet, tmp_path):
     )
     said = emberlet("compile", tmp_path / "vague.py", "--out", tmp_path / "v.plan")
     assert (said.status, said.err) == (
-        2, "emberlet: the dtype and shape of input x are not known, and a plan is made for them\n"
+        2, "emberlet: the dtype and shape of input x are not known, and a plan needs both\n"
     )  # fmt: skip
     assert not (tmp_path / "v.plan").exists()
 

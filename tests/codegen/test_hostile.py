@@ -203,8 +203,8 @@ def test_a_filled_weight_that_would_be_huge_is_refused(tmp_path: Path) -> None:
     [
         ("a = Add(x, b)  b = Add(a, x)  y = Neg(b)", "is part of a cycle"),
         ("y = Neg(y)", "cycle"),
-        ("y = Neg(x)  y = Exp(x)", "writes 'y', which is written before"),
-        ("x = Neg(x)  y = Neg(x)", "writes 'x', which is written before"),
+        ("y = Neg(x)  y = Exp(x)", "writes 'y', which an earlier node already writes"),
+        ("x = Neg(x)  y = Neg(x)", "writes 'x', which an earlier node already writes"),
         ("z = Neg(x)", "nothing produces the output 'y'"),
         ("y = Neg(nowhere)", "reads 'nowhere', which nothing before it produces"),
         ("y = Neg(x, x)", "has 2 inputs, expected 1"),
@@ -283,7 +283,7 @@ def test_subgraphs_nest_as_deep_as_protobuf_reads() -> None:
 
 @pytest.mark.parametrize("depth", [100, 5000])
 def test_deeper_subgraphs_are_refused(depth: int) -> None:
-    with pytest.raises(ModelError, match="is no ONNX model"):
+    with pytest.raises(ModelError, match="is not an ONNX model"):
         load(nested(depth))
 
 

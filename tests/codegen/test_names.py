@@ -202,7 +202,7 @@ def test_whatever_a_model_says_of_itself_is_its_docstring(text: str) -> None:
 def test_a_name_that_is_written_twice_is_said_to_be(body: str) -> None:
     model = parse(f"g (float[3] x) => (float[3] y) {{ {body} }}")
     model.graph.initializer.append(numpy_helper.from_array(np.zeros(3, np.float32), "w"))
-    with pytest.raises(ModelError, match="which is written before it") as caught:
+    with pytest.raises(ModelError, match="which an earlier node already writes") as caught:
         load(model)
     assert "cycle" not in str(caught.value)
 

@@ -158,7 +158,7 @@ def varint(value: int) -> bytes:
 def test_a_file_that_is_no_model_is_refused_in_words(monkeypatch, tmp_path):
     monkeypatch.setattr(parsing, "has_onnx", lambda: False)
     (tmp_path / "x.onnx").write_bytes(b"\x08")
-    with pytest.raises(EmberletError, match=r"^x\.onnx is no ONNX model: it ends in the middle of a number$"):
+    with pytest.raises(EmberletError, match=r"^x\.onnx is not an ONNX model: it ends in the middle of a number$"):
         as_json(tmp_path / "x.onnx")
 
 

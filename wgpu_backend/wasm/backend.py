@@ -42,7 +42,7 @@ class WasmBackend(WgpuBackend):
 
     @property
     def device(self):
-        """None is there: values lie in the memory of Python and of modules."""
+        """Raises BackendError: values are in the memory of Python and of modules, not on a device."""
         raise BackendError("the wasm backend has no GPU device")
 
     def _can_wait(self):
@@ -141,7 +141,7 @@ class WasmBackend(WgpuBackend):
 
 
 def _become_data(node, data, word):
-    """The node holds its value and forgets how it was computed."""
+    """Give the node its value and drop how it was computed."""
     if node.dtype.bits == 64:
         interval(node)
     node.word = word

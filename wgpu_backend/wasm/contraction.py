@@ -183,7 +183,7 @@ class _Contraction:
         self.packed = f.let(op("i32.add", e.addresses["scratch"], place))
 
     def _direct(self):
-        """Whether the right operand is read where it lies: few rows would not repay copying it."""
+        """Whether the right operand is read in place, because copying it does not pay for a few rows."""
         e, index = self.e, self.right.attr[1]
         if self.low.slots.types[self.right.attr[0]] != "f32" or len(self.what.inner) > 1:
             return False

@@ -1,6 +1,6 @@
 """Turns Values of the kernel IR into Wasm code inside nested loops, for one position or for four neighboring ones.
 
-Every Value is computed once, in the outermost loop that it can be computed in. Four positions are those of one counter,
+Every Value is computed once, in the outermost loop where that is possible. Four positions are those of one counter,
 the *lane* counter, which then goes in steps of four: a load whose index grows by one with it is one vector load, what
 does not depend on it is computed once, and what has no vector form is computed number by number.
 """
@@ -244,7 +244,7 @@ class Emitter:
         return found
 
     def coefficient(self, index, name=None):
-        """By how much an index grows with a counter (the lane counter); None where not by the same everywhere."""
+        """By how much an index grows per step of a counter (the lane counter); None if that is not constant."""
         name = name or self.lane
         out = 0
         for c, atom in index.terms:

@@ -1,4 +1,4 @@
-"""What runs modules: wasmtime on a desktop, the browser's own engine in a tab.
+"""The engines that run modules: wasmtime on a desktop, the browser's own in a tab.
 
 Each of desktop.py, pyodide.py and micropython.py has `available`, `relaxed` and `compiled`.
 """

@@ -35,7 +35,7 @@ def load_file(path):
 
 
 def load(source, origin="module"):
-    """The `SavedModule` in the bytes of a file. Raises FormatError where they are none, or are damaged."""
+    """The `SavedModule` in the bytes of a file. Raises FormatError if they are not one, or are damaged."""
     try:
         found = sections(source)
         content = _content(source, found)

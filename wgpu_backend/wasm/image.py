@@ -1,4 +1,4 @@
-"""A Plan as one module: its kernels, a function that runs them in order, and where everything lies in its memory."""
+"""A Plan as one module: its kernels, a function that runs them in order, and the layout of its memory."""
 
 from emberlet.errors import BackendError
 

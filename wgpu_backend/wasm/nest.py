@@ -165,7 +165,7 @@ def loop(item, stored, name):
 
 
 def contiguity(emitter, values, lane):
-    """What the loads of some values cost where four positions of `lane` are taken at once."""
+    """The cost of the loads of some values when `lane` advances four positions at once."""
     seen = {}
     total = 0
 

@@ -1,4 +1,4 @@
-"""Rewrites a graph before it is fused: what a convolution or a pooling pads is stored with its border."""
+"""Rewrites a graph before it is fused: padded inputs of convolutions and poolings are stored with their border."""
 
 from ..lower.reductions import identity
 from ..record.host_evaluation import evaluate
@@ -35,7 +35,7 @@ def prepare(roots):
 
 
 def materialize(roots, host):
-    """Store weights that are one number all over: kernels of products read them where they lie."""
+    """Store weights that are a single number repeated, because kernels of products read their weights from memory."""
     wanted = {}
     for node in topological(roots):
         if node.op in ("matmul", "conv"):

@@ -1,4 +1,4 @@
-"""A module with its memory kept: a call writes the inputs and reads the results."""
+"""A module that keeps its memory between calls: a call writes the inputs and reads the results."""
 
 from emberlet.errors import BackendError
 

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     examples = []
     for i in loaded.inputs:
         if i.dtype is None or i.shape is None:
-            raise EmberletError(f"the dtype and shape of input {i} are not known, and a plan is made for them")
+            raise EmberletError(f"the dtype and shape of input {i} are not known, and a plan needs both")
         examples.append(zeros(sizing.sized(i, sizes), dtype=i.dtype))
     out = arguments.out or os.path.splitext(os.path.basename(arguments.model))[0] + ".plan"
     with step("planning"):

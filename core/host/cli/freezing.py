@@ -1,4 +1,4 @@
-"""The words of --freeze NAME=VALUE."""
+"""Parses --freeze NAME=VALUE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of a file on their way to a terminal."""
+"""Makes text from a file safe to print on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command is doing, on stderr, while a person watches."""
+"""The progress of a command on stderr, shown only on a terminal."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def parts(name: str, value: Any) -> dict[str, Any]:
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, dict) for v in value):
         keys = sorted(value[0])  # as onnxruntime has them, and scikit-learn its classes
         if any(sorted(row) != keys for row in value):
-            raise EmberletError(f"the rows of the output {name!r} have different keys, which are no table")
+            raise EmberletError(f"the rows of the output {name!r} have different keys, so they are not a table")
         return {name: _table([[_number(row[k]) for k in keys] for row in value]), f"{name}.keys": _table(keys)}
     if isinstance(value, (list, tuple)):
         return {part: held for i, v in enumerate(value) for part, held in parts(f"{name}[{i}]", v).items()}

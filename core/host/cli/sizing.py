@@ -40,7 +40,7 @@ def ranges(given: Sequence[str], loaded: Loaded) -> tuple[dict[str, Range], list
     """(the sizes of each dimension that --dim leaves open, NAME=LOWEST..HIGHEST or with :STEP behind it; the other
     pairs). NAME may be INPUT:AXIS; a dimension without a name is then "input[axis]".
 
-    Raises EmberletError for a dimension that no input has, or a range that is none.
+    Raises EmberletError for a dimension that no input has, or an invalid range.
     """
     found: dict[str, Range] = {}
     rest = []

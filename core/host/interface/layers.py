@@ -1,4 +1,4 @@
-"""What a package finds in its files by name: for `dir(emberlet.nn)`, documents and stubs."""
+"""The names that a package finds in its files, for `dir(emberlet.nn)`, documents and stubs."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def _class(owner: type, known: dict[str, Any]) -> Iterator[str]:
 
 
 def _attached(owner: str, methods: dict[str, Any]) -> Iterator[str]:
-    """The methods that a class gets from its cold file."""
+    """The methods that a class gets from its file of rarely used methods."""
     for name, value in methods.items():
         function: Any = value.fget if isinstance(value, property) else value
         (body,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body

@@ -9,9 +9,9 @@ from ... import dtypes
 from ...backend import Backend, get_backend
 from ...dtypes import DType
 from ...errors import DTypeError, UnsupportedError
+from ...python_backend import PythonBackend
 from ...shapes import strides as row_major
 from ...tensor import Tensor
-from ...python_backend import PythonBackend
 from .memory import is_numpy, layout
 
 # dtype -> DLPack's type code: 0 int, 1 uint, 2 float, 4 bfloat16, 6 bool

@@ -11,9 +11,9 @@ from ... import dtypes
 from ...backend import Backend
 from ...dtypes import DType
 from ...errors import DTypeError, UnsupportedError
+from ...python_backend import PythonBackend
 from ...shapes import strides as row_major
 from ...tensor import Tensor
-from ...python_backend import PythonBackend
 from .memory import is_numpy, is_readonly, layout
 
 # NumPy's type strings

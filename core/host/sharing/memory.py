@@ -6,9 +6,9 @@ import ctypes
 from typing import Any
 
 from ...errors import UnsupportedError
+from ...python_backend import PythonBackend
 from ...shapes import strides as row_major
 from ...tensor import Tensor
-from ...python_backend import PythonBackend
 
 # dtypes whose elements other libraries know, bfloat16 among them
 _SHARED = (

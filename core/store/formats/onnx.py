@@ -49,7 +49,7 @@ class _Message:
         value = shift = 0
         while True:
             if at >= self.end or shift > 63:
-                raise FormatError(f"{self.where}: is no ONNX model: a number at byte {at} does not end")
+                raise FormatError(f"{self.where}: is not an ONNX model: a number at byte {at} does not end")
             byte = self._byte(at)
             at += 1
             value |= (byte & 127) << shift
@@ -74,7 +74,7 @@ class _Message:
             else:
                 length = {1: 8, 5: 4}.get(kind, -1)
             if length < 0 or at + length > self.end or number == 0:
-                raise FormatError(f"{self.where}: is no ONNX model: the field at byte {at} goes past its message")
+                raise FormatError(f"{self.where}: is not an ONNX model: the field at byte {at} goes past its message")
             yield number, at, at + length
             at += length
 
@@ -83,11 +83,11 @@ class _Message:
 
     def text(self, start: int, end: int) -> str:
         if end < 0 or end - start > 1 << 20:
-            raise FormatError(f"{self.where}: is no ONNX model: a text is none")
+            raise FormatError(f"{self.where}: is not an ONNX model: a text is none")
         try:
             return str(self.data[start:end], "utf-8")
         except UnicodeDecodeError:
-            raise FormatError(f"{self.where}: is no ONNX model: a text is not UTF-8") from None
+            raise FormatError(f"{self.where}: is not an ONNX model: a text is not UTF-8") from None
 
 
 def read(data: Bytes, where: str, *, path: str | None = None, limits: Limits, **_: object) -> Store:
@@ -117,7 +117,7 @@ def read(data: Bytes, where: str, *, path: str | None = None, limits: Limits, **
             texts = {n: pair.text(a, b) for n, a, b in pair.fields() if n in (1, 2)}
             metadata[texts.get(1, "")] = texts.get(2, "")
     if not graphs:
-        raise FormatError(f"{where}: is no ONNX model: it holds no graph")
+        raise FormatError(f"{where}: is not an ONNX model: it holds no graph")
     return Store(found, format="onnx", origin=where, metadata=metadata, extras=extras)
 
 
@@ -181,7 +181,7 @@ def _numbers(message: _Message, start: int, end: int, most: int) -> list[int]:
         value, start = part.varint(start)
         found.append(value)
         if len(found) > most:
-            raise FormatError(f"{message.where}: is no ONNX model: more numbers than there can be")
+            raise FormatError(f"{message.where}: is not an ONNX model: more numbers than there can be")
     return found
 
 

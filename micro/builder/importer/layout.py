@@ -1,4 +1,4 @@
-"""Which axis of an input holds the channels, from what the model does with it.
+"""Finds which axis of an input holds the channels, from how the model uses it.
 
 PyTorch's images are (batch, channels, height, width). TensorFlow's exporters keep (batch, height, width, channels) and
 put a Transpose behind the input. What counts is the axis that the first convolution, pool or batch norm takes as its

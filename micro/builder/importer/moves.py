@@ -1,4 +1,4 @@
-"""Operators that only move elements, or only give them another shape."""
+"""Operators that only move elements or change the shape."""
 
 from __future__ import annotations
 

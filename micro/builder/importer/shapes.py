@@ -1,4 +1,4 @@
-"""The sizes of inputs: of a board's model every one is fixed."""
+"""The sizes of inputs: a board needs all of them to be fixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an import has so far: layers, and how each tensor of the model is held.
+"""The state of an import: the layers so far, and how each tensor of the model is held.
 
 A tensor keeps the order of axes in which its elements lie, so that a transposition costs nothing until a layer needs
 another order: convolutions want and leave channels last, whatever the model says.

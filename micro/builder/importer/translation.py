@@ -57,7 +57,7 @@ def translate(importer: Importer, node: Node[Any], arguments: dict[str, Argument
         if kind in TRANSLATORS:
             TRANSLATORS[kind](importer, node)
             return
-    raise Problem("microcontrollers do not do this operator")
+    raise Problem("this operator is not supported on microcontrollers")
 
 
 def _folded(node: Node[Any]) -> Node[Any]:

@@ -173,7 +173,7 @@ class Converting:
 
     def _convert(self, op: FileOperator) -> None:
         if op.kind not in CONVERTERS:
-            raise Problem("microcontrollers do not do this operator")
+            raise Problem("this operator is not supported on microcontrollers")
         self.op = op
         given = [ABSENT if n < 0 or op.kind in VARIABLES else self.argument(n) for n in op.inputs]
         try:
