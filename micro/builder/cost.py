@@ -117,7 +117,7 @@ def work(layer: Layer, outputs: int) -> float:
         return outputs * (layer.window.kernel[0] * layer.window.kernel[1] + OUTPUT)
     if isinstance(layer, _Reduce):
         return float(layer.shape[0] * layer.shape[1] * layer.shape[2] + outputs * OUTPUT)
-    return outputs * ELEMENT
+    return (layer.turns or outputs) * ELEMENT
 
 
 def stack(program: Program, arch: str = "") -> tuple[int, str]:

@@ -111,7 +111,13 @@ FUNCTIONS: dict[str, Function] = {
         lambda v, bias, threshold: np.where(v < -threshold, v + bias, np.where(v > threshold, v - bias, 0)),
         ("v = v + {0} if v < -{1} else v - {0} if v > {1} else 0.0",),
     ),
-    "over": Function(lambda v, a: (v > a).astype(np.float64), ("v = 1.0 if v > {0} else 0.0",)),
+    "greater": Function(lambda v, a: (v > a).astype(np.float64), ("v = 1.0 if v > {0} else 0.0",)),
+    "greater_equal": Function(lambda v, a: (v >= a).astype(np.float64), ("v = 1.0 if v >= {0} else 0.0",)),
+    "less": Function(lambda v, a: (v < a).astype(np.float64), ("v = 1.0 if v < {0} else 0.0",)),
+    "less_equal": Function(lambda v, a: (v <= a).astype(np.float64), ("v = 1.0 if v <= {0} else 0.0",)),
+    "equal": Function(lambda v, a: (v == a).astype(np.float64), ("v = 1.0 if v == {0} else 0.0",)),
+    "nonzero": Function(lambda v: (v != 0).astype(np.float64), ("v = 1.0 if v else 0.0",)),
+    "trunc": Function(np.trunc, ("v = float(int(v))",)),
     "inverse": Function(lambda v: 1 / np.where(v == 0, 1.0, v), ("v = 1 / v if v else 1.0",)),
     "sign": Function(np.sign, ("v = 1.0 if v > 0 else -1.0 if v < 0 else 0.0",)),
 }
@@ -121,6 +127,10 @@ FROM_MATH = (
     "tanh", "asinh", "acosh", "atanh",
 )  # fmt: skip
 """What generated modules import from `math`, where they use it."""
+
+
+COMPARED = ("greater", "greater_equal", "less", "less_equal", "equal")
+"""1 or 0: the argument beside a number."""
 
 
 def apply(chain: Chain, x: npt.ArrayLike) -> npt.NDArray[np.float32]:

@@ -57,7 +57,8 @@ class Graph:
     feature is ranked among; sums: of outputs that hold words; labels: of outputs, the names of their elements;
     calls_to_fill: inferences on zeros that fill a stream's states before its first step; integers: of inputs and
     outputs that are bytes in the model too, what a stored byte is more than the model's number: 0 for uint8, 128 for
-    int8; wide: tensors that the model quantizes to 16 bits.
+    int8; wide: tensors that the model quantizes to 16 bits; whole: tensors that hold whole numbers (indices, counts,
+    1 and 0 for true and false), which keep steps of one where those fit a byte.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Graph:
     doubled: bool = False
     once: frozenset[str] = frozenset()
     unsigned: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
     cuts: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
     sums: Mapping[str, Sums] = field(default_factory=dict)
     labels: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)

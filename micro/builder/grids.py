@@ -19,17 +19,28 @@ from .functions import apply
 from .graph import Graph, Grid, Reshape, renamed
 from .kernels.arg import Arg
 from .kernels.elementwise import BinaryFloat, MapFloat
+from .kernels.interpolate import Interpolate
+from .kernels.lanes import Take, TopK
 from .kernels.layer import Layer
 from .kernels.move import Copy, Move
+from .kernels.pairs import CompareFloat, ExtremeFloat
 from .kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat
 from .kernels.recurrent import HIDDEN
 from .kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
+from .kernels.select import Select
 from .kernels.softmax import SoftmaxFloat, takes_scale
 from .kernels.state import Keep
 from .reference import dequantize
 
 HIDDEN_GRID = Grid(1 / HIDDEN, HIDDEN)
 SOFTMAX_GRID = Grid(1 / 256, 0)
+WHOLE_GRID = Grid(1.0, 0)
+
+MASK = 1e4
+"""A constant beyond this, chosen where a mask says so, stands for minus infinity before a softmax."""
+
+MASK_ROOM = 8.0
+"""Such a constant is put so far below the numbers that are not masked: its exponential is below theirs by exp(-8)."""
 
 
 def with_grids(graph: Graph, ranges: Mapping[str, Range] | None) -> Graph:
@@ -40,6 +51,7 @@ def with_grids(graph: Graph, ranges: Mapping[str, Range] | None) -> Graph:
     """
     whole = {name: Grid(1.0, byte) for name, byte in graph.integers.items() if name in graph.inputs}
     grids = whole | {name: grid for name, grid in graph.grids.items() if name in graph.shapes}
+    _whole(graph, grids, ranges)
     graph = _insisting(replace(graph, grids=grids), _wanted)
     grids = dict(graph.grids)
     _shared(graph, grids)
@@ -50,10 +62,25 @@ def with_grids(graph: Graph, ranges: Mapping[str, Range] | None) -> Graph:
     return _insisting(replace(graph, grids=grids), _as_input)
 
 
+def _whole(graph: Graph, grids: dict[str, Grid], ranges: Mapping[str, Range] | None) -> None:
+    """Steps of one for whole numbers that fit a byte."""
+    for name in graph.whole & graph.shapes.keys():
+        low, high = (0.0, 255.0) if ranges is None else ranges[name]
+        if low >= -0.5 and high <= 255.5:
+            grids.setdefault(name, WHOLE_GRID)
+        elif low >= -128.5 and high <= 127.5:
+            grids.setdefault(name, Grid(1.0, 128))
+
+
 def keeps_bytes(layer: Layer) -> bool:
     """Whether the output's bytes are some of the input's: both have one grid."""
-    picks = isinstance(layer, ReduceFloat) and layer.operation != "sum"
-    return isinstance(layer, MaxPool | Reshape | Keep | Copy) or picks
+    if isinstance(layer, ReduceFloat):
+        return layer.operation != "sum"
+    if isinstance(layer, TopK):
+        return not layer.indices
+    if isinstance(layer, Take):
+        return layer.table is None
+    return isinstance(layer, MaxPool | Reshape | Keep | Copy | Interpolate)
 
 
 def _prefers_input(layer: Layer) -> bool:
@@ -64,8 +91,8 @@ def _wanted(layer: Layer, grids: Mapping[str, Grid]) -> Grid | None:
     """The grid that a layer's kernel writes, where it has no choice."""
     if isinstance(layer, LstmFloat | GruFloat | GatedGruFloat) or (isinstance(layer, RnnFloat) and not layer.relu):
         return HIDDEN_GRID
-    if isinstance(layer, Arg):
-        return Grid(1.0, 0)
+    if isinstance(layer, Arg | CompareFloat) or (isinstance(layer, TopK) and layer.indices):
+        return WHOLE_GRID
     if isinstance(layer, SoftmaxFloat) and not layer.log:
         own = grids.get(layer.output)
         return own if own is not None and takes_scale(own.scale) else SOFTMAX_GRID
@@ -126,6 +153,7 @@ def _seen(graph: Graph, grids: dict[str, Grid], ranges: Mapping[str, Range]) -> 
         if _prefers_input(layer) and layer.output not in grids and layer.inputs[0] not in grids:
             leader[find(layer.output)] = find(layer.inputs[0])
     spans: dict[str, Range] = {}
+    ranges = {**ranges, **_masked(graph, ranges)}
     for name in graph.shapes:
         if name not in grids:
             low, high = spans.get(find(name), (0.0, 0.0))
@@ -133,6 +161,31 @@ def _seen(graph: Graph, grids: dict[str, Grid], ranges: Mapping[str, Range]) -> 
     for name in graph.shapes:
         if name not in grids:
             grids[name] = grid_over(*spans[find(name)])
+
+
+def _masked(graph: Graph, ranges: Mapping[str, Range]) -> dict[str, Range]:
+    """The ranges of what a mask chooses from: the mask's constant is put where a byte can mean it."""
+    found: dict[str, Range] = {}
+    readers = graph.consumers()
+
+    def only_softmax(name: str) -> bool:
+        return bool(readers[name]) and all(
+            isinstance(r, SoftmaxFloat) or (isinstance(r, Reshape | Move) and only_softmax(r.output))
+            for r in readers[name]
+        )
+
+    for layer in graph.layers:
+        if not isinstance(layer, Select) or not only_softmax(layer.output):
+            continue
+        constants = [c for c in layer.constants_of[1:] if c is not None and np.any(c <= -MASK)]
+        others = [*layer.inputs[1:]] if layer.constants_of[0] is None else [*layer.inputs]
+        if constants and others:
+            low, high = found.get(others[-1], ranges[others[-1]])
+            found[layer.output] = low - MASK_ROOM, high
+    for layer in graph.layers:
+        if isinstance(layer, Reshape | Move) and layer.inputs[0] in found:
+            found[layer.output] = found[layer.inputs[0]]
+    return found
 
 
 def _derived(graph: Graph, grids: dict[str, Grid]) -> None:
@@ -178,7 +231,16 @@ def _span(layer: Layer, grids: list[Grid]) -> Range | None:
         return low - high - log(layer.length), 0.0
     if isinstance(layer, BinaryFloat):
         return _of_two(layer, grids)
+    if isinstance(layer, ExtremeFloat | Select):
+        return _with_constants(layer, low, high)
     return None
+
+
+def _with_constants(layer: ExtremeFloat | Select, low: float, high: float) -> Range:
+    constants = layer.constants_of[1:] if isinstance(layer, Select) else (layer.constant,)
+    for c in (c for c in constants if c is not None):
+        low, high = min(low, float(c.min())), max(high, float(c.max()))
+    return low, high
 
 
 def _of_two(layer: BinaryFloat, grids: list[Grid]) -> Range | None:

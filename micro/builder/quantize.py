@@ -11,20 +11,36 @@ import numpy as np
 from emberlet.errors import UnsupportedError
 
 from .calibrate import Range, grid_over
-from .functions import apply
+from .functions import COMPARED, Chain, apply
 from .graph import Graph, Grid, Reshape
 from .grids import HIDDEN_GRID, with_grids
 from .kernels.arg import Arg
 from .kernels.depthwise import Depthwise, DepthwiseFloat
 from .kernels.dot import Dot, DotFloat
-from .kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat, sum_factors
+from .kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat, _Binary, sum_factors
+from .kernels.interpolate import Interpolate
+from .kernels.lanes import OneHot, RunningSum, RunningSumFloat, Take, TopK
 from .kernels.layer import Array, Layer
 from .kernels.move import Copy, Move
 from .kernels.normalize import Normalize, NormalizeFloat
+from .kernels.norms import Norm, NormFloat
+from .kernels.pairs import (
+    Compare,
+    CompareFloat,
+    Extreme,
+    ExtremeFloat,
+    Quotient,
+    compare_constant,
+    compare_tensors,
+    nearest_byte,
+    quotient_factor,
+)
 from .kernels.pool import AveragePool, AveragePoolFloat, MaxPool, Reduce, ReduceFloat
+from .kernels.power import Power, PowerFloat
 from .kernels.product import Product, ProductFloat
 from .kernels.recurrent import FINE, GATE, MIDDLE, GatedGru, Gru, Lstm, Rnn, Rows
 from .kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
+from .kernels.select import Select
 from .kernels.softmax import Softmax, SoftmaxFloat
 from .kernels.state import Keep
 from .reference import (
@@ -52,6 +68,10 @@ _CLOSE = 1 / 8
 """An error in steps of the output that no better split of a word is sought for."""
 
 
+MOST_INDICES = 256
+"""An index is a byte of its own."""
+
+
 def quantize_graph(graph: Graph, ranges: Mapping[str, Range] | None = None) -> Graph:
     """The graph in int8: every tensor gets a grid, every layer its integer arithmetic.
 
@@ -64,6 +84,21 @@ def quantize_graph(graph: Graph, ranges: Mapping[str, Range] | None = None) -> G
     grids = graph.grids
     states = {n: float(quantize(first, grids[n].scale, grids[n].zero)) for n, first in graph.states.items()}
     return replace(graph, layers=layers, states=states, is_float=False).check()
+
+
+def _at(layer: _Binary) -> tuple[str, tuple[str, ...], str, str, tuple[int, ...], tuple[int, ...]]:
+    return layer.name, layer.inputs, layer.output, layer.operation, layer.shape, layer.other
+
+
+def on_grid(chain: Chain, grid: Grid) -> Chain:
+    """A comparison with a number that is in the grid's range: with the number of the nearest byte."""
+    if not chain or chain[0][0] not in COMPARED:
+        return chain
+    (name, (number,)), rest = chain[0], chain[1:]
+    nearest = nearest_byte(np.array([number]), grid.scale, grid.zero)
+    if 0 <= nearest[0] <= 255:
+        number = float(dequantize(nearest, grid.scale, grid.zero)[0])
+    return ((name, (number,)), *rest)
 
 
 class Quantizer:
@@ -171,16 +206,127 @@ class Quantizer:
             ratios = (a.scale / out.scale, sign * b.scale / out.scale)
             factors, requant = sum_factors(ratios, (a.zero, b.zero), out.zero, low, high, layer.name)
         else:
+            factor, requant = quotient_factor(a.scale / (b.scale * out.scale), out.zero, low, high, layer.name)
+            return Quotient(*_at(layer), constant, (a.zero, b.zero), factor, requant)
+        return Binary(*_at(layer), constant, (a.zero, b.zero), factors, requant)
+
+    @layer.register
+    def _(self, layer: ExtremeFloat) -> Layer:
+        a, out = self.grids[layer.inputs[0]], self.grids[layer.output]
+        b, constant = self._second(layer)
+        ratios = (a.scale / out.scale, b.scale / out.scale)
+        factors, requant = sum_factors(ratios, (a.zero, b.zero), out.zero, 0, 255, layer.name)
+        return Extreme(*_at(layer), constant, (a.zero, b.zero), factors, requant)
+
+    @layer.register
+    def _(self, layer: PowerFloat) -> Layer:
+        a, out = self.grids[layer.inputs[0]], self.grids[layer.output]
+        b, constant = self._second(layer)
+        made = Power(*_at(layer), constant, (a.scale, b.scale, out.scale), (a.zero, b.zero, out.zero))
+        made.check()
+        return made
+
+    @layer.register
+    def _(self, layer: CompareFloat) -> Layer:
+        a = self.grids[layer.inputs[0]]
+        constant = None
+        if layer.constant is None:
+            b = self.grids[layer.inputs[1]]
+            numbers = compare_tensors(layer.operation, (a.scale, b.scale), (a.zero, b.zero))
+        else:
+            constant, numbers = compare_constant(layer.operation, layer.constant, a.scale, a.zero)
+        return Compare(*_at(layer), constant, **numbers)  # type: ignore[arg-type]
+
+    def _second(self, layer: ExtremeFloat | PowerFloat) -> tuple[Grid, Array | None]:
+        """The grid of a second operand, and its bytes where it is constant."""
+        if layer.constant is None:
+            return self.grids[layer.inputs[1]], None
+        b = grid_over(float(layer.constant.min()), float(layer.constant.max()))
+        return b, quantize(layer.constant, b.scale, b.zero)
+
+    @layer.register
+    def _(self, layer: Select) -> Layer:
+        """Constants in the output's bytes; operands of another grid are looked up."""
+        out, names = self.grids[layer.output], iter(layer.inputs)
+        mask, first, second = layer.constants_of
+        if mask is None and self.grids[next(names)].zero:
+            raise UnsupportedError(f"{layer.name}: a condition of other numbers than 0 and 1; build it with --float")
+
+        def side(given: Array | None) -> tuple[Array | None, Array | None]:
+            """Bytes of a constant, and a table for a tensor."""
+            if given is not None:
+                return quantize(given, out.scale, out.zero), None
+            grid = self.grids[next(names)]
+            return None, None if grid == out else self._bytes_of(grid, out)
+
+        (one, one_table), (other, other_table) = side(first), side(second)
+        constants = (None if mask is None else (mask != 0).astype(np.uint8), one, other)
+        return replace(layer, constants_of=constants, tables=(one_table, other_table))
+
+    @staticmethod
+    def _bytes_of(x: Grid, out: Grid) -> Array:
+        """What each byte of a grid is on another one."""
+        return quantize(dequantize(np.arange(256), x.scale, x.zero), out.scale, out.zero)
+
+    @layer.register
+    def _(self, layer: NormFloat) -> Layer:
+        x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
+        at = (layer.name, layer.inputs, layer.output, layer.shape, layer.operation)
+        made = Norm(*at, x.scale, x.zero, out.scale, out.zero)
+        made.check()
+        if layer.operation not in ("l1", "square"):
+            return made
+        ratio = x.scale / out.scale * (x.scale if layer.operation == "square" else 1)
+        return replace(made, requant=choose(ratio, made.most, out.zero, what=layer.name))
+
+    @layer.register
+    def _(self, layer: RunningSumFloat) -> Layer:
+        x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
+        reach = layer.shape[1] * max(x.zero, 255 - x.zero)
+        requant = choose(x.scale / out.scale, reach, out.zero, what=layer.name)
+        at = (layer.name, layer.inputs, layer.output, layer.shape, layer.exclusive, layer.reverse)
+        return RunningSum(*at, x.zero, requant)
+
+    @layer.register
+    def _(self, layer: Take) -> Layer:
+        out = self.grids[layer.output]
+        table = None if layer.table is None else quantize(layer.table, out.scale, out.zero)
+        return replace(layer, table=table, zero=self._indices(layer, layer.shape[1]))
+
+    @layer.register
+    def _(self, layer: OneHot) -> Layer:
+        out = self.grids[layer.output]
+        off, on = (int(quantize(v, out.scale, out.zero)) for v in (layer.off, layer.on))
+        return replace(layer, off=off, on=on, zero=self._indices(layer, layer.depth))
+
+    def _indices(self, layer: Layer, count: int) -> int:
+        """The zero point of a layer's last input, which holds indices into `count`. Raises UnsupportedError."""
+        grid = self.grids[layer.inputs[-1]]
+        if grid.scale != 1 or count > MOST_INDICES:
             raise UnsupportedError(
-                f"{layer.name}: a quotient of two tensors has no int8 form; build the model with --float"
+                f"{layer.name}: an index of one of {count}; in int8 an index is a byte, one of at most {MOST_INDICES}: "
+                "build the model with --float"
             )
-        at = (layer.name, layer.inputs, layer.output)
-        return Binary(*at, layer.operation, layer.shape, layer.other, constant, (a.zero, b.zero), factors, requant)
+        return grid.zero
+
+    @layer.register(Arg)
+    @layer.register(TopK)
+    def _(self, layer: Arg | TopK) -> Layer:
+        if (isinstance(layer, Arg) or layer.indices) and layer.shape[1] > MOST_INDICES:
+            raise UnsupportedError(
+                f"{layer.name}: the index of one of {layer.shape[1]} elements; in int8 an index is a byte, "
+                f"one of at most {MOST_INDICES}: build the model with --float"
+            )
+        return layer
+
+    @layer.register
+    def _(self, layer: Interpolate) -> Layer:
+        return replace(layer, quantized=True)
 
     @layer.register
     def _(self, layer: MapFloat) -> Layer:
         x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
-        values = apply(layer.chain, dequantize(np.arange(256), x.scale, x.zero))
+        values = apply(on_grid(layer.chain, x), dequantize(np.arange(256), x.scale, x.zero))
         table = quantize(values, out.scale, out.zero)
         return Lookup(layer.name, layer.inputs, layer.output, layer.shape, table)
 
@@ -197,14 +343,13 @@ class Quantizer:
     def _(self, layer: NormalizeFloat) -> Layer:
         x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
         at = (layer.name, layer.inputs, layer.output, layer.rows, layer.length, layer.factors, layer.shifts)
-        how = (layer.by_row, layer.centered, layer.epsilon)
+        how = (layer.each, layer.centered, layer.epsilon)
         return Normalize(*at, *how, x.scale, x.zero, out.scale, out.zero)
 
     @layer.register
     def _(self, layer: MaxPool) -> Layer:
         return replace(layer, fill=0)
 
-    @layer.register(Arg)
     @layer.register(Reshape)
     @layer.register(Copy)
     @layer.register(Keep)
@@ -236,8 +381,7 @@ class Quantizer:
         parts = []
         for name, part in zip(layer.inputs, layer.parts, strict=True):
             x = self.grids[name]
-            values = quantize(dequantize(np.arange(256), x.scale, x.zero), out.scale, out.zero)
-            parts.append(replace(part, table=None if x == out else values))
+            parts.append(replace(part, table=None if x == out else self._bytes_of(x, out)))
         fill = None if layer.fill is None else float(quantize(layer.fill, out.scale, out.zero))
         return replace(layer, parts=tuple(parts), fill=fill)
 

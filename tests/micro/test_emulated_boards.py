@@ -13,7 +13,7 @@ from tools import firmware
 from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers.models import build_digits
 from tools.microcontrollers.networks import ds_cnn, samples
-from tools.microcontrollers.random_layers import assembly_cases, program_of
+from tools.microcontrollers.random_layers import assembly_cases, program_of, viper_cases
 from tools.microcontrollers.running import counted, stack_taken, wrong_on_board
 
 MACS = 2_656_768
@@ -30,6 +30,16 @@ def test_layers_are_exact(name: str, fresh: bool) -> None:
     made = list(assembly_cases(seed, 300))
     program, arena, due = program_of(made)
     wrong = wrong_on_board(EmulatedBoard(name), program, arena, due)
+    assert [(made[k].layer.name, made[k].shape) for k in wrong] == []
+
+
+@pytest.mark.parametrize("name", ["m0", "rv32"])
+def test_layers_that_no_assembly_computes_are_exact(name: str) -> None:
+    seed = random.SystemRandom().randrange(1 << 31)
+    print(f"seed {seed}")
+    made = list(viper_cases(seed, 60))
+    program, arena, due = program_of(made)
+    wrong = wrong_on_board(EmulatedBoard(name), program, arena, due, assembly=False)
     assert [(made[k].layer.name, made[k].shape) for k in wrong] == []
 
 

@@ -15,7 +15,7 @@ from tools.micropython import Port
 @pytest.mark.parametrize("port_name", ["unix_port", "armhf_port"])
 def test_layers_and_functions(port_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     port: Port = request.getfixturevalue(port_name)
-    made = [*float_cases(1, 270), *function_cases()]
+    made = [*float_cases(1, 390), *function_cases()]
     program, arena, due = float_program(made)
     found = run_program(port, program, "float32", arena, tmp_path)
     for case, (at, expected) in zip(made, due, strict=True):

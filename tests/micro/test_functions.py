@@ -15,13 +15,19 @@ from emberlet.micro.builder.functions import FROM_MATH, FUNCTIONS, apply, lines
 NAMED_OTHERWISE: dict[str, Callable[..., emberlet.Tensor]] = {
     "affine": lambda x, a, b: x * a + b,
     "shrink": lambda x, bias, threshold: F.shrink(x, lambd=threshold, bias=bias),
-    "over": lambda x, a: F.cast(x > a, emberlet.float64),
+    "greater": lambda x, a: F.cast(x > a, emberlet.float64),
+    "greater_equal": lambda x, a: F.cast(x >= a, emberlet.float64),
+    "less": lambda x, a: F.cast(x < a, emberlet.float64),
+    "less_equal": lambda x, a: F.cast(x <= a, emberlet.float64),
+    "equal": lambda x, a: F.cast(x == a, emberlet.float64),
+    "nonzero": lambda x: F.cast(x != 0, emberlet.float64),
     "inverse": lambda x: 1 / F.where(x == 0, 1.0, x),
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
 }
 PARAMETERS = dict.fromkeys(FUNCTIONS, 0) | {
     "affine": 2, "clip": 2, "leaky_relu": 1, "celu": 1, "thresholded_relu": 1, "elu": 1, "selu": 2, "hard_sigmoid": 2,
-    "pow": 1, "shrink": 2, "over": 1,
+    "pow": 1, "shrink": 2, "greater": 1, "greater_equal": 1, "less": 1, "less_equal": 1,
+    "equal": 1,
 }  # fmt: skip
 POSITIVE = ("log", "sqrt", "pow")
 DOMAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {

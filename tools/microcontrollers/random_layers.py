@@ -16,13 +16,26 @@ from emberlet.micro.builder.kernels.dot import Dot
 from emberlet.micro.builder.kernels.doubled_softmax import DoubledSoftmax
 from emberlet.micro.builder.kernels.doubled_sum import DoubledSum
 from emberlet.micro.builder.kernels.elementwise import Binary, Lookup, sum_factors
+from emberlet.micro.builder.kernels.interpolate import Interpolate
+from emberlet.micro.builder.kernels.lanes import OneHot, RunningSum, Take, TopK
 from emberlet.micro.builder.kernels.layer import Array, Layer, View, as_image, dense_view
 from emberlet.micro.builder.kernels.move import Border, Copy, Move, Part, strides
 from emberlet.micro.builder.kernels.nest import Axis
 from emberlet.micro.builder.kernels.normalize import Normalize
+from emberlet.micro.builder.kernels.norms import Norm
+from emberlet.micro.builder.kernels.pairs import (
+    Compare,
+    Extreme,
+    Quotient,
+    compare_constant,
+    compare_tensors,
+    quotient_factor,
+)
 from emberlet.micro.builder.kernels.pool import AveragePool, MaxPool, Reduce, window_counts
+from emberlet.micro.builder.kernels.power import Power
 from emberlet.micro.builder.kernels.product import Product
 from emberlet.micro.builder.kernels.recurrent import MIDDLE, GatedGru, Gru, Lstm, Rnn, Rows
+from emberlet.micro.builder.kernels.select import Select
 from emberlet.micro.builder.kernels.softmax import Softmax
 from emberlet.micro.builder.kernels.state import Keep
 from emberlet.micro.builder.kernels.trees import Branch, Leaf, Trees
@@ -282,22 +295,24 @@ def product(rng: Rng) -> Case:
 
 
 def normalization(rng: Rng) -> Case:
-    rows, length, by_row = int(rng.integers(1, 5)), int(rng.integers(1, 70)), bool(rng.random() < 0.3)
-    count = rows if by_row else length
+    rows, each = int(rng.integers(1, 5)), int(rng.choice([0, 0, 1, 3]))
+    length = int(rng.integers(1, 70)) * max(each, 1)
+    count = rows * each or length
     x = bytes_at_random(rng, (rows, length))
     if rng.random() < 0.2:
         x[:] = x[:, :1]
     factors, shifts = rng.normal(0, 1, count), rng.normal(0, 1, count)
     scale, out = 10 ** rng.uniform(-3, -0.5), 10 ** rng.uniform(-2.5, -1)
     zeros = int(rng.integers(0, 256)), int(rng.integers(0, 256))
-    how = (by_row, bool(rng.random() < 0.7), 10.0 ** rng.uniform(-8, -3), scale, zeros[0], out, zeros[1])
+    how = (each, bool(rng.random() < 0.7), 10.0 ** rng.uniform(-8, -3), scale, zeros[0], out, zeros[1])
     layer = Normalize("normalize", ("x",), "y", rows, length, factors, shifts, *how)
     return Case(layer, (x,), (rows, length))
 
 
 def arg(rng: Rng) -> Case:
     shape = tuple(int(v) for v in (rng.integers(1, 4), rng.integers(1, 60), rng.integers(1, 6)))
-    layer = Arg("arg", ("x",), "y", shape, str(rng.choice(["max", "min"])))  # type: ignore[arg-type]
+    how = str(rng.choice(["max", "min"])), bool(rng.random() < 0.3)
+    layer = Arg("arg", ("x",), "y", shape, *how)  # type: ignore[arg-type]
     return Case(layer, (bytes_at_random(rng, shape),), (shape[0], shape[2]))
 
 
@@ -340,6 +355,104 @@ def softmax_as_litert(rng: Rng) -> Case:
     return Case(layer, (bytes_at_random(rng, (rows, length)),), (rows, length))
 
 
+def pair(rng: Rng) -> Case:
+    """The greater, the lesser, a quotient, a power or a comparison of two tensors, or of one and a constant."""
+    shape = tuple(int(v) for v in rng.integers(1, 7, 3))
+    other = tuple(1 if rng.random() < 0.3 else side for side in shape)
+    x, second = bytes_at_random(rng, shape), bytes_at_random(rng, other)
+    constant = second if rng.random() < 0.3 else None
+    zeros = int(rng.integers(0, 256)), int(rng.integers(0, 256))
+    zero = int(rng.integers(0, 256))
+    scales = tuple(float(v) for v in 10 ** rng.uniform(-2.5, -1, 2))
+    operation = str(rng.choice(["max", "min", "div", "pow", "greater", "greater_equal", "less", "less_equal", "equal"]))
+    names = ("x",) if constant is not None else ("x", "z")
+    at = (operation, names, "y", operation, shape, other)
+    layer: Layer
+    if operation in ("max", "min"):
+        factors, requant = sum_factors((scales[0] * 20, scales[1] * 20), zeros, zero, 0, 255, "extreme")
+        layer = Extreme(*at, constant, zeros, factors, requant)
+    elif operation == "div":
+        low, high = clamp_at_random(rng, zero)
+        factor, requant = quotient_factor(10 ** rng.uniform(-1, 3), zero, low, high, "quotient")
+        layer = Quotient(*at, constant, zeros, factor, requant)
+    elif operation == "pow":
+        out = 10 ** rng.uniform(-2.5, -0.5)
+        layer = Power(*at, constant, (*scales, float(out)), (0, zeros[1], int(rng.choice([0, 0, zero]))))
+    elif constant is None:
+        layer = Compare(*at, None, **compare_tensors(operation, scales, zeros))
+    else:
+        numbers = rng.normal(0, 100 * scales[0], other)
+        constant, bounds = compare_constant(operation, numbers, scales[0], zeros[0])
+        layer = Compare(*at, constant, **bounds)
+    return Case(layer, (x,) if constant is not None else (x, second), shape)
+
+
+def chosen(rng: Rng) -> Case:
+    """By a mask; each operand may be constant or repeated, and have bytes of its own."""
+    shape = tuple(int(v) for v in rng.integers(1, 6, int(rng.integers(1, 5))))
+    sides = [tuple(1 if rng.random() < 0.3 else side for side in shape) for _ in range(3)]
+    operands = [bytes_at_random(rng, side) for side in sides]
+    operands[0] = (operands[0] > 127).astype(np.uint8)
+    fixed = [rng.random() < 0.25 for _ in range(3)]
+    fixed[int(rng.integers(3))] = False
+    constants = tuple(x if is_fixed else None for x, is_fixed in zip(operands, fixed, strict=True))
+    own = [[step if n > 1 else 0 for n, step in zip(side, strides(side), strict=True)] for side in sides]
+    axes = tuple(Axis(n, tuple(steps)) for n, *steps in zip(shape, *own, strides(shape), strict=True))
+    tables = tuple(
+        bytes_at_random(rng, (256,)) if not is_fixed and rng.random() < 0.4 else None for is_fixed in fixed[1:]
+    )
+    inputs = tuple(x for x, is_fixed in zip(operands, fixed, strict=True) if not is_fixed)
+    names = tuple(f"x{k}" for k in range(len(inputs)))
+    return Case(Select("select", names, "y", shape, axes, constants, tables), inputs, shape)  # type: ignore[arg-type]
+
+
+def norm(rng: Rng) -> Case:
+    shape = tuple(int(v) for v in (rng.integers(1, 4), rng.integers(1, 60), rng.integers(1, 6)))
+    operation = str(rng.choice(["l1", "square", "l2", "logsum", "logsumexp"]))
+    scale, out = float(10 ** rng.uniform(-2.5, -1)), float(10 ** rng.uniform(-2, -0.5))
+    zeros = int(rng.integers(0, 256)), int(rng.integers(0, 256))
+    layer = Norm("norm", ("x",), "y", shape, operation, scale, zeros[0], out, zeros[1])  # type: ignore[arg-type]
+    if operation in ("l1", "square"):
+        requant = choose(255 / layer.most * 10 ** rng.uniform(-0.3, 1), layer.most, zeros[1])
+        layer = replace(layer, requant=requant)
+    return Case(layer, (bytes_at_random(rng, shape),), (shape[0], shape[2]))
+
+
+def along_an_axis(rng: Rng) -> Case:
+    """The k greatest, a running sum, elements picked by indices, or ones at their places."""
+    shape = tuple(int(v) for v in (rng.integers(1, 4), rng.integers(1, 40), rng.integers(1, 6)))
+    outer, length, inner = shape
+    x, which = bytes_at_random(rng, shape), int(rng.integers(4))
+    if which == 0:
+        k = int(rng.integers(1, min(length, 9) + 1))
+        how = k, bool(rng.random() < 0.5), bool(rng.random() < 0.5)
+        return Case(TopK("greatest", ("x",), "y", shape, *how), (x,), (outer, k, inner))  # type: ignore[arg-type]
+    if which == 1:
+        how = bool(rng.random() < 0.5), bool(rng.random() < 0.5)
+        requant = choose(10 ** rng.uniform(-1, 0.5) / length, 255 * length, int(rng.integers(0, 256)))
+        zero = int(rng.integers(0, 256))
+        layer: Layer = RunningSum("running", ("x",), "y", shape, *how, zero, requant)  # type: ignore[arg-type]
+        return Case(layer, (x,), shape)
+    count, zero = int(rng.integers(1, 7)), int(rng.choice([0, 0, 128]))
+    if which == 2:
+        ids = bytes_at_random(rng, (count,)) if rng.random() < 0.3 else rng.integers(0, length, count).astype(np.uint8)
+        table = x if rng.random() < 0.5 else None
+        names = ("i",) if table is not None else ("x", "i")
+        layer = Take("take", names, "y", shape, count, table, zero)  # type: ignore[arg-type]
+        return Case(layer, (ids,) if table is not None else (x, ids), (outer, count, inner))
+    ids = rng.integers(0, length + 2, (outer, inner)).astype(np.uint8)
+    off, on = (int(v) for v in rng.integers(0, 256, 2))
+    layer = OneHot("ones", ("x",), "y", outer, length, inner, off, on, zero)
+    return Case(layer, (ids,), (outer, length, inner))
+
+
+def interpolated(rng: Rng) -> Case:
+    shape = tuple(int(v) for v in rng.integers(1, 7, 3))
+    places = [rng.uniform(-0.5, n, int(rng.integers(1, 9))) for n in shape[:2]]
+    layer = Interpolate("interpolate", ("x",), "y", shape, *places, True)
+    return Case(layer, (bytes_at_random(rng, shape),), (len(places[0]), len(places[1]), shape[2]))
+
+
 KINDS: tuple[Callable[[Rng], Case], ...] = (
     dense,
     conv,
@@ -363,6 +476,13 @@ KINDS: tuple[Callable[[Rng], Case], ...] = (
     arg,
     asymmetric,
     softmax_as_litert,
+    pair,
+    pair,
+    chosen,
+    norm,
+    along_an_axis,
+    along_an_axis,
+    interpolated,
 )
 
 
@@ -408,6 +528,17 @@ def cases(seed: int, count: int) -> Iterator[Case]:
     rng = np.random.default_rng(seed)
     for n in range(count):
         yield KINDS[n % len(KINDS)](rng)
+
+
+VIPER_KINDS = (pair, chosen, norm, along_an_axis, interpolated, normalization, arg, product, softmax, transpose)
+"""Kinds of layers that run in viper everywhere, and whose loops, tables and divisions differ from the others'."""
+
+
+def viper_cases(seed: int, count: int) -> Iterator[Case]:
+    """Layers of those kinds."""
+    rng = np.random.default_rng([seed, 9])
+    for n in range(count):
+        yield VIPER_KINDS[n % len(VIPER_KINDS)](rng)
 
 
 def wide_depthwise(rng: Rng) -> Case:

@@ -11,7 +11,6 @@ import numpy as np
 from emberlet.codegen.ir.argument import Argument
 from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
-from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ops import arithmetic as a
 from emberlet.codegen.ops import elementwise as e
 from emberlet.codegen.ops.constant import Cast
@@ -24,6 +23,8 @@ from ..functions import Chain
 from ..graph import Grid
 from ..kernels.elementwise import BinaryFloat, MapFloat
 from ..kernels.layer import Array
+from ..kernels.move import Move, Part, strides
+from ..kernels.nest import Axis
 from ..kernels.softmax import SoftmaxFloat
 from . import dynamic
 from .layout import Order, channels_last
@@ -108,16 +109,8 @@ def prelu(t: Importer, node: e.PRelu) -> None:
     t.add(MapFloat(f"{node.name} {negative}", (held.name,), negative, t.shapes[negative], (("clip", (-inf, 0.0)),)))
     scaled = Argument(f"{node.outputs[0].name}:scaled", node.outputs[0].type)
     source = StoredTensor(negative, held.dims, held.order)
-    _with_constant(t, replace(node, outputs=(scaled,)), "mul", source, slope, False, None)
-    _with_tensor(t, node, "add", StoredTensor(positive, held.dims, held.order), t.held[scaled.name])
-
-
-@translates(a.Pow)
-def power(t: Importer, node: a.Pow) -> None:
-    exponent = t.array(node, 1, "an exponent")
-    if exponent.size != 1:
-        raise Problem("an exponent for each element; one for all is supported")
-    apply_chain(t, node, (("pow", (float(exponent.reshape(-1)[0]),)),))
+    with_constant(t, replace(node, outputs=(scaled,)), "mul", source, slope, False, None)
+    with_tensor(t, node, "add", StoredTensor(positive, held.dims, held.order), t.held[scaled.name])
 
 
 @translates(Identity, Dropout)
@@ -127,20 +120,24 @@ def identity(t: Importer, node: Node[Any]) -> None:
 
 @translates(Cast)
 def cast(t: Importer, node: Cast) -> None:
-    """From one width of floats to another: all are float32 here. And from bytes that are an input of the model."""
+    """Between floats, whole numbers and booleans, all of which are numbers here. And from bytes that are an input."""
     if dynamic.cast(t, node):
         return
-    held, to = t.held.get(node.inputs[0].name), node.outputs[0].type
-    if held is not None and held.name in t.integers and isinstance(to, TensorType) and to.dtype.is_float:
+    held, given, to = t.held.get(node.inputs[0].name), t.dtype_of(node.inputs[0]), t.dtype_of(node.outputs[0])
+    if held is not None and held.name in t.integers and to.is_float:
         whole = Grid(1.0, t.integers[held.name])
         if t.grids.get(held.name, whole) != whole:
             raise Problem("of bytes that are also dequantized with another scale than 1")
         identity(t, node)
         return
-    if not (node.dtype(0).is_float and getattr(node.outputs[0].type, "dtype", None) is not None):
-        raise Problem(f"a cast from {node.dtype(0)}; casts between floats are supported")
-    if not node.outputs[0].type.dtype.is_float:  # type: ignore[union-attr]
-        raise Problem(f"a cast to {node.outputs[0].type}; casts between floats are supported")
+    if any(d.is_integer and d.bits <= 16 for d in (given, to)):
+        raise Problem(f"from {given} to {to}; use QuantizeLinear and DequantizeLinear, or cast to int32")
+    if to.is_bool and not given.is_bool:
+        apply_chain(t, node, (("nonzero", ()),))
+        return
+    if to.is_integer and given.is_float:
+        apply_chain(t, node, (("trunc", ()),))
+        return
     identity(t, node)
 
 
@@ -154,6 +151,8 @@ def pairwise(t: Importer, node: a.Pairwise) -> None:
     if node.config.axis is not None:
         raise Problem("operands aligned along an axis (before opset 7) are not supported")
     operation = OPERATIONS[type(node)]
+    if operation == "div" and not node.dtype(0).is_float:
+        raise Problem("of whole numbers; cast them to float32, and the quotient back")
     first, second = node.value(0), node.value(1)
     if first is not None or second is not None:
         reverse = first is not None
@@ -162,18 +161,16 @@ def pairwise(t: Importer, node: a.Pairwise) -> None:
         grid = t.constant_grids.get(node.inputs[which].name)
         if grid is None and constant.size > 1 and operation != "div" and not (reverse and operation == "sub"):
             grid = t.grid_of_constant(node.inputs[which])
-        _with_constant(t, node, operation, held, constant, reverse, grid)
+        with_constant(t, node, operation, held, constant, reverse, grid)
     else:
-        _with_tensor(t, node, operation, t.of(node.inputs[0]), t.of(node.inputs[1]))
+        with_tensor(t, node, operation, t.of(node.inputs[0]), t.of(node.inputs[1]))
 
 
-def _with_constant(
+def with_constant(
     t: Importer, node: Node[Any], operation: str, held: StoredTensor, c: Array, reverse: bool, grid: Grid | None
 ) -> None:
     dims = dims_of(node.outputs[0])
-    if held.dims != dims and np.prod(held.dims) != np.prod(dims):
-        raise Problem(f"a tensor of shape {held.dims} repeated to {dims} by a constant")
-    held = _widened(t, held, len(dims))
+    held = repeated(t, widened(t, held, len(dims)), dims)
     c = c.reshape((1,) * (len(dims) - c.ndim) + c.shape).astype(np.float64)
     source = held.name
     if reverse and operation in ("sub", "div"):
@@ -187,9 +184,7 @@ def _with_constant(
         operation = {"sub": "add", "div": "mul"}[operation]
     out = t.define(node.outputs[0], held.order)
     shape = t.shapes[held.name]
-    laid = np.transpose(c, held.order)
-    other = _stored(held, laid.shape)
-    laid, other = _repeated(laid.reshape(other), other, shape)
+    laid, other = laid_out(held, c, shape)
     known = None if grid is None else (grid.scale, grid.zero)
     t.add(BinaryFloat(node.name, (source,), out.name, operation, shape, other, laid, grid=known))
 
@@ -199,11 +194,14 @@ def _stored(held: StoredTensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
     return sizes[len(sizes) - len(held.shape) :]
 
 
-def _repeated(c: Array, other: tuple[int, ...], shape: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
-    """A constant for a kernel: sides of 1 are repeated by it where it sees them as a side of an image."""
+def laid_out(held: StoredTensor, c: Array, shape: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
+    """A constant of as many axes as a tensor, in the order of its elements, for a kernel: sides of 1 are repeated by it
+    where it sees them as a side of an image. And the shape in which it is."""
+    laid = np.transpose(c, held.order)
+    other = _stored(held, laid.shape)
     if fits_image(other, shape):
-        return c, other
-    return np.broadcast_to(c, shape), shape
+        return laid.reshape(other), other
+    return np.broadcast_to(laid.reshape(other), shape), shape
 
 
 def fits_image(other: tuple[int, ...], shape: tuple[int, ...]) -> bool:
@@ -212,7 +210,7 @@ def fits_image(other: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return lead == wanted or all(n == 1 for n in lead)
 
 
-def _widened(t: Importer, held: StoredTensor, rank: int) -> StoredTensor:
+def widened(t: Importer, held: StoredTensor, rank: int) -> StoredTensor:
     """The tensor with axes of size 1 in front, to `rank`."""
     more = rank - len(held.dims)
     if not more:
@@ -221,38 +219,53 @@ def _widened(t: Importer, held: StoredTensor, rank: int) -> StoredTensor:
     return t.shaped(StoredTensor(held.name, dims, (*range(more), *(k + more for k in held.order))))
 
 
-def _with_tensor(t: Importer, node: Node[Any], operation: str, x: StoredTensor, y: StoredTensor) -> None:
+def with_tensor(t: Importer, node: Node[Any], operation: str, x: StoredTensor, y: StoredTensor) -> None:
     dims = dims_of(node.outputs[0])
-    x, y = _widened(t, x, len(dims)), _widened(t, y, len(dims))
-    if x.dims != dims:
-        if y.dims != dims:
-            raise Problem(f"operands of shapes {x.dims} and {y.dims} that are both repeated")
-        if operation == "div":
-            raise Problem("a repeated dividend is not supported")
-        if operation == "sub":
-            negated = t.fresh(f"{y.name}:turned")
-            t.shapes[negated] = t.shapes[y.name]
-            chain: Chain = (("affine", (-1.0, 0.0)),)
-            t.add(MapFloat(f"{node.name} turn", (y.name,), negated, t.shapes[y.name], chain))
-            y, operation = StoredTensor(negated, y.dims, y.order), "add"
+    x, y, swapped = aligned(t, dims, x, y, operation != "div")
+    if swapped and operation == "sub":
+        negated = t.part_of(x, "turned")
+        t.add(MapFloat(f"{node.name} turn", (x.name,), negated, t.shapes[x.name], (("affine", (-1.0, 0.0)),)))
+        x, operation = StoredTensor(negated, x.dims, x.order), "add"
+    out = t.define(node.outputs[0], x.order)
+    t.add(BinaryFloat(node.name, (x.name, y.name), out.name, operation, t.shapes[x.name], t.shapes[y.name], None))
+
+
+def aligned(
+    t: Importer, dims: tuple[int, ...], x: StoredTensor, y: StoredTensor, may_swap: bool = True
+) -> tuple[StoredTensor, StoredTensor, bool]:
+    """Two operands as kernels take them, in one order: the first of shape `dims`, the second repeated by the kernel.
+
+    The third result is whether they changed places.
+    """
+    x, y = widened(t, x, len(dims)), widened(t, y, len(dims))
+    swapped = x.dims != dims and y.dims == dims and may_swap
+    if swapped:
         x, y = y, x
-    order: Order = x.order
-    if not y.has_order(order):
-        order = channels_last(len(dims)) if len(dims) > 2 else tuple(range(len(dims)))
+    x = repeated(t, x, dims)
+    if not y.has_order(x.order):
+        order: Order = channels_last(len(dims)) if len(dims) > 2 else tuple(range(len(dims)))
         x, y = t.ordered(x, order), t.ordered(y, order)
     y = t.shaped(StoredTensor(y.name, y.dims, x.order), _stored(x, tuple(y.dims[k] for k in x.order)))
-    out = t.define(node.outputs[0], x.order)
-    shape, other = t.shapes[x.name], t.shapes[y.name]
-    if not fits_image(other, shape):
-        raise Problem(f"operands of shapes {x.dims} and {y.dims}; repeating more than three axes is not supported")
-    t.add(BinaryFloat(node.name, (x.name, y.name), out.name, operation, shape, other, None))
+    if not fits_image(t.shapes[y.name], t.shapes[x.name]):
+        y = repeated(t, y, dims)
+    return x, y, swapped
 
 
-@translates(a.Sum)
-def total(t: Importer, node: a.Sum) -> None:
-    if len(node.inputs) != 2 or isinstance(node, a.Mean):
-        raise Problem("of other than two tensors")
-    _with_tensor(t, node, "add", t.of(node.inputs[0]), t.of(node.inputs[1]))
+def repeated(t: Importer, held: StoredTensor, dims: tuple[int, ...]) -> StoredTensor:
+    """The tensor with every element of an axis of size 1 repeated, to the shape `dims` of as many axes."""
+    if held.dims == dims:
+        return held
+    name = t.fresh(f"{held.name}:repeated")
+    out = StoredTensor(name, dims, held.order)
+    steps = strides([held.dims[k] for k in held.order])
+    to = strides([dims[k] for k in held.order])
+    axes = tuple(
+        Axis(dims[k], (step if held.dims[k] > 1 else 0, after))
+        for k, step, after in zip(held.order, steps, to, strict=True)
+    )
+    t.shapes[name] = out.shape
+    t.add(Move(f"repeat {held.name}", (held.name,), name, out.shape, (Part(0, 0, axes),)))
+    return out
 
 
 @translates(a.Clip)
@@ -263,20 +276,6 @@ def clip(t: Importer, node: a.Clip) -> None:
             given[i - 1] = float(t.array(node, i, "a bound", limits=True).reshape(-1)[0])
     low, high = (-inf if given[0] is None else given[0]), (inf if given[1] is None else given[1])
     apply_chain(t, node, (("clip", (low, high)),))
-
-
-@translates(a.Max, a.Min)
-def bounded(t: Importer, node: Node[Any]) -> None:
-    """The greater of a tensor and a number, or the lesser."""
-    bounds = [node.value(k) for k in range(len(node.inputs))]
-    constants = [t.array(node, k, "a bound", limits=True) for k, v in enumerate(bounds) if v is not None]
-    if len(constants) != len(node.inputs) - 1 or any(c.size != 1 for c in constants):
-        raise Problem("of tensors; of a tensor and numbers it is supported")
-    numbers = [float(c.reshape(-1)[0]) for c in constants]
-    low, high = (max(numbers), inf) if isinstance(node, a.Max) else (-inf, min(numbers))
-    held = t.of(next(arg for arg, v in zip(node.inputs, bounds, strict=True) if v is None))
-    out = t.define(node.outputs[0], held.order)
-    t.add(MapFloat(node.name, (held.name,), out.name, t.shapes[held.name], (("clip", (low, high)),)))
 
 
 @translates(Softmax, LogSoftmax)

@@ -16,7 +16,7 @@ from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ops import movement as m
 from emberlet.codegen.ops.blocks import DepthToSpace, SpaceToDepth
 from emberlet.codegen.ops.convolution import Conv, ConvTranspose
-from emberlet.codegen.ops.normalization import BatchNormalization, InstanceNormalization
+from emberlet.codegen.ops.normalization import BatchNormalization, GroupNormalization, InstanceNormalization
 from emberlet.codegen.ops.pooling import GlobalPool, Pool
 
 WITH_CHANNELS = (
@@ -26,6 +26,7 @@ WITH_CHANNELS = (
     GlobalPool,
     BatchNormalization,
     InstanceNormalization,
+    GroupNormalization,
     DepthToSpace,
     SpaceToDepth,
 )

@@ -176,7 +176,7 @@ def svm_regressor(t: Importer, node: SVMRegressor) -> None:
         x = _likeness(x, c.kernel, _matrix(c.vectors, c.n_supports))
     score = x.dense(_matrix(c.coefficients, 1), c.rho, "score")
     if c.one_class:
-        score = score.mapped((("over", (0.0,)), ("affine", (2.0, -1.0))), "side")
+        score = score.mapped((("greater", (0.0,)), ("affine", (2.0, -1.0))), "side")
     score.give(node, 0)
 
 
@@ -200,7 +200,7 @@ def svm_classifier(t: Importer, node: SVMClassifier) -> None:
     for k, (i, j) in enumerate(pairs):
         votes[i, k], votes[j, k] = 1, -1
         base[j] += 1
-    counted = decisions.mapped((("over", (0.0,)),), "sides").dense(votes, base, "votes")
+    counted = decisions.mapped((("greater", (0.0,)),), "sides").dense(votes, base, "votes")
     _classes(t, node, counted, c.labels)
 
 

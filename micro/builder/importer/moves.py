@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
-from emberlet.codegen.ir.argument import Argument
+from emberlet import dtypes
+from emberlet.codegen.evaluation import evaluate
+from emberlet.codegen.ir.argument import Argument, Constant
 from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType
+from emberlet.codegen.ir.value import Inline, Value
 from emberlet.codegen.ops import movement as m
 from emberlet.codegen.ops.blocks import DepthToSpace
 from emberlet.codegen.ops.expansion import Pad
@@ -18,11 +22,14 @@ from emberlet.codegen.ops.joining import Concat, Split
 from emberlet.codegen.ops.resizing import Resize
 from emberlet.codegen.ops.slicing import Slice
 
+from ..kernels.interpolate import Interpolate
+from ..kernels.layer import Array
 from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
+from .lanes import take
 from .layout import channels_last
 from .picks import pick
-from .state import Importer, StoredTensor, dims_of
+from .state import Importer, StoredTensor, dims_of, numpy_of
 from .table import translates
 
 
@@ -134,10 +141,12 @@ def split(t: Importer, node: Split) -> None:
 @translates(Gather)
 def gather(t: Importer, node: Gather) -> None:
     """One index, or several in steady steps: a slice."""
-    held, picked = t.of(node.inputs[0]), node.picked()
-    axis = node.config.axis % len(held.dims)
+    picked = node.picked()
     if picked is None:
-        raise Problem("indices that are only known when the model runs")
+        take(t, node)
+        return
+    held = t.of(node.inputs[0])
+    axis = node.config.axis % len(held.dims)
     places = [p % held.dims[axis] for p in picked]
     step = places[1] - places[0] if len(places) > 1 else 1
     if not step or any(b - a != step for a, b in zip(places, places[1:], strict=False)):
@@ -177,14 +186,17 @@ def pad(t: Importer, node: Pad) -> None:
 
 @translates(Resize)
 def resize(t: Importer, node: Resize) -> None:
-    """Enlarged a whole number of times by repeating elements."""
+    """Enlarged a whole number of times by repeating elements, or to any size by linear interpolation."""
     held, dims, c = t.of(node.inputs[0]), dims_of(node.outputs[0]), node.config
     times = [b // a for a, b in zip(held.dims, dims, strict=True)]
     exact = all(a * n == b for a, n, b in zip(held.dims, times, dims, strict=True))
     steady = c.coordinates in ("asymmetric", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
     rounding = c.nearest_mode == "floor" if c.coordinates == "asymmetric" else c.nearest_mode.startswith("round")
+    if c.mode == "linear":
+        interpolate(t, node, held, dims)
+        return
     if c.mode != "nearest":
-        raise Problem(f"from {held.dims} to {dims} by {c.mode}; the nearest element is supported")
+        raise Problem(f"from {held.dims} to {dims} by {c.mode}; export the model with mode 'linear' or 'nearest'")
     if not exact or not steady or not rounding:
         pick(t, node)
         return
@@ -194,6 +206,42 @@ def resize(t: Importer, node: Resize) -> None:
     for k, step, step_out in zip(held.order, strides(own), to, strict=True):
         axes += [Axis(held.dims[k], (step, step_out * times[k])), Axis(times[k], (0, step_out))]
     t.add(Move(node.name, (held.name,), out.name, out.shape, (Part(0, 0, tuple(axes)),)))
+
+
+def interpolate(t: Importer, node: Resize, held: StoredTensor, dims: tuple[int, ...]) -> None:
+    """Along one axis or two, which lie first. Where an element comes from, the operator itself says: it is asked to
+    resize the numbers 0, 1, 2, … along each axis."""
+    axes = [k for k, (a, b) in enumerate(zip(held.dims, dims, strict=True)) if a != b]
+    if not axes:
+        axes = [k for k, n in enumerate(dims) if n > 1][:1]
+    if len(axes) > 2:
+        raise Problem(f"along {len(axes)} axes; one or two are supported: resize the others in a second step")
+    if node.config.antialias:
+        raise Problem("with antialias; export the model with antialias=0, or average before")
+    if node.config.coordinates == "tf_crop_and_resize":
+        raise Problem("of a region (tf_crop_and_resize); cut it out with Slice before")
+    spatial = [k for k in held.order if k in axes]
+    others = [k for k in held.order if k not in axes]
+    fronts, behind = [k for k in others if held.dims[k] == 1], [k for k in others if held.dims[k] != 1]
+    held = t.ordered(held, (*fronts, *spatial, *behind))
+    sizes = [held.dims[k] for k in spatial]
+    shape = (*([1] * (2 - len(sizes))), *sizes, prod(held.dims[k] for k in behind))
+    places: list[Array] = [_places(node, held.dims, dims, k) for k in spatial]
+    rows, columns = places if len(places) == 2 else (np.zeros(1), *places)
+    held = t.shaped(held, shape)
+    out = t.define(node.outputs[0], held.order)
+    t.add(Interpolate(node.name, (held.name,), out.name, shape, rows, columns))
+
+
+def _places(node: Resize, dims: tuple[int, ...], to: tuple[int, ...], axis: int) -> Array:
+    """Where along an axis of the input each element of the output comes from."""
+    x = np.arange(dims[axis], dtype=np.float32).reshape([-1 if k == axis else 1 for k in range(len(dims))])
+    value = Value(dtypes.float32, dims, Inline(np.broadcast_to(x, dims).tobytes()))
+    first = replace(node.inputs[0], type=TensorType(dtypes.float32, dims), source=Constant(value))
+    (found,) = evaluate(replace(node, inputs=(first, *node.inputs[1:])).typed())
+    if found is None:
+        raise Problem("to sizes that are only known when the model runs")
+    return numpy_of(found).reshape(to)[tuple(slice(None) if k == axis else 0 for k in range(len(to)))]
 
 
 @translates(DepthToSpace)

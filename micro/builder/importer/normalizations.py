@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
-from emberlet.codegen.ops.normalization import InstanceNormalization, LayerNormalization, RMSNormalization
+from emberlet.codegen.ops.normalization import (
+    GroupNormalization,
+    InstanceNormalization,
+    LayerNormalization,
+    LpNormalization,
+    RMSNormalization,
+)
 
+from ..kernels.elementwise import BinaryFloat, MapFloat
 from ..kernels.layer import Array
 from ..kernels.move import strides
 from ..kernels.normalize import MOST, NormalizeFloat
+from ..kernels.norms import NormFloat
 from ..kernels.product import ProductFloat
+from .activations import repeated
 from .state import Importer, StoredTensor, dims_of
 from .table import translates
+
+NOTHING = 1e-30
+"""Added to what is divided by, which may be zero: float32 has it, and it changes no other number."""
 
 
 @translates(LayerNormalization, RMSNormalization)
@@ -27,7 +39,7 @@ def last_axes(t: Importer, node: LayerNormalization | RMSNormalization) -> None:
     length = prod(held.dims[len(held.dims) - node.axes() :])
     factors = _each(t, node, 1, length, 1.0)
     shifts = _each(t, node, 2, length, 0.0)
-    _normalize(t, node, held, length, factors, shifts, False, isinstance(node, LayerNormalization), node.config.epsilon)
+    _normalize(t, node, held, length, factors, shifts, 0, isinstance(node, LayerNormalization), node.config.epsilon)
 
 
 @translates(InstanceNormalization)
@@ -39,7 +51,48 @@ def instance(t: Importer, node: InstanceNormalization) -> None:
         raise Problem(f"a batch of {held.dims[0]}; one at a time is supported")
     channels, length = held.dims[1], prod(held.dims[2:])
     factors, shifts = _each(t, node, 1, channels, 1.0), _each(t, node, 2, channels, 0.0)
-    _normalize(t, node, held, length, factors, shifts, True, True, node.config.epsilon)
+    _normalize(t, node, held, length, factors, shifts, 1, True, node.config.epsilon)
+
+
+@translates(GroupNormalization)
+def group(t: Importer, node: GroupNormalization) -> None:
+    """Each group of channels by itself, with a factor for every channel (before opset 21, for every group)."""
+    held = t.of(node.inputs[0])
+    held = t.ordered(held, tuple(range(len(held.dims))))
+    if held.dims[0] != 1:
+        raise Problem(f"a batch of {held.dims[0]}; one at a time is supported")
+    c = node.config
+    channels, groups = held.dims[1], c.groups
+    given = groups if c.per_group else channels
+    factors, shifts = (np.repeat(_each(t, node, i, given, v), channels // given) for i, v in ((1, 1.0), (2, 0.0)))
+    length = prod(held.dims[1:]) // groups
+    _normalize(t, node, held, length, factors, shifts, channels // groups, True, c.epsilon)
+
+
+@translates(LpNormalization)
+def to_length_one(t: Importer, node: LpNormalization) -> None:
+    """L2: what root-mean-square normalization is, but for the root of the length. L1: a quotient by the sum."""
+    held = t.of(node.inputs[0])
+    axis = node.config.axis % len(held.dims)
+    if node.config.p not in (1, 2):
+        raise Problem(f"of order {node.config.p}; 1 and 2 are supported")
+    order = tuple(k for k in held.order if k != axis or held.dims[k] == 1)
+    held = t.ordered(held, order if len(order) == len(held.dims) else (*order, axis))
+    length = held.dims[axis]
+    if node.config.p == 2:
+        factors = np.full(length, length**-0.5, np.float32)
+        _normalize(t, node, held, length, factors, np.zeros(length, np.float32), 0, False, NOTHING)
+        return
+    rows = prod(held.dims) // length
+    total, bounded = (t.fresh(f"{held.name}:{what}") for what in ("total", "bounded"))
+    shape = tuple(1 if k == axis else held.dims[k] for k in held.order)[len(held.order) - len(held.shape) :]
+    t.shapes[total] = t.shapes[bounded] = shape
+    t.add(NormFloat(f"{node.name} total", (held.name,), total, (rows, length, 1), "l1"))
+    t.add(MapFloat(f"{node.name} bounded", (total,), bounded, shape, (("clip", (NOTHING, inf)),)))
+    narrow = tuple(1 if k == axis else n for k, n in enumerate(held.dims))
+    wide = repeated(t, StoredTensor(bounded, narrow, held.order), held.dims)
+    out = t.define(node.outputs[0], held.order)
+    t.add(BinaryFloat(node.name, (held.name, wide.name), out.name, "div", out.shape, out.shape, None))
 
 
 def _each(t: Importer, node: Node[Any], i: int, count: int, default: float) -> Array:
@@ -58,7 +111,7 @@ def _normalize(
     length: int,
     factors: Array,
     shifts: Array,
-    by_row: bool,
+    each: int,
     centered: bool,
     epsilon: float,
 ) -> None:
@@ -66,7 +119,7 @@ def _normalize(
         raise Problem(f"rows of {length} elements; at most {MOST} are supported")
     out = t.define(node.outputs[0], held.order)
     rows = prod(held.dims) // length
-    t.add(NormalizeFloat(node.name, (held.name,), out.name, rows, length, factors, shifts, by_row, centered, epsilon))
+    t.add(NormalizeFloat(node.name, (held.name,), out.name, rows, length, factors, shifts, each, centered, epsilon))
 
 
 def product_of_tensors(t: Importer, node: Node[Any]) -> None:

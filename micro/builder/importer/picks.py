@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from emberlet import dtypes
 from emberlet.codegen.evaluation import evaluate
 from emberlet.codegen.ir.argument import Constant
 from emberlet.codegen.ir.graph import Node
@@ -55,14 +56,14 @@ def pick(t: Importer, node: Node[Any]) -> None:
 
 def index_map(node: Node[Any], dims: Sequence[int]) -> Places:
     """For each element of the output, in order, which of the input's it is. Raises Problem."""
-    dtype = node.dtype(0)
-    count = np.arange(prod(dims), dtype=np.float64 if dtype.name == "float64" else np.float32)
-    if dtype.name not in ("float32", "float64"):
-        raise Problem(f"of dtype {dtype}")
+    dtype, given = dtypes.float32, node.dtype(0)
+    if not (given.is_float or given.is_integer or given.is_bool):
+        raise Problem(f"of dtype {given}")
+    count = np.arange(prod(dims), dtype=np.float32)
     value = Value(dtype, tuple(dims), Inline(count.tobytes()))
     first = replace(node.inputs[0], type=TensorType(dtype, tuple(dims)), source=Constant(value))
     if any(a.present and a.value is None for a in node.inputs[1:]):
-        raise Problem("indices or sizes that are only known when the model runs")
+        raise Problem("indices or sizes that are only known when the model runs; Gather takes such indices")
     (found,) = evaluate(replace(node, inputs=(first, *node.inputs[1:])).typed())
     if found is None:
         raise Problem("what it moves is only known when the model runs")

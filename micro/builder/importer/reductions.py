@@ -11,6 +11,8 @@ from emberlet.codegen.ops import pooling as p
 from emberlet.codegen.ops import reduction as r
 
 from ..kernels.arg import Arg
+from ..kernels.norms import OPERATIONS as NORMS
+from ..kernels.norms import NormFloat
 from ..kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat, window_counts
 from ..kernels.window import Window
 from .layout import channels_last
@@ -19,9 +21,6 @@ from .state import Importer, StoredTensor, dims_of
 from .table import translates
 
 LEAST = -3.4e38
-
-MOST_INDICES = 256
-"""An index is a byte of its own."""
 
 
 def _window(node: p.Pool, held: StoredTensor) -> Window:
@@ -67,7 +66,18 @@ def global_pool(t: Importer, node: p.GlobalPool) -> None:
     _reduce(t, node, held, axes, "max" if isinstance(node, p.GlobalMaxPool) else "mean")
 
 
-KINDS: dict[type[Node[Any]], str] = {r.ReduceMean: "mean", r.ReduceSum: "sum", r.ReduceMax: "max", r.ReduceMin: "min"}
+KINDS: dict[type[Node[Any]], str] = {
+    r.ReduceMean: "mean",
+    r.ReduceSum: "sum",
+    r.ReduceMax: "max",
+    r.ReduceMin: "min",
+    r.ReduceL1: "l1",
+    r.ReduceL2: "l2",
+    r.ReduceSumSquare: "square",
+    r.ReduceLogSum: "logsum",
+    r.ReduceLogSumExp: "logsumexp",
+    r.ReduceProd: "prod",
+}
 
 
 @translates(*KINDS)
@@ -75,6 +85,8 @@ def reduction(t: Importer, node: r.Reduction) -> None:
     held, axes = t.of(node.inputs[0]), node.axes()
     if axes is None:
         raise Problem("axes that are only known when the model runs")
+    if KINDS[type(node)] == "mean" and not node.dtype(0).is_float:
+        raise Problem("of whole numbers; cast them to float32")
     _reduce(t, node, held, axes, KINDS[type(node)])
 
 
@@ -82,15 +94,12 @@ def reduction(t: Importer, node: r.Reduction) -> None:
 def arg(t: Importer, node: r.ArgExtreme) -> None:
     held, c = t.of(node.inputs[0]), node.config
     axis = c.axis % len(held.dims)
-    if c.select_last_index or held.dims[axis] > MOST_INDICES:
-        raise Problem(
-            f"the index of one of {held.dims[axis]} elements; the first, of at most {MOST_INDICES}, is supported"
-        )
     at = held.order.index(axis)
     sizes = [held.dims[k] for k in held.order]
     shape = (prod(sizes[:at]), sizes[at], prod(sizes[at + 1 :]))
     out = t.define(node.outputs[0], _remaining(held, (axis,), len(dims_of(node.outputs[0]))))
-    t.add(Arg(node.name, (held.name,), out.name, shape, "max" if isinstance(node, r.ArgMax) else "min"))
+    how = ("max" if isinstance(node, r.ArgMax) else "min"), c.select_last_index
+    t.add(Arg(node.name, (held.name,), out.name, shape, *how))
 
 
 def _reduce(t: Importer, node: Node[Any], held: StoredTensor, axes: tuple[int, ...], kind: str) -> None:
@@ -106,6 +115,9 @@ def _reduce(t: Importer, node: Node[Any], held: StoredTensor, axes: tuple[int, .
     sizes = [held.dims[k] for k in large]
     shape = (prod(sizes[:first]), prod(sizes[first:last]), prod(sizes[last:]))
     out = t.define(node.outputs[0], _remaining(held, axes, len(dims_of(node.outputs[0]))))
+    if kind in NORMS:
+        t.add(NormFloat(node.name, (held.name,), out.name, shape, kind))
+        return
     operation = kind if kind in ("max", "min") else "sum"
     factor = 1 / shape[1] if kind == "mean" else 1.0
     t.add(ReduceFloat(node.name, (held.name,), out.name, shape, operation, factor))

@@ -16,6 +16,7 @@ from emberlet.codegen.ir.graph import Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ir.value import Value
+from emberlet.dtypes import DType
 from emberlet.errors import ModelError
 
 from ..graph import Graph, Grid, Reshape, Sums
@@ -65,7 +66,7 @@ class Importer:
     channels: what the nodes say of the inputs' axes; states, kept: as Graph's, and the layers that write them;
     constant_grids: of constants that came quantized; scaled: of tensors that are another one scaled, that one, its
     offset and its factor; cuts, sums, integers: as Graph's; dynamic: what stands for integers that are quantized by the
-    range of the moment, and for their scales (dynamic.py); wide: as Graph's; labels: of the classes.
+    range of the moment, and for their scales (dynamic.py); wide, whole: as Graph's; labels: of the classes.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Importer:
     cuts: dict[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
     sums: dict[str, Sums] = field(default_factory=dict)
     labels: tuple[int | str, ...] = ()
+    whole: set[str] = field(default_factory=set)
     read: set[str] = field(default_factory=set)
     only_output: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
@@ -114,6 +116,7 @@ class Importer:
         self.inputs.append(held.name)
         if kind is not None:
             self.integers[held.name] = kind
+        self._note_whole(argument, held)
 
     def add_output(self, argument: Argument) -> None:
         """An output of the model, its elements in the model's order."""
@@ -164,7 +167,22 @@ class Importer:
         held = StoredTensor(self.fresh(argument.name), dims_of(argument), order)
         self.shapes[held.name] = held.shape
         self.held[argument.name] = held
+        self._note_whole(argument, held)
         return held
+
+    def _note_whole(self, argument: Argument, held: StoredTensor) -> None:
+        """Integers of 16 bits and less are what QuantizeLinear makes: those have a scale."""
+        dtype = argument.type.dtype if isinstance(argument.type, TensorType) else None
+        if dtype is not None and (dtype.is_bool or (dtype.is_integer and dtype.bits > 16)):
+            self.whole.add(held.name)
+
+    @staticmethod
+    def dtype_of(argument: Argument) -> DType:
+        """The dtype of a tensor. Raises Problem where it is none of numbers or booleans."""
+        t = argument.type
+        if not isinstance(t, TensorType) or not (t.dtype.is_float or t.dtype.is_integer or t.dtype.is_bool):
+            raise Problem(f"{argument.name!r} is {t}; numbers and booleans are supported")
+        return t.dtype
 
     def part_of(self, held: StoredTensor, what: str) -> str:
         """The name of a new tensor of the graph, of the shape of another."""
@@ -362,6 +380,7 @@ class Importer:
             sums=self.sums,
             integers={n: k for n, k in self.integers.items() if n in inputs or n in self.outputs},
             wide=tuple(self.wide),
+            whole=frozenset(self.whole),
             labels={name: self.labels for name in self.outputs if self._is_labelled(name)},
             is_float=not self.sums,
         ).check()

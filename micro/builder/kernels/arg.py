@@ -16,14 +16,20 @@ Y = Pointer("y", "A")
 
 @dataclass(frozen=True)
 class Arg(Layer):
-    """Over the middle axis of (outer, length, inner); operation: "max" or "min". Of equal elements the first counts."""
+    """Over the middle axis of (outer, length, inner); operation: "max" or "min".
+
+    last: of equal elements the last counts, not the first.
+    """
 
     shape: tuple[int, int, int]
     operation: str
+    last: bool = False
 
     def reference(self, *inputs: Array) -> Array:
         x = inputs[0].reshape(self.shape)
+        x = x[:, ::-1] if self.last else x
         found = x.argmax(1) if self.operation == "max" else x.argmin(1)
+        found = self.shape[1] - 1 - found if self.last else found
         return np.asarray(found).astype(inputs[0].dtype)
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
@@ -40,7 +46,7 @@ class Arg(Layer):
                 with w.block(f"while k < {length}"):
                     w.move(X, inner)
                     w.line(f"v = {w.load(X)}")
-                    with w.block(f"if v {'>' if self.operation == 'max' else '<'} s"):
+                    with w.block(f"if v {'>' if self.operation == 'max' else '<'}{'=' if self.last else ''} s"):
                         w.line("s = v")
                         w.line("d = k")
                     w.line("k += 1")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import ClassVar
 
 import numpy as np
 from emberlet.errors import UnsupportedError
@@ -30,7 +31,7 @@ SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 @dataclass(frozen=True)
 class _Binary(Layer):
-    """operation: "add", "sub" or "mul" (float32 also "div"); shape: of the first operand and of the output.
+    """operation: what is computed, as the class says; shape: of the first operand and of the output.
 
     other: the shape of the second operand, an image whose sides are those of the first or 1; constant: its values,
     where it is one, and then `inputs` has one name.
@@ -40,6 +41,8 @@ class _Binary(Layer):
     shape: tuple[int, ...]
     other: tuple[int, ...]
     constant: Array | None
+
+    unroll: ClassVar[int] = MOST_UNROLL
 
     @property
     def takes_borders(self) -> bool:
@@ -81,7 +84,7 @@ class _Binary(Layer):
             w.store(Y, "s", at[2])
 
         # An element of TensorFlow Lite's arithmetic is some 500 bytes of machine code.
-        nest(w, axes, (X, second, Y), element, 2 if self.is_doubled else MOST_UNROLL)
+        nest(w, axes, (X, second, Y), element, 2 if self.is_doubled else self.unroll)
         return w
 
     def begin(self, w: Writer) -> None:
@@ -94,7 +97,7 @@ class _Binary(Layer):
 
 @dataclass(frozen=True)
 class Binary(_Binary):
-    """In int8. zeros: of both operands.
+    """In int8; operation: "add", "sub" or "mul". zeros: of both operands.
 
     For a sum, `factors` bring both operands to `2**-shift` steps of the output; for a product, `requant` does.
     """
@@ -155,7 +158,10 @@ def sum_factors(
 
 @dataclass(frozen=True)
 class BinaryFloat(_Binary):
-    """In float32, clamped to low..high. grid: scale and zero point of a constant that came quantized."""
+    """In float32, clamped to low..high; operation: "add", "sub", "mul" or "div".
+
+    grid: scale and zero point of a constant that came quantized.
+    """
 
     low: float = -inf
     high: float = inf

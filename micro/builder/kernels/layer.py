@@ -70,6 +70,11 @@ class Layer(ABC):
         return 0
 
     @property
+    def turns(self) -> int:
+        """Elements that are taken one by one, where that is not once for each of the output; else 0."""
+        return 0
+
+    @property
     def scratch(self) -> int:
         """Elements of the arena the layer needs while it runs, beside its tensors."""
         return 0

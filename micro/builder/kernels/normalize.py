@@ -1,4 +1,4 @@
-"""Normalization of rows: layer, instance and root-mean-square normalization.
+"""Normalization of rows: layer, instance, group, root-mean-square and L2 normalization.
 
 In int8 the arithmetic is that of the input's steps: its scale cancels out, but for epsilon. A row's mean is taken to an
 eighth of a step; its deviation's square root is an integer of 15 bits, found bit by bit, once a row.
@@ -32,7 +32,8 @@ MOST = 1 << 14
 
 @dataclass(frozen=True)
 class _Normalize(Layer):
-    """rows of `length` elements; factors, shifts: as many as a row's elements, or as rows where `by_row`.
+    """rows of `length` elements; factors, shifts: as many as a row's elements, the same for every row, or, where `each`
+    is not 0, so many for each row, one after the other: every one for as long a stretch of the row.
 
     centered: whether the mean is taken off; epsilon: added to the mean square.
     """
@@ -41,9 +42,18 @@ class _Normalize(Layer):
     length: int
     factors: Array
     shifts: Array
-    by_row: bool
+    each: int
     centered: bool
     epsilon: float
+
+    @property
+    def stretch(self) -> int:
+        """Elements with the same factor."""
+        return self.length // self.each if self.each else 1
+
+    def spread(self, values: Array) -> Array:
+        """Factors or shifts for every element, by rows."""
+        return values.reshape(self.rows, self.each).repeat(self.stretch, 1) if self.each else values.reshape(1, -1)
 
 
 @dataclass(frozen=True)
@@ -91,8 +101,7 @@ class Normalize(_Normalize):
         d = (x << EIGHTH) - middle
         total = (d * d >> self.drop).sum(1) + self.least
         shift, factors, starts = self.steps
-        if self.by_row:
-            factors, starts = factors[:, None], starts[:, None]
+        factors, starts = self.spread(factors), self.spread(starts)
         e = np.zeros(self.rows, np.int64)
         while np.any(total < 1 << 28):
             small = total < 1 << 28
@@ -132,19 +141,17 @@ class Normalize(_Normalize):
                 w.move(X, 1)
             self._root(w)
             w.go(X, "a")
-            if not self.by_row:
+            if not self.each:
                 w.table("q", "to")
-            with w.times("k", self.length):
-                w.line(f"d = ({w.load(X)} << {EIGHTH}) - m << e")
-                w.line(f"d = (d >> {self.half_drop}) * r >> 15")
-                w.line(f"s = d * ({w.word('q')} - {1 << 14}) + ({w.word('q', 1)} - {1 << 28}) >> {shift}")
-                emit_clamp(w, 0, 255)
-                w.store(Y, "s")
-                w.move(X, 1)
-                w.move(Y, 1)
-                if not self.by_row:
-                    w.move_table("q", 2)
-            if self.by_row:
+            with w.times("n", self.each or self.length):
+                with w.times("k", self.stretch):
+                    w.line(f"d = ({w.load(X)} << {EIGHTH}) - m << e")
+                    w.line(f"d = (d >> {self.half_drop}) * r >> 15")
+                    w.line(f"s = d * ({w.word('q')} - {1 << 14}) + ({w.word('q', 1)} - {1 << 28}) >> {shift}")
+                    emit_clamp(w, 0, 255)
+                    w.store(Y, "s")
+                    w.move(X, 1)
+                    w.move(Y, 1)
                 w.move_table("q", 2)
             w.line(f"a += {self.length}")
         return w
@@ -182,7 +189,7 @@ class NormalizeFloat(_Normalize):
     def reference(self, *inputs: Array) -> Array:
         x = inputs[0].reshape(self.rows, self.length).astype(np.float64)
         d = x - x.mean(1, keepdims=True) if self.centered else x
-        g, b = (v.astype(np.float64).reshape((-1, 1) if self.by_row else (1, -1)) for v in (self.factors, self.shifts))
+        g, b = (self.spread(v.astype(np.float64)) for v in (self.factors, self.shifts))
         y = d / np.sqrt((d * d).mean(1, keepdims=True) + self.epsilon) * g + b
         return y.astype(np.float32).reshape(inputs[0].shape)
 
@@ -204,14 +211,14 @@ class NormalizeFloat(_Normalize):
             with w.block(f"for k in range(x, x + {self.length})"):
                 w.line("s += (A[k] - m) ** 2")
             w.line(f"r = 1 / sqrt(s / {self.length} + {self.epsilon!r})")
-            if not self.by_row:
+            if not self.each:
                 w.go(FACTOR, w.place("wo"))
-            with w.block(f"for k in range({self.length})"):
-                w.line(f"A[y + k] = (A[x + k] - m) * r * {w.load(FACTOR)} + {w.load(FACTOR, 1)}")
-                if not self.by_row:
-                    w.move(FACTOR, 2)
-            if self.by_row:
+            with w.times("n", self.each or self.length):
+                w.line(f"g = {w.load(FACTOR)} * r")
+                w.line(f"b = {w.load(FACTOR, 1)}")
                 w.move(FACTOR, 2)
-            w.move(X, self.length)
-            w.move(Y, self.length)
+                with w.times("k", self.stretch):
+                    w.line(f"{w.load(Y)} = ({w.load(X)} - m) * g + b")
+                    w.move(X, 1)
+                    w.move(Y, 1)
         return w

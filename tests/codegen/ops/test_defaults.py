@@ -97,7 +97,12 @@ OF_MICRO = {
     "acosh": (lambda x: F.acosh(F.clip(x, 1)), 0),
     "atanh": (lambda x: F.atanh(F.clip(x, -_BELOW_ONE, _BELOW_ONE)), 0),
     "shrink": (lambda x, bias, threshold: F.shrink(x, threshold, bias), 2),
-    "over": (lambda x, a: (x > a).astype("float64"), 1),
+    "greater": (lambda x, a: (x > a).astype("float64"), 1),
+    "greater_equal": (lambda x, a: (x >= a).astype("float64"), 1),
+    "less": (lambda x, a: (x < a).astype("float64"), 1),
+    "less_equal": (lambda x, a: (x <= a).astype("float64"), 1),
+    "equal": (lambda x, a: (x == a).astype("float64"), 1),
+    "nonzero": (lambda x: (x != 0).astype("float64"), 0),
     "inverse": (lambda x: 1 / x, 0),
 }
 SHIFTED = {"pow": lambda v: np.abs(v), "log": lambda v: np.abs(v) + 0.1, "sqrt": lambda v: np.abs(v)}
@@ -116,7 +121,7 @@ def test_micro_means_what_the_functional_layer_means(name):
         expected = function(emberlet.asarray(float(v), dtype="float64", backend="numpy"), *parameters).item()
         point = SHIFTED.get(name, lambda v: v)(v)
         assert FUNCTIONS[name].numpy(np.asarray(point), *parameters) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        names = {**vars(math), "v": float(point), "abs": abs, "float": float}
+        names = {**vars(math), "v": float(point), "abs": abs, "float": float, "int": int}
         for line in FUNCTIONS[name].source:
             exec(line.format(*parameters), names)
         assert names["v"] == pytest.approx(expected, rel=1e-6, abs=1e-6)

@@ -10,10 +10,16 @@ from emberlet.micro.builder.functions import FUNCTIONS, Chain
 from emberlet.micro.builder.kernels.depthwise import DepthwiseFloat
 from emberlet.micro.builder.kernels.dot import DotFloat
 from emberlet.micro.builder.kernels.elementwise import BinaryFloat, MapFloat
+from emberlet.micro.builder.kernels.interpolate import Interpolate
+from emberlet.micro.builder.kernels.lanes import OneHot, RunningSumFloat, Take, TopK
 from emberlet.micro.builder.kernels.layer import Array, Layer, dense_view
 from emberlet.micro.builder.kernels.move import Border, Move, Part, strides
 from emberlet.micro.builder.kernels.nest import Axis
+from emberlet.micro.builder.kernels.norms import OPERATIONS as NORMS
+from emberlet.micro.builder.kernels.norms import NormFloat
+from emberlet.micro.builder.kernels.pairs import COMPARISONS, CompareFloat, ExtremeFloat
 from emberlet.micro.builder.kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat, window_counts
+from emberlet.micro.builder.kernels.power import PowerFloat
 from emberlet.micro.builder.kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
 from emberlet.micro.builder.kernels.softmax import SoftmaxFloat
 from emberlet.micro.builder.program import Constants, Program, Step
@@ -33,7 +39,11 @@ PARAMETERS = {
     "celu": (0.8,),
     "thresholded_relu": (0.4,),
     "shrink": (0.3, 0.6),
-    "over": (0.5,),
+    "greater": (0.5,),
+    "greater_equal": (0.6,),
+    "less": (-0.5,),
+    "less_equal": (-0.6,),
+    "equal": (0.0,),
 }
 
 
@@ -133,7 +143,73 @@ def _pad(rng: Rng) -> Case:
     return Case(Move("pad", ("x",), "y", out, (Part(0, out[1] + 1, axes),), 0.5), (numbers(rng, *shape),), out)
 
 
-_KINDS = (_dot, _dot, _depthwise, _pool, _reduce, _binary, _softmax, _recurrent, _pad)
+def _pair(rng: Rng) -> Case:
+    """The greater or the lesser, a power, a comparison."""
+    shape = tuple(int(v) for v in rng.integers(1, 6, 3))
+    other = tuple(1 if rng.random() < 0.3 else side for side in shape)
+    operation = str(rng.choice(["max", "min", "pow", *COMPARISONS]))
+    x, second = np.abs(numbers(rng, *shape)) + 0.1, numbers(rng, *other)
+    if operation in COMPARISONS:
+        x, second = np.rint(x), np.rint(second)
+    constant = second if rng.random() < 0.3 else None
+    kind = {"max": ExtremeFloat, "min": ExtremeFloat, "pow": PowerFloat}.get(operation, CompareFloat)
+    inputs = (x,) if constant is not None else (x, second)
+    return Case(kind(operation, ("x", "z")[: len(inputs)], "y", operation, shape, other, constant), inputs, shape)
+
+
+def _norm(rng: Rng) -> Case:
+    shape = tuple(int(v) for v in (rng.integers(1, 4), rng.integers(1, 20), rng.integers(1, 6)))
+    layer = NormFloat("norm", ("x",), "y", shape, str(rng.choice(NORMS)))  # type: ignore[arg-type]
+    return Case(layer, (np.abs(numbers(rng, *shape)) + 0.1,), (shape[0], shape[2]))
+
+
+def _along_an_axis(rng: Rng) -> Case:
+    """Bytes' layers that floats have too take numbers here."""
+    shape = tuple(int(v) for v in (rng.integers(1, 4), rng.integers(1, 20), rng.integers(1, 6)))
+    outer, length, inner = shape
+    x, which = numbers(rng, *shape), int(rng.integers(4))
+    layer: Layer
+    if which == 0:
+        k = int(rng.integers(1, length + 1))
+        layer = TopK("greatest", ("x",), "y", shape, k, bool(rng.random() < 0.5), bool(rng.random() < 0.5))  # type: ignore[arg-type]
+        return Case(layer, (np.rint(2 * x),), (outer, k, inner))
+    if which == 1:
+        layer = RunningSumFloat("sum", ("x",), "y", shape, bool(rng.random() < 0.5), bool(rng.random() < 0.5))  # type: ignore[arg-type]
+        return Case(layer, (x,), shape)
+    count = int(rng.integers(1, 6))
+    if which == 2:
+        ids = rng.integers(-length, length, count).astype(np.float32)
+        table = x if rng.random() < 0.5 else None
+        names = ("i",) if table is not None else ("x", "i")
+        layer = Take("take", names, "y", shape, count, table)  # type: ignore[arg-type]
+        return Case(layer, (ids,) if table is not None else (x, ids), (outer, count, inner))
+    ids = rng.integers(-length, length + 1, (outer, inner)).astype(np.float32)
+    layer = OneHot("ones", ("x",), "y", outer, length, inner, -0.5, 2.5)
+    return Case(layer, (ids,), shape)
+
+
+def _interpolated(rng: Rng) -> Case:
+    shape = tuple(int(v) for v in rng.integers(1, 7, 3))
+    places = [rng.uniform(-0.5, n, int(rng.integers(1, 9))) for n in shape[:2]]
+    layer = Interpolate("interpolate", ("x",), "y", shape, places[0], places[1])
+    return Case(layer, (numbers(rng, *shape),), (len(places[0]), len(places[1]), shape[2]))
+
+
+_KINDS = (
+    _dot,
+    _dot,
+    _depthwise,
+    _pool,
+    _reduce,
+    _binary,
+    _softmax,
+    _recurrent,
+    _pad,
+    _pair,
+    _norm,
+    _along_an_axis,
+    _interpolated,
+)
 
 
 def float_program(batch: list[Case]) -> tuple[Program, bytes, list[tuple[int, Array]]]:

@@ -1,0 +1,277 @@
+"""Along an axis: the k greatest elements and their indices, running sums, and rows picked by an index.
+
+A lane is the elements along the middle axis of (outer, length, inner).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..reference import Bytes, Requant, requantize
+from .layer import Array, Layer, View, emit_requantize
+from .pool import load_words, packed, words_of
+from .writer import Pointer, Writer
+
+X = Pointer("x", "A")
+Y = Pointer("y", "A")
+Z = Pointer("z", "A")
+TABLE = Pointer("x", "W")
+
+FARTHEST = 3.4e38
+
+
+@dataclass(frozen=True)
+class TopK(Layer):
+    """The k greatest or least elements of each lane in order, or their indices; bytes and floats alike.
+
+    shape: (outer, length, inner) of the input; of equal elements the first counts.
+    """
+
+    shape: tuple[int, int, int]
+    k: int
+    largest: bool
+    indices: bool
+
+    @property
+    def turns(self) -> int:
+        outer, length, inner = self.shape
+        return outer * length * inner * self.k
+
+    def reference(self, *inputs: Array) -> Array:
+        x = inputs[0].reshape(self.shape)
+        key = x.astype(np.float64) * (-1 if self.largest else 1)
+        order = np.argsort(key, 1, kind="stable")[:, : self.k]
+        return order.astype(x.dtype) if self.indices else np.take_along_axis(x, order, 1)
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        outer, length, inner = self.shape
+        w = Writer(dialect, (X, "s", "i"), self.places())
+        beyond = (FARTHEST if w.float else 256) if self.largest else (-FARTHEST if w.float else -1)
+        after, better = ("<", ">") if self.largest else (">", "<")
+        w.line(f"a = {w.place('i0', inputs[0].origin)}")
+        w.line(f"b = {w.place('o', output.origin)}")
+        with w.times("m", outer):
+            with w.times("n", inner):
+                w.go(Y, "b")
+                # The last one that was found, and its index: the next comes after it.
+                w.line(f"h = {beyond}")
+                w.line("g = -1")
+                with w.times("j", self.k):
+                    w.go(X, "a")
+                    w.line(f"s = {'0.0' if w.float else 0}")
+                    w.line("d = -1")
+                    w.line("i = 0")
+                    with w.block(f"while i < {length}"):
+                        w.line(f"v = {w.load(X)}")
+                        with w.block(f"if v {after} h or v == h and i > g"):
+                            with w.block(f"if d < 0 or v {better} s"):
+                                w.line("s = v")
+                                w.line("d = i")
+                        w.move(X, inner)
+                        w.line("i += 1")
+                    w.line("h = s")
+                    w.line("g = d")
+                    w.store(Y, "g" if self.indices else "h")
+                    w.move(Y, inner)
+                w.line("a += 1")
+                w.line("b += 1")
+            if outer > 1:
+                w.line(f"a += {(length - 1) * inner}")
+                w.line(f"b += {(self.k - 1) * inner}")
+        return w
+
+
+@dataclass(frozen=True)
+class _RunningSum(Layer):
+    """shape: (outer, length, inner); exclusive: without the element itself; reverse: from the end."""
+
+    shape: tuple[int, int, int]
+    exclusive: bool
+    reverse: bool
+
+    def sums(self, x: Array) -> Array:
+        x = x.reshape(self.shape)
+        x = x[:, ::-1] if self.reverse else x
+        y = np.cumsum(x, 1) - (x if self.exclusive else 0)
+        return y[:, ::-1] if self.reverse else y
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        outer, length, inner = self.shape
+        w = Writer(dialect, (X, "s", Y), self.places())
+        self.begin(w)
+        start, step = ((length - 1) * inner, -inner) if self.reverse else (0, inner)
+        w.line(f"a = {w.place('i0', inputs[0].origin + start)}")
+        w.line(f"b = {w.place('o', output.origin + start)}")
+        with w.times("m", outer):
+            with w.times("n", inner):
+                w.go(X, "a")
+                w.go(Y, "b")
+                w.line(f"c = {'0.0' if w.float else 0}")
+                with w.times("k", length):
+                    if self.exclusive:
+                        self.finish(w)
+                        w.line(f"c = {self.element(w)} + c")
+                    else:
+                        w.line(f"c = {self.element(w)} + c")
+                        self.finish(w)
+                    w.store(Y, "s")
+                    w.move(X, step)
+                    w.move(Y, step)
+                w.line("a += 1")
+                w.line("b += 1")
+            if outer > 1 and length > 1:
+                w.line(f"a += {(length - 1) * inner}")
+                w.line(f"b += {(length - 1) * inner}")
+        return w
+
+    def begin(self, w: Writer) -> None:
+        """What is done once."""
+
+    def element(self, w: Writer) -> str:
+        return w.load(X)
+
+    def finish(self, w: Writer) -> None:
+        """Set `s` from the sum `c`."""
+        w.line("s = c")
+
+
+@dataclass(frozen=True)
+class RunningSum(_RunningSum):
+    """In int8. zero: of the input."""
+
+    zero: int
+    requant: Requant
+
+    def reference(self, *inputs: Bytes) -> Bytes:
+        return requantize(self.sums(inputs[0].astype(np.int64) - self.zero), self.requant)
+
+    def constants(self) -> tuple[Array, list[int]]:
+        return np.empty(0, np.uint8), packed(self.requant)
+
+    def begin(self, w: Writer) -> None:
+        w.table("q", "to")
+        load_words(w, self.requant)
+
+    def element(self, w: Writer) -> str:
+        return f"{w.load(X)} - {self.zero}"
+
+    def finish(self, w: Writer) -> None:
+        w.line("s = c")
+        emit_requantize(w, self.requant, words_of(self.requant))
+
+
+@dataclass(frozen=True)
+class RunningSumFloat(_RunningSum):
+    """In float32."""
+
+    def reference(self, *inputs: Array) -> Array:
+        return self.sums(inputs[0].astype(np.float64)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Take(Layer):
+    """Elements whose place along an axis is what another tensor holds: an embedding, for example.
+
+    inputs: what is taken from, unless it is constant (`table`), and the indices. shape: (outer, length, inner) of what
+    is taken from; count: of the indices; zero: theirs. Negative indices count from the end; beyond is the last.
+    """
+
+    shape: tuple[int, int, int]
+    count: int
+    table: Array | None
+    zero: int = 0
+
+    def reference(self, *inputs: Array) -> Array:
+        x = inputs[0] if self.table is None else self.table
+        length = self.shape[1]
+        at = inputs[-1].reshape(-1).astype(np.int64) - self.zero
+        at = np.clip(np.where(at < 0, at + length, at), 0, length - 1)
+        return x.reshape(self.shape)[:, at]
+
+    def constants(self) -> tuple[Array, list[int]]:
+        return (np.empty(0, np.uint8) if self.table is None else self.table.reshape(-1)), []
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        outer, length, inner = self.shape
+        source = X if self.table is None else TABLE
+        w = Writer(dialect, (source, Y, Z), self.places())
+        w.line(f"a = {w.place('i0', inputs[0].origin) if self.table is None else w.place('wo')}")
+        w.go(Y, w.place("o", output.origin))
+        ids = w.place(f"i{len(inputs) - 1}", inputs[-1].origin)
+        w.go(Z, ids)
+        with w.times("m", outer):
+            with w.times("j", self.count):
+                w.line(f"s = {_index(w, Z, self.zero)}")
+                with w.block("if s < 0"):
+                    w.line(f"s += {length}")
+                with w.block("if s < 0"):
+                    w.line("s = 0")
+                with w.block(f"elif s >= {length}"):
+                    w.line(f"s = {length - 1}")
+                w.go(source, f"a + s * {inner}")
+                unroll = next(u for u in (8, 7, 6, 5, 4, 3, 2, 1) if inner % u == 0)
+                with w.times("k", inner // unroll):
+                    for u in range(unroll):
+                        w.store(Y, w.load(source, u), u)
+                    w.move(source, unroll)
+                    w.move(Y, unroll)
+                w.move(Z, 1)
+            if outer > 1:
+                w.line(f"a += {length * inner}")
+                w.move(Z, -self.count)
+        return w
+
+
+@dataclass(frozen=True)
+class OneHot(Layer):
+    """Of the elements along a new axis of `depth` one is `on`, at the index that the input holds, and the others `off`.
+
+    outer, inner: elements of the input before and behind that axis; zero: of the indices, which count from the end
+    where they are negative.
+    """
+
+    outer: int
+    depth: int
+    inner: int
+    off: float
+    on: float
+    zero: int = 0
+
+    def reference(self, *inputs: Array) -> Array:
+        at = inputs[0].reshape(self.outer, 1, self.inner).astype(np.int64) - self.zero
+        at = np.where(at < 0, at + self.depth, at)
+        found = at == np.arange(self.depth).reshape(1, -1, 1)
+        return np.where(found, self.on, self.off).astype(inputs[0].dtype)
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        w = Writer(dialect, (X, Y, "s"), self.places())
+        off, on = (repr(float(v)) if w.float else str(int(v)) for v in (self.off, self.on))
+        w.go(X, w.place("i0", inputs[0].origin))
+        w.go(Y, w.place("o", output.origin))
+        with w.times("m", self.outer):
+            w.line("d = 0")
+            with w.block(f"while d < {self.depth}"):
+                with w.times("n", self.inner):
+                    w.line(f"s = {_index(w, X, self.zero)}")
+                    with w.block("if s < 0"):
+                        w.line(f"s += {self.depth}")
+                    with w.block("if s == d"):
+                        w.store(Y, on)
+                    with w.block("else"):
+                        w.store(Y, off)
+                    w.move(X, 1)
+                    w.move(Y, 1)
+                w.move(X, -self.inner)
+                w.line("d += 1")
+            w.move(X, self.inner)
+        return w
+
+
+def _index(w: Writer, p: Pointer, zero: int) -> str:
+    """The index that an element is."""
+    if w.float:
+        return f"int({w.load(p)})"
+    return f"{w.load(p)} - {zero}" if zero else w.load(p)
