@@ -171,6 +171,13 @@ class ModuleWriter:
             return self.fill(lift(value.shape), number, value.dtype)
         if value.dtype.kind == "string" or (value.size <= SMALL and not value.dtype.is_float):
             return self.literal(value)
+        return self.stored(name, value)
+
+    def stored(self, name: str, value: Value) -> Expr:
+        """A constant as a field."""
+        key = (name, value.key())
+        if key in self._parameters:
+            return self._parameters[key]
         dtype = () if value.dtype.name == "float32" else (("dtype", lift(value.dtype)),)
         zeros = Attribute(Attribute(Name("nn"), "Param"), "zeros")
         call = Call(zeros, (lift(value.shape),), (*dtype, ("backend", BACKEND)))

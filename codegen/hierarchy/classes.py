@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import field
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from emberlet import nn
@@ -60,6 +61,8 @@ class Draft:
         given: list[Expr] = []
         named: list[tuple[str, Expr]] = []
         for name, value in zip(self.kind.arguments, self.args, strict=True):
+            if name in self.kind.defaults and flat(self.kind.defaults[name]) == flat(value):
+                continue
             if named or not _positional(name):
                 named.append((name, value))
             else:
@@ -79,12 +82,14 @@ class Class:
     hints: Hints
     about: str
     count: int = 1
+    defaults: dict[str, Expr] = field(default_factory=dict)
     own: list[str] = field(default_factory=list)
 
 
 def _positional(name: str) -> bool:
     return name.rstrip("0123456789_") in (
         "d_input", "d_output", "in_channels", "out_channels", "kernel_size", "d_model", "normalized_shape",
+        "num_features",
     )  # fmt: skip
 
 
@@ -98,7 +103,7 @@ class _Holes:
     values: list[Expr] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     fills: list[Expr] | None = None
-    known: dict[str, list[str]] = field(default_factory=dict)
+    known: dict[str, Class] = field(default_factory=dict)
 
     def hole(self, value: Expr, word: str) -> Expr:
         self.values.append(value)
@@ -147,11 +152,17 @@ def _field_value(e: Expr, holes: _Holes) -> Expr:
                     named = [(k, v) for k, v in named if k not in defaults or v != _default(defaults[k])]
                 return Call(x.function, made, tuple(named))
             case Call(Name(name), args, kwargs) if name in holes.known:
-                words = holes.known[name]
-                made = tuple(holes.hole(a, words[i]) if constant(a) else a for i, a in enumerate(args))
-                return Call(x.function, made, tuple((k, holes.hole(v, k) if constant(v) else v) for k, v in kwargs))
+                kind = holes.known[name]
+                given = dict(kwargs)
+                every = [(n, given.get(n, kind.defaults.get(n))) for n in kind.arguments[len(args) :]]
+                pairs = [*((n, v) for n, v in every if v is not None), *((n, given[n]) for n in ("backend",))]
+                made = tuple(holes.hole(a, kind.arguments[i]) if constant(a) else a for i, a in enumerate(args))
+                named = [(k, holes.hole(v, k) if constant(v) else v) for k, v in pairs]
+                if holes.fills is not None:
+                    named = [(k, v) for k, v in named if k not in kind.defaults or v != kind.defaults[k]]
+                return Call(x.function, made, tuple(named))
             case Call(Attribute(Attribute(Name("nn"), "Param"), _), args, kwargs):
-                return Call(x.function, tuple(holes.hole(a, "shape") if constant(a) else a for a in args), kwargs)
+                return Call(x.function, tuple(_each(a, holes) for a in args), kwargs)
             case Comprehension(item, target, Call(Name("range"), (times,), ())):
                 inside = mapped(item, change)
                 return Comprehension(inside, target, Call(Name("range"), (holes.hole(times, "depth"),)))
@@ -161,6 +172,13 @@ def _field_value(e: Expr, holes: _Holes) -> Expr:
                 return None
 
     return mapped(e, change)
+
+
+def _each(e: Expr, holes: _Holes) -> Expr:
+    """A shape with its numbers taken out one by one, for one of them is often another layer's."""
+    if isinstance(e, Tuple):
+        return Tuple(tuple(_each(i, holes) for i in e.items))
+    return holes.hole(e, "size") if constant(e) else e
 
 
 def _default(value: Any) -> Expr | None:
@@ -244,8 +262,8 @@ def _lines(statements: Sequence[Statement], out: list[str], pad: str) -> None:
 # -- one class of many drafts -----------------------------------------------------------------------------------------
 
 
-def classified(drafts: Sequence[Draft], names: Names, known: dict[str, list[str]]) -> list[Class]:
-    """A class for each kind of draft; every draft is told its class and arguments. known: the arguments of the classes
+def classified(drafts: Sequence[Draft], names: Names, known: dict[str, Class]) -> list[Class]:
+    """A class for each kind of draft; every draft is told its class and arguments. known: the classes
     that there are already, to which the new ones are added."""
     groups: dict[str, list[tuple[Draft, _Holes]]] = {}
     for draft in drafts:
@@ -253,11 +271,11 @@ def classified(drafts: Sequence[Draft], names: Names, known: dict[str, list[str]
         fields, body = taken_out(draft, holes)
         groups.setdefault(key_of(fields, draft.parameters, body), []).append((draft, holes))
     made = [_class(group, names, known) for group in groups.values()]
-    known.update((c.name, c.arguments) for c in made)
+    known.update((c.name, c) for c in made)
     return made
 
 
-def _class(group: list[tuple[Draft, _Holes]], names: Names, known: dict[str, list[str]]) -> Class:
+def _class(group: list[tuple[Draft, _Holes]], names: Names, known: dict[str, Class]) -> Class:
     first, holes = group[0]
     table: dict[tuple[str, ...], int] = {}
     arguments: list[str] = []
@@ -301,14 +319,29 @@ def _class(group: list[tuple[Draft, _Holes]], names: Names, known: dict[str, lis
         ]
         put = _Holes(fills=fills, known=known)
         fields, body = taken_out(first, put)
+    order = sorted(range(len(arguments)), key=lambda i: _usual(arguments[i], columns[i]) is not None)
+    arguments, columns = [arguments[i] for i in order], [columns[i] for i in order]
     about = first.about if len({d.about for d, _ in group}) == 1 else ""
     made = Class(names.unique(first.name), arguments, [*extra, *fields], first.parameters, body, first.hints, about)
     made.count = len(group)
+    for name, column in zip(arguments, columns, strict=True):
+        usual = _usual(name, column)
+        if usual is not None:
+            made.defaults[name] = usual
     _shared_comments(made.body, [d.body for d, _ in group])
     for n, (draft, _) in enumerate(group):
         draft.kind = made
         draft.args = tuple(column[n] for column in columns)
     return made
+
+
+_DEFAULTS = {"stride": lift(1), "padding": lift(0), "groups": lift(1), "dilation": lift(1), "bias": lift(True)}
+
+
+def _usual(name: str, column: Sequence[Expr]) -> Expr | None:
+    """The value of an argument that its call may leave out: a layer's default, where a block has it."""
+    usual = _DEFAULTS.get(name)
+    return usual if usual is not None and any(flat(v) == flat(usual) for v in column) else None
 
 
 def _count(draft: Draft, holes: _Holes) -> int:
@@ -331,28 +364,67 @@ def _shared_comments(body: list[Statement], bodies: Sequence[Sequence[Statement]
 
 
 def listed(items: Sequence[Expr]) -> Expr:
-    """A list of constructors: a comprehension of those that are equal, one after the other."""
+    """A list of constructors: a comprehension of those that are equal, one after the other, or that differ in a number
+    that grows by steps."""
     runs: list[list[Expr]] = []
     for item in items:
-        if runs and flat(runs[-1][0]) == flat(item):
+        if runs and (flat(runs[-1][0]) == flat(item) and len(set(map(flat, runs[-1]))) == 1):
+            runs[-1].append(item)
+        elif runs and _stepped([*runs[-1], item]) is not None:
             runs[-1].append(item)
         else:
             runs.append([item])
     out: Expr | None = None
     single: list[Expr] = []
     for run in [*runs, []]:
-        if len(run) == 1:
-            single.append(run[0])
+        again = _repeated(run)
+        if run and again is None:
+            single += run
             continue
-        for part in (List(tuple(single)) if single else None, _repeated(run) if run else None):
+        for part in (List(tuple(single)) if single else None, again):
             if part is not None:
                 out = part if out is None else Binary("+", out, part)
         single = []
     return out if out is not None else List(())
 
 
-def _repeated(run: Sequence[Expr]) -> Expr:
-    return Comprehension(run[0], "_", Call(Name("range"), (lift(len(run)),)))
+def _repeated(run: Sequence[Expr]) -> Expr | None:
+    """Several constructors as a comprehension."""
+    if len(run) < 2:
+        return None
+    if flat(run[0]) == flat(run[-1]):
+        return Comprehension(run[0], "_", Call(Name("range"), (lift(len(run)),)))
+    return _stepped(run) if len(run) > 2 else None
+
+
+def _stepped(run: Sequence[Expr]) -> Expr | None:
+    """Constructors that differ in one number, which grows by the same step from one to the next."""
+    first = run[0]
+    if not isinstance(first, Call):
+        return None
+    rows: list[tuple[Expr, ...]] = []
+    for item in run:
+        if not isinstance(item, Call) or item.function != first.function or len(item.args) != len(first.args):
+            return None
+        if [k for k, _ in item.kwargs] != [k for k, _ in first.kwargs]:
+            return None
+        rows.append((*item.args, *(v for _, v in item.kwargs)))
+    columns = list(zip(*rows, strict=True))
+    moving = [c for c in columns if len({flat(v) for v in c}) > 1]
+    if not moving or any(c != moving[0] for c in moving):
+        return None
+    if not all(isinstance(v, Literal) and v.text.isdigit() for v in moving[0]):
+        return None
+    numbers = [int(v.text) for v in moving[0] if isinstance(v, Literal)]
+    step = numbers[1] - numbers[0]
+    if step <= 0 or any(b - a != step for a, b in pairwise(numbers)):
+        return None
+    values = [Name("n") if c == moving[0] else c[0] for c in columns]
+    width = len(first.args)
+    names = [k for k, _ in first.kwargs]
+    call = Call(first.function, tuple(values[:width]), tuple(zip(names, values[width:], strict=True)))
+    ends = (numbers[0], numbers[-1] + step) if step == 1 else (numbers[0], numbers[-1] + step, step)
+    return Comprehension(call, "n", Call(Name("range"), tuple(map(lift, ends))))
 
 
 def held(tree: dict[str, Any]) -> Expr:

@@ -109,7 +109,9 @@ class Repeat(Internal[RepeatConfig]):
 
 
 def singular(name: str) -> str:
-    """One of what a list is called: "layers" gives "layer"."""
+    """One of what a list is called: "layers" and "layers2" give "layer"."""
+    if name.rstrip("0123456789").endswith("s"):
+        name = name.rstrip("0123456789")
     if len(name) < 3 or name.isdigit():
         return "block"
     if name.endswith("ies"):

@@ -49,15 +49,17 @@ class Region:
         return 1 + max((r.height for r in self.regions()), default=-1)
 
 
-def grouped(graph: Graph, scopes: Sequence[Path], whole: bool = False) -> tuple[Region, dict[str, Path]]:
+def grouped(
+    graph: Graph, scopes: Sequence[Path], whole: bool = False, chosen: set[Path] | None = None
+) -> tuple[Region, dict[str, Path]]:
     """The tree of a graph's nodes by their paths, and for each node the path of the module it is or belongs to.
 
-    whole: all nodes in one region.
+    whole: all nodes in one region. chosen: the paths that become regions, in the place of those that are worth it.
     """
     nodes, paths = separate_sizes(graph, list(scopes))
     paths = hoisted(nodes, paths, {a.name for a in graph.outputs})
     places = {node.name: path for node, path in zip(nodes, paths, strict=True)}
-    candidates, homes = candidates_of(nodes, paths)
+    candidates, homes = (chosen, paths) if chosen is not None else candidates_of(nodes, paths)
     tree = _Tree(nodes, homes, set() if whole else candidates)
     root = tree.region((), list(range(len(nodes))))
     _interfaces(root, {a.name for a in graph.outputs})

@@ -35,6 +35,8 @@ from ..ops.internal import InputSize, InputSizeConfig, Sizes
 from .classes import Class, Draft, classified, held
 from .invoke import invoke
 from .regions import Region, grouped
+from .repetition import blocks_of
+from .roles import Roles
 from .runs import looped
 from .scopes import Path, names_of, parameters, scopes_of, written
 
@@ -48,7 +50,7 @@ def write(model: Model, weights: str | None = None, top_comment: str = "") -> Wr
     class."""
     scopes, said = scopes_of(model, model.graph.nodes)
     if not any(scopes):
-        return ModuleWriter(model).write(weights, top_comment)
+        return nameless(model, weights, top_comment)
     root, places = grouped(model.graph, scopes)
     if not repeats(root) and not narrow(root):
         return Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
@@ -59,6 +61,19 @@ def write(model: Model, weights: str | None = None, top_comment: str = "") -> Wr
         if single.source.count("\n") < written.source.count("\n"):
             return single
     return written
+
+
+def nameless(model: Model, weights: str | None, top_comment: str) -> Written:
+    """The module of a model whose file names no modules: with a class for each block that repeats, where that is
+    shorter than one class."""
+    plain = ModuleWriter(model).write(weights, top_comment)
+    scopes, chosen, kinds = blocks_of(model.graph)
+    if not chosen:
+        return plain
+    found = replace(model, kinds=kinds)
+    hierarchy = Hierarchy(found, *grouped(found.graph, scopes, chosen=chosen), set(), nameless=True)
+    written = hierarchy.write(weights, top_comment)
+    return written if written.source.count("\n") < plain.source.count("\n") else plain
 
 
 def repeats(root: Region) -> bool:
@@ -84,8 +99,11 @@ def narrow(root: Region) -> bool:
 class Hierarchy:
     """The classes of one model, made from the innermost regions outward."""
 
-    def __init__(self, model: Model, root: Region, places: Mapping[str, Path], said: set[str]) -> None:
+    def __init__(
+        self, model: Model, root: Region, places: Mapping[str, Path], said: set[str], nameless: bool = False
+    ) -> None:
         self.model = model
+        self.nameless = nameless
         self.root = root
         self.places = places
         self.said = said
@@ -122,7 +140,7 @@ class Hierarchy:
 
         visit(self.root)
         classes: list[Class] = []
-        known: dict[str, list[str]] = {}
+        known: dict[str, Class] = {}
         for height in sorted(levels):
             drafts = []
             for region in levels[height]:
@@ -161,7 +179,8 @@ def _class_lines(made: Class) -> list[str]:
     lines = [f"class {made.name}(nn.Module):"]
     if made.about:
         lines += [f'    """{made.about}"""', ""]
-    names = [*made.arguments, "backend=None"]
+    given = [f"{n}={flat(made.defaults[n])}" if n in made.defaults else n for n in made.arguments]
+    names = [*given, "backend=None"]
     head = f"    def __init__(self, {', '.join(names)}):"
     if len(head) <= 88:
         lines.append(head)
@@ -207,6 +226,7 @@ class RegionWriter(ModuleWriter):
         self.words: set[str] = set()
         self.is_root = not region.path
         super().__init__(replace(hierarchy.model, graph=self._graph()))
+        self.roles = Roles(region.nodes()) if hierarchy.nameless and not self.is_root else None
         self.names = Names(())
 
     # -- the region as a graph ----------------------------------------------------------------------------------------
@@ -364,6 +384,8 @@ class RegionWriter(ModuleWriter):
 
     def _layer_name(self, node: Node[Any], kind: str, weights: Iterable[Value]) -> str:
         """The path of a layer below this region, its parts joined by dots; else a name."""
+        if self.roles is not None:
+            return self.roles.layer(node, kind)
         here = self.region.path
         said: list[Path] = []
         for a in parameters(node):
@@ -400,9 +422,13 @@ class RegionWriter(ModuleWriter):
                 if len(value.shape) > 1:
                     counted = Call(Attribute(counted, "reshape"), (lift(value.shape),))
                 return counted
+        if self.roles is not None and self.roles.is_vector(value):
+            return self.stored(name, value)
         return super().parameter(name, value)
 
     def _parameter_name(self, name: str) -> str:
+        if self.roles is not None:
+            return self.roles.constant(name)
         here, path = self.region.path, written(name)
         if path and path[: len(here)] == here and len(path) > len(here):
             return ".".join(path[len(here) :])
@@ -444,6 +470,8 @@ class RegionWriter(ModuleWriter):
         return members if self.is_root else _MEMBERS
 
     def _apart(self, name: str, weights: Mapping[str, Value]) -> Hashable:
+        if self.roles is not None and any(v.origin is None for v in weights.values()):
+            return name
         return name if all(len(v.shape) == 1 for v in weights.values()) else None
 
     def embedding(self, node: Node[Any], table: Value) -> Expr:

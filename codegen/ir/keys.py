@@ -19,14 +19,16 @@ def node_key(node: Node[Any]) -> Hashable | None:
     """
     if not node.pure or node.graphs():
         return None
-    inputs = tuple(_argument_key(a) for a in node.inputs)
+    inputs = tuple(_argument_key(a, i in node.static) for i, a in enumerate(node.inputs))
     present = tuple(o.present for o in node.outputs)
     return (type(node), inputs, present, _config_key(node.config))
 
 
-def _argument_key(a: Argument) -> Hashable:
+def _argument_key(a: Argument, layer: bool) -> Hashable:
     if a.value is None:
         return a.name
+    if layer and a.value.origin is None and len(a.value.shape) > 1 and trainable(a.value):
+        return (a.name, a.value.key())  # a node of the file made it, for this layer
     return a.value.key() if trainable(a.value) else a.value.content()
 
 

@@ -1,0 +1,112 @@
+"""Names for blocks of which the file says none: from the operators they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir.graph import Node
+
+_CONVOLUTIONS = ("Conv", "FusedConv", "ConvTranspose", "ConvInteger", "QLinearConv")
+_PRODUCTS = ("Linear", "MatMul", "Gemm", "FusedMatMul", "MatMulNBits", "MatMulInteger", "QLinearMatMul")
+_ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention", "DecoderMaskedMultiHeadAttention")
+_NORMS = ("BatchNormalization", "InstanceNormalization", "GroupNormalization")
+POOLS = ("MaxPool", "AveragePool", "LpPool")
+_SUMS = ("Add", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "QLinearAdd", "Sum")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The nodes of a block, and how many values it takes."""
+
+    nodes: Sequence[Node[Any]]
+    takes: int
+
+    def count(self, *ops: str) -> int:
+        return sum(n.op() in ops for n in self.nodes)
+
+
+def kind_of(part: Part) -> str:
+    """A class's name for a block: "Bottleneck" for three convolutions and a sum, "Block" where nothing is known."""
+    attention = part.count(*_ATTENTIONS) or part.count("Softmax")
+    if attention:
+        return _transformer(part, attention)
+    if part.count(*_CONVOLUTIONS):
+        return _convolutional(part)
+    if part.count("LSTM", "GRU", "RNN"):
+        return "RecurrentLayer"
+    if part.count(*_PRODUCTS):
+        if part.count(*_PRODUCTS) > 1 or _adds(part):
+            return "FeedForward"
+        return "LinearBlock"
+    return "Block"
+
+
+def _transformer(part: Part, attention: int) -> str:
+    products = part.count(*_PRODUCTS) + part.count("Attention") * any(n.domain == "com.microsoft" for n in part.nodes)
+    if attention > 1:
+        return "DecoderLayer"
+    if _after_attention(part) < 2 or products < 3:
+        return "Attention"
+    causal = any(getattr(n.config, "causal", False) for n in part.nodes)
+    return "DecoderLayer" if causal else "EncoderLayer"
+
+
+def _after_attention(part: Part) -> int:
+    """How many products come behind the attention."""
+    last = max(i for i, n in enumerate(part.nodes) if n.op() in (*_ATTENTIONS, "Softmax"))
+    return sum(n.op() in _PRODUCTS and n.value(1) is not None for n in part.nodes[last:]) - 1
+
+
+def _convolutional(part: Part) -> str:
+    convolutions = [n for n in part.nodes if n.op() in _CONVOLUTIONS]
+    deep = [n for n in convolutions if _depthwise(n)]
+    joined = [n for n in part.nodes if n.op() == "Concat"]
+    if joined:
+        made = {o.name for n in part.nodes for o in n.outputs}
+        width = len(joined[-1].inputs)
+        if any(a.name not in made for a in joined[-1].inputs):
+            return "DenseLayer"
+        if len(convolutions) == 3 and width == 2:
+            return "Fire"
+        if width > 2 and not deep:
+            return "InceptionBlock"
+    if part.count("Reshape") > 1 and part.count("Transpose"):
+        return "ShuffleBlock"
+    if deep:
+        return "InvertedResidual" if len(convolutions) > 2 else "SeparableConv"
+    if _adds(part):
+        if len(convolutions) < 2:
+            return "ConvBlock"
+        kind = "Bottleneck" if len(convolutions) > 2 + _projects(part) else "ResidualBlock"
+        return "Projection" * _projects(part) + kind
+    if len(convolutions) == 1 and part.nodes[-1].op() in POOLS and part.nodes[0] is not convolutions[0]:
+        return "Transition"
+    return "ConvBlock"
+
+
+def around(kind: str, nodes: Sequence[Node[Any]]) -> str:
+    """A name for a block that has a block of this kind within it."""
+    return f"Residual{kind}" if _adds(Part(nodes, 1)) and "Residual" not in kind else f"{kind}Group"
+
+
+def _projects(part: Part) -> bool:
+    """Whether the shortcut of a residual block has a convolution of its own: what is added comes from two of them."""
+    made = {o.name: n for n in part.nodes for o in n.outputs}
+    for node in part.nodes:
+        if node.op() in _SUMS:
+            both = [made.get(a.name) for a in node.inputs if a.present and a.value is None]
+            if len(both) > 1 and all(n is not None and n.op() in (*_CONVOLUTIONS, *_NORMS) for n in both):
+                return True
+    return False
+
+
+def _depthwise(node: Node[Any]) -> bool:
+    weight = node.shape(1) if len(node.inputs) > 1 else None
+    return getattr(node.config, "groups", 1) > 1 and weight is not None and weight[1] == 1
+
+
+def _adds(part: Part) -> bool:
+    """Whether two values of the model are added."""
+    return any(n.op() in _SUMS and sum(a.present and a.value is None for a in n.inputs) > 1 for n in part.nodes)

@@ -1,0 +1,68 @@
+"""Names for the layers and constants of a block of which the file says none, the same for every block of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..emit.names import snake
+from ..ir.graph import Node
+from ..ir.value import Fill, Value
+
+SMALL = 16
+_VIEWS = ("Reshape", "Transpose", "Unsqueeze", "Squeeze", "Mul", "Div", "Expand", "Cast", "Concat")
+_ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention")
+_BY_USE = {"Mul": "scale", "Add": "shift", "Sub": "shift", "Div": "scale", "MatMul": "weight", "Conv": "weight"}
+_SHORT = {"embedding": "embedding", "batch_norm": "norm", "layer_norm": "norm", "rmsnorm": "norm", "rms_norm": "norm"}
+STEPS = 8
+
+
+class Roles:
+    """What the layers of one block are called."""
+
+    def __init__(self, nodes: Sequence[Node[Any]]) -> None:
+        self.made = {o.name: node for node in nodes for o in node.outputs if o.present}
+        self.users: dict[str, str] = {}
+        for node in nodes:
+            for a in node.inputs:
+                if a.value is not None:
+                    self.users.setdefault(a.name, node.op())
+        self.known: dict[str, str] = {}
+        self.ops: dict[str, int] = {}
+        self.count: dict[str, int] = {}
+        for node in nodes:
+            self.ops[node.op()] = self.ops.get(node.op(), 0) + 1
+            if node.op() in _ATTENTIONS and node.domain != "com.microsoft":
+                for a, word in zip(node.inputs, ("query", "key", "value"), strict=False):
+                    self._trace(a.name, word)
+
+    def _trace(self, name: str, word: str) -> None:
+        """Call the layer of which a value is a view by a word."""
+        node = self.made.get(name)
+        for _ in range(STEPS):
+            if node is None or node.op() not in _VIEWS:
+                break
+            node = next((self.made[a.name] for a in node.inputs if a.name in self.made), None)
+        if node is not None and node.op() == "Linear" and node.name not in self.known:
+            self.known[node.name] = word
+
+    def layer(self, node: Node[Any], kind: str) -> str:
+        """A layer's name: "query" of one whose result is an attention's first input, else "conv1", "norm2"."""
+        if node.name in self.known and list(self.known.values()).count(self.known[node.name]) == 1:
+            return self.known[node.name]
+        base = snake(kind).rstrip("_0123456789").removesuffix("d").rstrip("_0123456789")
+        base = _SHORT.get(base, base)
+        if self.ops.get(node.op(), 0) == 1 and not self.count.get(base):
+            self.count[base] = 1
+            return base
+        self.count[base] = self.count.get(base, 0) + 1
+        return f"{base}{self.count[base]}"
+
+    def constant(self, name: str) -> str:
+        """A constant's name: "scale" of a factor, "shift" of a summand."""
+        return _BY_USE.get(self.users.get(name, ""), "constant")
+
+    def is_vector(self, value: Value) -> bool:
+        """Whether a constant of one number stands for a layer's vector, which other blocks hold in full."""
+        long = [d for d in value.shape if d > 1]
+        return isinstance(value.source, Fill) and value.dtype.is_float and len(long) == 1 and long[0] > SMALL
