@@ -85,6 +85,9 @@ class _Layout:
         match s:
             case Assign(targets, Conditional(test, then, otherwise) as value, _) if not _fits(value, indent, s):
                 return self.statement(If(test, [Assign(targets, then)], [Assign(targets, otherwise)]), indent)
+            case Assign((_,), Binary("+")) if not _fits(s.value, indent, s) and (parts := _lists(s.value)):
+                first, *more = (replace(s, value=part, grows=n > 0) for n, part in enumerate(parts))
+                return [*self.statement(first, indent), *self.block(list(more), indent)]
             case Assign(targets, value):
                 head = len(", ".join(targets)) + 3
                 value = self.fit(value, indent, head if indent + head < WIDTH else 4)
@@ -184,6 +187,18 @@ class _Layout:
         made = _Layout(self.taken | self.mine).statement(Assign((name,), e), indent)
         self.before += made
         return Name(name)
+
+
+def _lists(e: Expr) -> list[Expr]:
+    """The lists of which `e` is the sum, [] where it is something else."""
+    match e:
+        case Binary("+", left, right):
+            before, after = _lists(left), _lists(right)
+            return [*before, *after] if before and after else []
+        case List() | Comprehension():
+            return [e]
+        case _:
+            return []
 
 
 def _fits(e: Expr, indent: int, s: Assign) -> bool:

@@ -16,6 +16,7 @@ class Assign:
     targets: tuple[str, ...]
     value: Expr
     comment: str = ""
+    grows: bool = False
 
 
 @dataclass
@@ -96,7 +97,7 @@ def _render(s: Statement, indent: int) -> list[str]:
         case Assign(targets, value, comment):
             if len(targets) == 1 and value == Name(targets[0]):
                 return []
-            head = ", ".join(targets) + " = "
+            head = ", ".join(targets) + (" += " if s.grows else " = ")
             if len(targets) > 1 and indent + len(head) > WIDTH - 4:  # the targets themselves do not fit a line
                 pad, head = "", "".join([" " * indent, "(\n", *(f"{' ' * indent}    {t},\n" for t in targets)])
                 text = head + " " * indent + ") = " + spread(value, indent, 4)

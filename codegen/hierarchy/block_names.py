@@ -46,7 +46,7 @@ def kind_of(part: Part) -> str:
 def _transformer(part: Part, attention: int) -> str:
     products = part.count(*_PRODUCTS) + part.count("Attention") * any(n.domain == "com.microsoft" for n in part.nodes)
     if attention > 1:
-        return "DecoderLayer"
+        return "DecoderLayer" if part.takes > 1 else "Block"
     if _after_attention(part) < 2 or products < 3:
         return "Attention"
     causal = any(getattr(n.config, "causal", False) for n in part.nodes)

@@ -16,6 +16,7 @@ from typing import Any
 from emberlet import nn
 
 from ..emit.expression import (
+    WIDTH,
     Attribute,
     Binary,
     Call,
@@ -152,14 +153,14 @@ def _field_value(e: Expr, holes: _Holes) -> Expr:
                     named = [(k, v) for k, v in named if k not in defaults or v != _default(defaults[k])]
                 return Call(x.function, made, tuple(named))
             case Call(Name(name), args, kwargs) if name in holes.known:
-                kind = holes.known[name]
+                known = holes.known[name]
                 given = dict(kwargs)
-                every = [(n, given.get(n, kind.defaults.get(n))) for n in kind.arguments[len(args) :]]
-                pairs = [*((n, v) for n, v in every if v is not None), *((n, given[n]) for n in ("backend",))]
-                made = tuple(holes.hole(a, kind.arguments[i]) if constant(a) else a for i, a in enumerate(args))
+                every = [(n, given.get(n, known.defaults.get(n))) for n in known.arguments[len(args) :]]
+                pairs = [*((n, v) for n, v in every if v is not None), ("backend", given["backend"])]
+                made = tuple(holes.hole(a, known.arguments[i]) if constant(a) else a for i, a in enumerate(args))
                 named = [(k, holes.hole(v, k) if constant(v) else v) for k, v in pairs]
                 if holes.fills is not None:
-                    named = [(k, v) for k, v in named if k not in kind.defaults or v != kind.defaults[k]]
+                    named = [(k, v) for k, v in named if k not in known.defaults or v != known.defaults[k]]
                 return Call(x.function, made, tuple(named))
             case Call(Attribute(Attribute(Name("nn"), "Param"), _), args, kwargs):
                 return Call(x.function, tuple(_each(a, holes) for a in args), kwargs)
@@ -319,15 +320,13 @@ def _class(group: list[tuple[Draft, _Holes]], names: Names, known: dict[str, Cla
         ]
         put = _Holes(fills=fills, known=known)
         fields, body = taken_out(first, put)
-    order = sorted(range(len(arguments)), key=lambda i: _usual(arguments[i], columns[i]) is not None)
+    defaults = _defaults(first.name, arguments, columns)
+    order = sorted(range(len(arguments)), key=lambda i: (arguments[i] in defaults, not _positional(arguments[i])))
     arguments, columns = [arguments[i] for i in order], [columns[i] for i in order]
     about = first.about if len({d.about for d, _ in group}) == 1 else ""
     made = Class(names.unique(first.name), arguments, [*extra, *fields], first.parameters, body, first.hints, about)
     made.count = len(group)
-    for name, column in zip(arguments, columns, strict=True):
-        usual = _usual(name, column)
-        if usual is not None:
-            made.defaults[name] = usual
+    made.defaults = defaults
     _shared_comments(made.body, [d.body for d, _ in group])
     for n, (draft, _) in enumerate(group):
         draft.kind = made
@@ -338,10 +337,38 @@ def _class(group: list[tuple[Draft, _Holes]], names: Names, known: dict[str, Cla
 _DEFAULTS = {"stride": lift(1), "padding": lift(0), "groups": lift(1), "dilation": lift(1), "bias": lift(True)}
 
 
-def _usual(name: str, column: Sequence[Expr]) -> Expr | None:
-    """The value of an argument that its call may leave out: a layer's default, where a block has it."""
-    usual = _DEFAULTS.get(name)
-    return usual if usual is not None and any(flat(v) == flat(usual) for v in column) else None
+def _defaults(name: str, arguments: Sequence[str], columns: Sequence[Sequence[Expr]]) -> dict[str, Expr]:
+    """The arguments that a call may leave out: those that some block has as its layer has them by default. None where
+    writing them down takes more lines than it saves."""
+    found = {}
+    for argument, column in zip(arguments, columns, strict=True):
+        usual = _DEFAULTS.get(argument)
+        if usual is not None and any(flat(v) == flat(usual) for v in column):
+            found[argument] = usual
+    return found if found and _taken(name, arguments, columns, found) <= _taken(name, arguments, columns, {}) else {}
+
+
+def _taken(name: str, arguments: Sequence[str], columns: Sequence[Sequence[Expr]], defaults: dict[str, Expr]) -> int:
+    """About how many lines a constructor and its different calls take."""
+    broken = len(arguments) + 4
+    lines = broken if len(head(arguments, defaults)) > WIDTH else 1
+    calls = set()
+    for row in zip(*columns, strict=True):
+        pairs = [(a, flat(v)) for a, v in zip(arguments, row, strict=True)]
+        said = [(a, v) for a, v in pairs if a not in defaults or v != flat(defaults[a])]
+        calls.add(f"{name}({', '.join(v if _positional(a) else f'{a}={v}' for a, v in said)}, backend=backend),")
+    return lines + sum(broken if 12 + len(call) > WIDTH else 1 for call in calls)
+
+
+def head(arguments: Sequence[str], defaults: dict[str, Expr]) -> str:
+    """The first line of a constructor, however long."""
+    return f"    def __init__({', '.join(('self', *parameters_of(arguments, defaults)))}):"
+
+
+def parameters_of(arguments: Sequence[str], defaults: dict[str, Expr]) -> list[str]:
+    """The constructor's parameters as they are written, those with a default last."""
+    named = [n for n in arguments if n not in defaults]
+    return [*named, *(f"{n}={flat(defaults[n])}" for n in arguments if n in defaults), "backend=None"]
 
 
 def _count(draft: Draft, holes: _Holes) -> int:

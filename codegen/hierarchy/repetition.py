@@ -1,10 +1,10 @@
 """Repetition: blocks of a graph that come more than once, found by what they compute, for files that name no modules.
 
-The nodes that depend on weights are a sequence in the file's order. It is cut where the fewest values are handed on, and
-what lies between two cuts is cut again in the same way: a residual branch, for one, becomes one item of the sequence
-around it. Runs of items that come more than once, equal but for numbers and weights, become blocks, the one that
-saves the most lines first; then what repeats among blocks and inside of them. Nothing here needs to be right: the
-classes are proved by their code (`classes.py`), and a block that is not like the others has a class of its own.
+The nodes that depend on weights are a sequence in the file's order. It is cut where the fewest values are handed on,
+and what lies between two cuts is cut again in the same way: a residual branch becomes one item of the sequence around
+it. Runs of items that come more than once, equal but for numbers and weights, become blocks, the run that saves the
+most lines first; then runs among blocks and inside of them. A wrong guess here costs lines, not results: classes are
+proved equal by their code (`classes.py`), and a block that differs from the others has a class of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from itertools import pairwise
 from typing import Any
 
 from ..ir.graph import Graph, Node
@@ -25,6 +26,7 @@ MAX_DEEP = 48
 LONGEST = 64  # items of a block
 LINES_OF_A_CLASS = 6
 LEAST_SAVED = 4
+MOST_ASIDE = 8  # nodes from a table to what is read all over the model
 FEW = 7  # nodes of a block of which two make no list
 _EXACT = ("axis", "axes", "perm")
 
@@ -75,7 +77,31 @@ def _strong(nodes: Sequence[Node[Any]]) -> list[int]:
         if layer or any(a.name in held for a in node.uses()):
             held.update(o.name for o in node.outputs if o.present)
             out.append(i)
-    return out
+    aside = _tables_for_all(nodes, out)
+    return [i for i in out if i not in aside]
+
+
+def _tables_for_all(nodes: Sequence[Node[Any]], strong: Sequence[int]) -> set[int]:
+    """The nodes that make what is read all over the model from a table alone, such as a bias of relative positions."""
+    users: dict[str, list[int]] = {}
+    place = {i: n for n, i in enumerate(strong)}
+    for i in strong:
+        for a in nodes[i].uses():
+            users.setdefault(a.name, []).append(i)
+    aside: set[int] = set()
+    for i in strong:
+        if nodes[i].table() is None:
+            continue
+        chain = [i]
+        while len(chain) < MOST_ASIDE:
+            at = sorted({u for o in nodes[chain[-1]].outputs for u in users.get(o.name, [])})
+            if len(at) > 2 and place[at[-1]] - place[at[0]] > len(strong) // 3:
+                aside.update(chain)
+                break
+            if len(at) != 1 or weights(nodes[at[0]]) or len(nodes[at[0]].outputs) > 1:
+                break
+            chain += at
+    return aside
 
 
 def _beside(graph: Graph, placed: Sequence[Path | None]) -> list[Path]:
@@ -121,13 +147,13 @@ def _shared(nodes: Sequence[Node[Any]]) -> set[Hashable]:
     seen: set[Hashable] = set()
     twice: set[Hashable] = set()
     for node in nodes:
-        for key in {a.value.key() for a in weights(node) if _is_matrix(a.value)}:
+        for key in {a.value.key() for a in weights(node) if a.value is not None and _is_matrix(a.value)}:
             (twice if key in seen else seen).add(key)
     return twice
 
 
-def _is_matrix(value: Value | None) -> bool:
-    return value is not None and len(value.shape) > 1 and value.origin is not None and max(value.shape) < value.size
+def _is_matrix(value: Value) -> bool:
+    return len(value.shape) > 1 and value.origin is not None and max(value.shape) < value.size
 
 
 class _Sequence:
@@ -202,7 +228,7 @@ class _Sequence:
         least = min(self.crossing[i] for i in inside)
         cuts = [first, *(i for i in inside if self.crossing[i] == least), last]
         out = []
-        for a, b in zip(cuts, cuts[1:], strict=False):
+        for a, b in pairwise(cuts):
             if b == a + 1:
                 out.append(Item(a, b, self.tokens[a]))
                 continue

@@ -10,7 +10,7 @@ from ..ir.graph import Node
 from ..ir.value import Fill, Value
 
 SMALL = 16
-_VIEWS = ("Reshape", "Transpose", "Unsqueeze", "Squeeze", "Mul", "Div", "Expand", "Cast", "Concat")
+_VIEWS = ("Reshape", "Transpose", "Unsqueeze", "Squeeze", "Mul", "Div", "Expand", "Cast", "Concat", "RotaryEmbedding")
 _ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention")
 _BY_USE = {"Mul": "scale", "Add": "shift", "Sub": "shift", "Div": "scale", "MatMul": "weight", "Conv": "weight"}
 _SHORT = {"embedding": "embedding", "batch_norm": "norm", "layer_norm": "norm", "rmsnorm": "norm", "rms_norm": "norm"}
@@ -43,7 +43,7 @@ class Roles:
             if node is None or node.op() not in _VIEWS:
                 break
             node = next((self.made[a.name] for a in node.inputs if a.name in self.made), None)
-        if node is not None and node.op() == "Linear" and node.name not in self.known:
+        if node is not None and node.op() in ("Linear", "MatMul", "Gemm") and node.name not in self.known:
             self.known[node.name] = word
 
     def layer(self, node: Node[Any], kind: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from emberlet import nn
 
 from ..emit.block import Block
-from ..emit.expression import Attribute, Call, Expr, Index, Name, flat, lift
+from ..emit.expression import WIDTH, Attribute, Call, Expr, Index, Name, flat, lift
 from ..emit.handing_on import hand_on
 from ..emit.layout import laid_out
 from ..emit.module import (
@@ -32,7 +32,7 @@ from ..ir.graph import Graph, Model, Node
 from ..ir.types import ScalarType, ShapeType, TensorType, describe_shape
 from ..ir.value import Transposed, Value
 from ..ops.internal import InputSize, InputSizeConfig, Sizes
-from .classes import Class, Draft, classified, held
+from .classes import Class, Draft, classified, head, held, parameters_of
 from .invoke import invoke
 from .regions import Region, grouped
 from .repetition import blocks_of
@@ -179,12 +179,11 @@ def _class_lines(made: Class) -> list[str]:
     lines = [f"class {made.name}(nn.Module):"]
     if made.about:
         lines += [f'    """{made.about}"""', ""]
-    given = [f"{n}={flat(made.defaults[n])}" if n in made.defaults else n for n in made.arguments]
-    names = [*given, "backend=None"]
-    head = f"    def __init__(self, {', '.join(names)}):"
-    if len(head) <= 88:
-        lines.append(head)
+    line = head(made.arguments, made.defaults)
+    if len(line) <= WIDTH:
+        lines.append(line)
     else:
+        names = parameters_of(made.arguments, made.defaults)
         lines += ["    def __init__(", "        self,", *(f"        {n}," for n in names), "    ):"]
     lines += render(laid_out(list(made.fields), 8), 8)
     lines += ["", *signature(tuple(made.parameters))]

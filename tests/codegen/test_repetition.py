@@ -1,0 +1,270 @@
+"""Blocks found in files that name no modules: the code with classes is the flat code, value by value, and shorter."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from emberlet import dtypes, get_backend
+from emberlet.codegen import weights
+from emberlet.codegen.emit.instance import instantiate
+from emberlet.codegen.emit.module import Written
+from emberlet.codegen.generation import translate
+from models.index import HERE, cases
+from onnx import TensorProto, helper, numpy_helper
+from support.nameless import stripped
+
+ARCHITECTURES = HERE / "architectures"
+NAMES = sorted(p.name.removesuffix(".onnx.gz") for p in ARCHITECTURES.glob("*.onnx.gz"))
+SIZES = {"batch": 2, "length": 7, "past": 5, "past + length": 12}
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+HEAVY = ("bvlc_alexnet", "vgg19", "zfnet512")  # hundreds of megabytes of weights
+# Files whose layers share weights, or are all different.
+UNLIKE = {"albert"}
+MOST_LINES = {"bert": 75, "llama": 100, "gpt2": 65, "resnet50": 90, "vit": 70, "t5_traced": 75, "whisper": 60}
+MOST_LIGHT = {"densenet121": 80, "resnet50": 92, "inception_v1": 110, "inception_v2": 170, "squeezenet": 70}
+
+
+def _architecture(name: str) -> onnx.ModelProto:
+    model = onnx.load_from_string(gzip.decompress((ARCHITECTURES / f"{name}.onnx.gz").read_bytes()))
+    return stripped(model, seed=sum(map(ord, name)))
+
+
+def _drawn_inputs(model: onnx.ModelProto, seed: int = 0) -> list[np.ndarray]:
+    draw = np.random.default_rng(seed)
+    held = {i.name for i in model.graph.initializer}
+    found = []
+    for i in model.graph.input:
+        if i.name in held:
+            continue
+        t = i.type.tensor_type
+        shape = [d.dim_value if d.HasField("dim_value") else SIZES.get(d.dim_param, 2) for d in t.shape.dim]
+        if t.elem_type == TensorProto.INT64:
+            mask = i.name in ("mask", "in1")
+            found.append(np.ones(shape, np.int64) if mask else draw.integers(0, 40, shape))
+        else:
+            found.append(draw.standard_normal(shape).astype(np.float32))
+    return found
+
+
+def _written(model: onnx.ModelProto, flat: bool = False) -> Written:
+    return translate(model, "net", weights_name="net.bpk", flat=flat)[1]
+
+
+def _lines(model: onnx.ModelProto, flat: bool = False) -> list[str]:
+    return _written(model, flat).source.splitlines()
+
+
+def _results(written: Written, inputs: list[Any]) -> list[bytes]:
+    model = instantiate(written, "net", "numpy")
+    model.load_record(weights.tensors(written.record, "numpy"), layout="burn")
+    got = model(*inputs)
+    return [
+        bytes(r.backend.to_bytes(r)) + repr((r.dtype, r.shape)).encode()
+        for r in (got if isinstance(got, tuple) else (got,))
+    ]
+
+
+def _same_and_no_longer(model: onnx.ModelProto, inputs: list[Any]) -> tuple[list[str], list[str]]:
+    """The lines of the code with classes, and of the flat code, which compute the same."""
+    written, flat = _written(model), _written(model, flat=True)
+    lines, plain = written.source.splitlines(), flat.source.splitlines()
+    assert len(lines) <= len(plain)
+    if lines != plain:
+        assert _results(written, inputs) == _results(flat, inputs)
+    return lines, plain
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_architecture_without_names_has_its_layers_again(name: str) -> None:
+    model = _architecture(name)
+    lines, plain = _same_and_no_longer(model, _drawn_inputs(model))
+    assert (len(lines) < 0.75 * len(plain)) is (name not in UNLIKE)
+    assert len(lines) <= MOST_LINES.get(name, len(plain))
+
+
+@pytest.mark.parametrize("path", sorted({case.model for case in cases(contrib=False)}), ids=lambda p: p.parent.name)
+def test_a_model_of_the_tests_without_names_computes_the_same(path: Path) -> None:
+    model = stripped(onnx.load(path))
+    case = next(c for c in cases(contrib=False) if c.model == path)
+    given = case.inputs()
+    home = get_backend("numpy")
+    order = [i.name for i in model.graph.input if i.name in given]
+    tensors: Any = [
+        home.from_bytes(given[n].tobytes(), dtypes.dtype(given[n].dtype.name), given[n].shape) for n in order
+    ]
+    _same_and_no_longer(model, tensors)
+
+
+# -- the light models of the onnx package -----------------------------------------------------------------------------
+
+
+def _light(name: str, drawn: bool = False) -> onnx.ModelProto:
+    """A light model, whose weights are all one number in the file; with drawn ones where it is to be run."""
+    model = onnx.load(LIGHT / f"light_{name}.onnx")
+    if drawn:
+        draw = np.random.default_rng(0)
+        shapes = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+        for node in list(model.graph.node):
+            if node.op_type == "ConstantOfShape":
+                shape = tuple(shapes[node.input[0]])
+                wide = max(1.0, np.prod(shape[1:]) ** 0.5)
+                array = (draw.uniform(0.2, 1.0, shape) / wide * draw.choice((-1, 1), shape)).astype(np.float32)
+                if len(shape) == 1:
+                    array = np.abs(array)
+                model.graph.initializer.append(numpy_helper.from_array(array, node.output[0]))
+                model.graph.node.remove(node)
+    return model
+
+
+LIGHT_NAMES = sorted(p.stem.removeprefix("light_") for p in LIGHT.glob("light_*.onnx"))
+
+
+@pytest.mark.parametrize("name", LIGHT_NAMES)
+def test_a_light_model_is_its_blocks(name: str) -> None:
+    model = _light(name)
+    assert len(_lines(model)) <= MOST_LIGHT.get(name, 120)
+
+
+@pytest.mark.parametrize("name", sorted(set(LIGHT_NAMES) - set(HEAVY)))
+def test_a_light_model_with_drawn_weights_computes_what_the_flat_code_does(name: str) -> None:
+    model = _light(name, drawn=True)
+    inputs = [np.random.default_rng(1).standard_normal((1, 3, 224, 224)).astype(np.float32)]
+    _same_and_no_longer(model, inputs)
+
+
+# -- drawn graphs -----------------------------------------------------------------------------------------------------
+
+
+class _Drawn:
+    """A model of blocks drawn at random: each block of a kind has the same steps, and sizes and weights of its own."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.draw = np.random.default_rng(seed)
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+        self.width = self.random.choice((4, 6, 8))
+        kinds = [self._plan() for _ in range(self.random.randint(1, 2))]
+        x = "x"
+        self.total = 0
+        self.kinds = len(kinds)
+        for plan in kinds:
+            for _ in range(self.random.randint(3, 6)):
+                x = self._block(plan, x)
+                self.total += 1
+            x = self._linear(x, self.random.choice((4, 6, 8)))
+        self.nodes.append(helper.make_node("Identity", [x], ["y"]))
+
+    def model(self) -> onnx.ModelProto:
+        rows = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", self.first])
+        mask = helper.make_tensor_value_info("mask", TensorProto.FLOAT, ["batch", 1])
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+        graph = helper.make_graph(self.nodes, "g", [rows, mask], [y], self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+        return stripped(model, self.random.randrange(1000))
+
+    @property
+    def first(self) -> int:
+        return int(numpy_helper.to_array(self.weights[0]).shape[0])
+
+    def _plan(self) -> list[str]:
+        """The steps of a block: at least two layers, maybe on a branch that is added or joined in the end."""
+        inner = []
+        for _ in range(self.random.randint(2, 4)):
+            inner.append("linear")
+            inner += self.random.sample(("Relu", "Tanh", "norm", "mask", "Sigmoid", "scale"), self.random.randint(0, 2))
+        end = self.random.choice(("plain", "add", "add", "join"))
+        return [*inner, end]
+
+    def _weight(self, *shape: int) -> str:
+        name = f"w{len(self.weights)}"
+        array = (self.draw.standard_normal(shape) / shape[0] ** 0.5).astype(np.float32)
+        self.weights.append(numpy_helper.from_array(array, name))
+        return name
+
+    def _node(self, op: str, *inputs: str, **attributes: Any) -> str:
+        out = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, list(inputs), [out], **attributes))
+        return out
+
+    def _linear(self, x: str, out: int) -> str:
+        y = self._node("Add", self._node("MatMul", x, self._weight(self.width, out)), self._weight(out))
+        self.width = out
+        return y
+
+    def _block(self, plan: list[str], x: str) -> str:
+        start, before = x, self.width
+        layers = plan.count("linear")
+        for step in plan[:-1]:
+            if step == "linear":
+                layers -= 1
+                end = {"add": before, "join": 4, "plain": before}[plan[-1]]
+                x = self._linear(x, end if layers == 0 else self.random.choice((4, 6, 8)))
+            elif step == "norm":
+                x = self._node("LayerNormalization", x, self._weight(self.width), self._weight(self.width))
+            elif step == "mask":
+                x = self._node("Mul", x, "mask")
+            elif step == "scale":
+                x = self._node("Mul", x, self._weight(self.width))
+            else:
+                x = self._node(step, x)
+        if plan[-1] == "add":
+            return self._node("Add", x, start)
+        if plan[-1] == "join":
+            self.width += before
+            return self._node("Concat", start, x, axis=1)
+        return x
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_drawn_blocks_are_found_and_compute_the_same(seed: int) -> None:
+    drawn = _Drawn(seed)
+    model = drawn.model()
+    draw = np.random.default_rng(seed)
+    inputs = [
+        draw.standard_normal((3, drawn.first)).astype(np.float32),
+        draw.standard_normal((3, 1)).astype(np.float32),
+    ]
+    lines, plain = _same_and_no_longer(model, inputs)
+    if drawn.total >= 8:
+        assert len(lines) < len(plain)
+
+
+@pytest.mark.parametrize("name", ["bert", "resnet50", "bart_traced"])
+def test_the_same_file_gives_the_same_code(name: str) -> None:
+    assert _lines(_architecture(name)) == _lines(_architecture(name))
+
+
+def test_growing_sizes_are_a_range() -> None:
+    """A dense block, in which each layer's input is wider than the last one's by what the last one added."""
+    source = "\n".join(_lines(_light("densenet121")))
+    assert "[DenseLayer(n, backend=backend) for n in range(64, 256, 32)]" in source
+    assert source.count("for layer in self.layers") == 4
+
+
+def test_weights_that_layers_share_are_stored_once() -> None:
+    model = _architecture("albert")
+    kept = translate(model, "net")[1].record
+    flat = translate(model, "net", flat=True)[1].record
+    assert sum(v.nbytes for v in kept.values()) == sum(v.nbytes for v in flat.values())
+
+
+def test_a_model_in_which_nothing_repeats_is_as_it_was() -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "0"], ["1"]),
+        helper.make_node("Tanh", ["1"], ["2"]),
+        helper.make_node("MatMul", ["2", "3"], ["4"]),
+        helper.make_node("Sigmoid", ["4"], ["y"]),
+    ]
+    draw = np.random.default_rng(0)
+    held = [numpy_helper.from_array(draw.standard_normal((4, 4)).astype(np.float32), n) for n in ("0", "3")]
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["batch", 4]) for n in "xy"]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    assert _lines(model) == _lines(model, flat=True)
