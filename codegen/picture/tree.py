@@ -11,6 +11,7 @@ from emberlet.errors import ModelError
 
 from ..budget import model_budget
 from ..hierarchy.regions import Region, grouped
+from ..hierarchy.repetition import blocks_of
 from ..hierarchy.scopes import owner, parameters, scopes_of, weights
 from ..hierarchy.writer import class_from
 from ..ir.argument import Argument
@@ -77,7 +78,11 @@ def tree(
         model = replace(model, graph=run_passes(model.graph)[0])
     _check_names(model, sizes or {})
     scopes, _ = scopes_of(model, model.graph.nodes)
-    root, _ = grouped(model.graph, scopes)
+    chosen = None
+    if not any(scopes):
+        scopes, chosen, kinds = blocks_of(model.graph)
+        model = replace(model, kinds=kinds)
+    root, _ = grouped(model.graph, scopes, chosen=chosen)
     root.inputs, root.outputs = list(model.graph.inputs), list(model.graph.outputs)
     return _Builder(model, sizes or {}).box(root, model.name)[0]
 

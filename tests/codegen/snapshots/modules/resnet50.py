@@ -6,7 +6,7 @@ from emberlet.model import Model
 
 
 class Bottleneck(nn.Module):
-    def __init__(self, in_channels, out_channels, stride, out_channels_2, backend=None):
+    def __init__(self, in_channels, out_channels, out_channels_2, stride, backend=None):
         self.conv1 = nn.Conv2d(in_channels, out_channels, 1, backend=backend)
         self.conv2 = nn.Conv2d(
             out_channels,
@@ -54,14 +54,14 @@ class Resnet50(Model):
 
     def __init__(self, backend=None):
         self.conv1 = nn.Conv2d(3, 2, 7, stride=2, padding=3, backend=backend)
-        left = [Bottleneck(2, 2, stride=1, out_channels_2=8, backend=backend)]
-        self.layer1 = left + [Bottleneck_2(8, 2, backend=backend) for _ in range(2)]
-        left = [Bottleneck(8, 4, stride=2, out_channels_2=16, backend=backend)]
-        self.layer2 = left + [Bottleneck_2(16, 4, backend=backend) for _ in range(3)]
-        left = [Bottleneck(16, 8, stride=2, out_channels_2=32, backend=backend)]
-        self.layer3 = left + [Bottleneck_2(32, 8, backend=backend) for _ in range(5)]
-        left = [Bottleneck(32, 16, stride=2, out_channels_2=64, backend=backend)]
-        self.layer4 = left + [Bottleneck_2(64, 16, backend=backend) for _ in range(2)]
+        self.layer1 = [Bottleneck(2, 2, 8, stride=1, backend=backend)]
+        self.layer1 += [Bottleneck_2(8, 2, backend=backend) for _ in range(2)]
+        self.layer2 = [Bottleneck(8, 4, 16, stride=2, backend=backend)]
+        self.layer2 += [Bottleneck_2(16, 4, backend=backend) for _ in range(3)]
+        self.layer3 = [Bottleneck(16, 8, 32, stride=2, backend=backend)]
+        self.layer3 += [Bottleneck_2(32, 8, backend=backend) for _ in range(5)]
+        self.layer4 = [Bottleneck(32, 16, 64, stride=2, backend=backend)]
+        self.layer4 += [Bottleneck_2(64, 16, backend=backend) for _ in range(2)]
         self.fc = nn.Linear(64, 10, backend=backend)
 
     def forward(self, in0):
