@@ -13,6 +13,8 @@ from ..ir.value import Fill, Transposed, Value
 
 Path = tuple[str, ...]
 _COPY = re.compile(r" \d+$")
+_COUNTED = re.compile(r"\w+_\d+")
+_VARIABLE = re.compile(r"\w+_\d+\.[wb]_\d+")
 
 
 def common(a: Path, b: Path) -> Path:
@@ -97,6 +99,13 @@ def scopes_of(model: Model, nodes: Sequence[Node[Any]]) -> tuple[list[Path], set
     said = {node.name for node, path in zip(nodes, found, strict=True) if path is not None}
     _fill(nodes, found)
     return unwrapped([p or () for p in found], nodes), said
+
+
+def counted(paths: Sequence[Path], nodes: Sequence[Node[Any]]) -> bool:
+    """Whether the paths are no modules, but Paddle's variables, counted over the whole model: "conv2d_7.w_0"."""
+    if not all(not p or (len(p) == 1 and _COUNTED.fullmatch(p[0])) for p in paths):
+        return False
+    return any(_VARIABLE.fullmatch(n) for node in nodes for a in parameters(node) for n in names_of(a))
 
 
 def unwrapped(paths: list[Path], nodes: Sequence[Node[Any]]) -> list[Path]:

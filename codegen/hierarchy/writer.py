@@ -38,7 +38,7 @@ from .regions import Region, grouped
 from .repetition import blocks_of
 from .roles import Roles
 from .runs import looped
-from .scopes import Path, names_of, parameters, scopes_of, written
+from .scopes import Path, counted, names_of, parameters, scopes_of, written
 
 SMALL = 16
 MOST_COUNTED = 1 << 14
@@ -46,11 +46,21 @@ _MEMBERS = {"backend", *dir(nn.Module)}
 
 
 def write(model: Model, weights: str | None = None, top_comment: str = "") -> Written:
-    """The module of a model: a class for each distinct module of the source model, where the file tells them, else one
-    class."""
+    """The module of a model: a class for each distinct module of the source model, where the file tells them, else for
+    each block that repeats, else one class."""
     scopes, said = scopes_of(model, model.graph.nodes)
     if not any(scopes):
-        return nameless(model, weights, top_comment)
+        return nameless(model, weights, top_comment) or ModuleWriter(model).write(weights, top_comment)
+    written = named(model, scopes, said, weights, top_comment)
+    if counted(scopes, model.graph.nodes):
+        found = nameless(model, weights, top_comment)
+        if found is not None and found.source.count("\n") < written.source.count("\n"):
+            return found
+    return written
+
+
+def named(model: Model, scopes: Sequence[Path], said: set[str], weights: str | None, top_comment: str) -> Written:
+    """The module of a model whose file names its modules."""
     root, places = grouped(model.graph, scopes)
     if not repeats(root) and not narrow(root):
         return Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
@@ -63,17 +73,17 @@ def write(model: Model, weights: str | None = None, top_comment: str = "") -> Wr
     return written
 
 
-def nameless(model: Model, weights: str | None, top_comment: str) -> Written:
-    """The module of a model whose file names no modules: with a class for each block that repeats, where that is
-    shorter than one class."""
-    plain = ModuleWriter(model).write(weights, top_comment)
+def nameless(model: Model, weights: str | None, top_comment: str) -> Written | None:
+    """The module of a model whose file names no modules, with a class for each block that repeats; None where that is
+    no shorter than one class."""
     scopes, chosen, kinds = blocks_of(model.graph)
     if not chosen:
-        return plain
+        return None
     found = replace(model, kinds=kinds)
     hierarchy = Hierarchy(found, *grouped(found.graph, scopes, chosen=chosen), set(), nameless=True)
     written = hierarchy.write(weights, top_comment)
-    return written if written.source.count("\n") < plain.source.count("\n") else plain
+    plain = ModuleWriter(model).write(weights, top_comment)
+    return written if written.source.count("\n") < plain.source.count("\n") else None
 
 
 def repeats(root: Region) -> bool:

@@ -12,7 +12,7 @@ from emberlet.errors import ModelError
 from ..budget import model_budget
 from ..hierarchy.regions import Region, grouped
 from ..hierarchy.repetition import blocks_of
-from ..hierarchy.scopes import owner, parameters, scopes_of, weights
+from ..hierarchy.scopes import counted, owner, parameters, scopes_of, weights
 from ..hierarchy.writer import class_from
 from ..ir.argument import Argument
 from ..ir.graph import Model, Node
@@ -79,7 +79,7 @@ def tree(
     _check_names(model, sizes or {})
     scopes, _ = scopes_of(model, model.graph.nodes)
     chosen = None
-    if not any(scopes):
+    if not any(scopes) or counted(scopes, model.graph.nodes):
         scopes, chosen, kinds = blocks_of(model.graph)
         model = replace(model, kinds=kinds)
     root, _ = grouped(model.graph, scopes, chosen=chosen)

@@ -50,6 +50,8 @@ def named_scope(name: str) -> Path | None:
     """The path in a node's name: ("layer1", "0", "conv1") of "/layer1/layer1.0/conv1/Conv"."""
     if "/" not in name:
         return None
+    if ";" in name:
+        return _most_named(name.split(";"))
     path: Path = ()
     for part in name.split("/")[:-1]:
         inner = _path(part)
@@ -60,6 +62,18 @@ def named_scope(name: str) -> Path | None:
     while path and _is_operator(path[-1]):  # a fused node's name holds those of its parts
         path = path[:-1]
     return path if len(path) <= MAX_DEPTH else None
+
+
+def _most_named(names: list[str]) -> Path | None:
+    """The module that most of a node's names tell: TensorFlow Lite joins those of all operations that it fuses."""
+    found: dict[Path, int] = {}
+    for name in names:
+        path = named_scope(name) or ()
+        while path and path[-1][:1].isupper():  # an operation: those of Keras's modules are in small letters
+            path = path[:-1]
+        if path:
+            found[path] = found.get(path, 0) + 1
+    return max(found, key=lambda p: found[p]) if found else None
 
 
 def _is_operator(part: str) -> bool:
