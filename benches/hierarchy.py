@@ -1,10 +1,10 @@
 """The modules that codegen recovers: lines, classes, depth and names of parameters, for every model in tests/models,
-and the light models of the onnx package.
+and the light models of the onnx package; and what that costs, in processor time of generation.
 
 A model's lines are those of its whole generated module. Depth counts the modules around a parameter, lists aside. The
 last column compares the names of the parameters with PyTorch's state_dict, where tests/models/modules or
-tests/models/architectures has one: a batch normalization folded into a convolution has no names any more. Writes
-benches/results/hierarchy.md.
+tests/models/architectures has one: a batch normalization folded into a convolution has no names any more. `--before`
+is the checkout of an older commit, whose generation is measured beside this one's. Writes benches/results/hierarchy.md.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,16 +68,79 @@ def light() -> Iterator[str]:
         yield row(path.stem.removeprefix("light_"), path, None)
 
 
+def exporters() -> Iterator[str]:
+    """The rows of published files of other exporters, whose weights were left out."""
+    for path in sorted((MODELS / "exporters").glob("*.onnx.gz")):
+        yield row(path.name.removesuffix(".onnx.gz"), gzip.decompress(path.read_bytes()), None)
+
+
+# -- cost -------------------------------------------------------------------------------------------------------------
+
+_WORKER = """
+import gzip, importlib.util, json, sys, time
+from pathlib import Path
+
+root, path, flat = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
+sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in repr(f)]
+for name, folder in json.loads(sys.argv[4]).items():
+    found = importlib.util.spec_from_file_location(
+        name, root / folder / "__init__.py", submodule_search_locations=[str(root / folder)]
+    )
+    sys.modules[name] = importlib.util.module_from_spec(found)
+    found.loader.exec_module(sys.modules[name])
+from emberlet.codegen.generation import translate
+
+source = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path
+kwargs = {} if flat is None else {"flat": flat}
+best = 1e9
+for _ in range(4):
+    start = time.process_time()
+    translate(source, "net", weights_name="w.bpk", **kwargs)
+    best = min(best, time.process_time() - start)
+print(best)
+"""
+_PACKAGES = {"emberlet": "core", "emberlet.codegen": "codegen"}
+
+
+def seconds(root: Path, model: Path, flat: bool | None) -> float:
+    """Processor time of the best of four generations, in a process of its own. flat: None for a tree without modules."""
+    command = [sys.executable, "-c", _WORKER, str(root), str(model), json.dumps(flat), json.dumps(_PACKAGES)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def costs(before: Path | None) -> Iterator[str]:
+    """A row for each of some models: this tree's generation as modules, with `--flat`, and the older tree's."""
+    import onnx
+
+    folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    models = [MODELS / "architectures" / f"{n}.onnx.gz" for n in ("bert", "bert_traced", "llama_traced", "t5_traced")]
+    models += [MODELS / "modules" / "resnet50" / "model.onnx", *(folder / f"light_{n}.onnx" for n in _LIGHT)]
+    for model in models:
+        name = model.parent.name if model.stem == "model" else model.name.partition(".")[0]
+        modules, flat = seconds(ROOT, model, False), seconds(ROOT, model, True)
+        old = seconds(before, model, None) if before is not None else None
+        last = f"{old:.3f} s | {modules / old:.2f}" if old else "|"
+        yield f"| {name} | {modules:.3f} s | {flat:.3f} s | {modules / flat:.2f} | {last} |"
+
+
+_LIGHT = ("resnet50", "densenet121", "squeezenet")
+COSTS = "| model | as modules | with `--flat` | ratio | before there were modules | ratio |\n|---|---|---|---|---|---|"
+
+
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--before", type=Path, help="the checkout of a commit to measure beside this one")
+    before = parser.parse_args().before
     text = ["# Recovered modules", "", "Written by `python3 dev.py bench hierarchy`."]
     for title, rows in (
         ("Public architectures, exported from transformers by PyTorch's two exporters (`_traced`: TorchScript)",
          architectures()),
         ("Models of the tests", committed()),
+        ("Published files of other exporters (Keras and JAX through tf2onnx, Paddle, silero)", exporters()),
         ("Light models of onnx", light()),
     ):  # fmt: skip
         text += ["", f"## {title}", "", HEAD, "|---|---|---|---|---|---|", *rows]
+    text += ["", "## Cost of generation, in processor time", "", COSTS, *costs(before)]
     RESULTS.write_text("\n".join([*text, ""]), encoding="utf-8")
     print("\n".join(text))
 

@@ -15,6 +15,7 @@ from emberlet.codegen import weights
 from emberlet.codegen.emit.instance import instantiate
 from emberlet.codegen.emit.module import Written
 from emberlet.codegen.generation import translate
+from emberlet.codegen.reader.modules import named_scope
 from models.index import HERE, cases
 from onnx import TensorProto, helper, numpy_helper
 from support.nameless import stripped
@@ -139,6 +140,26 @@ def test_a_light_model_is_its_blocks_and_computes_the_same(name: str) -> None:
 @pytest.mark.parametrize("name", HEAVY)
 def test_a_light_model_with_little_to_repeat_is_no_longer(name: str) -> None:
     assert len(_lines(_light(name))) <= len(_lines(_light(name), flat=True))
+
+
+# -- published files of other exporters -------------------------------------------------------------------------------
+
+EXPORTERS = {
+    "basic_pitch_tf2onnx": 300, "magika_tf2onnx": 130, "ocr_detection_paddle": 310, "ocr_direction_paddle": 190,
+    "ocr_recognition_paddle": 300, "silero_vad": 290, "silero_vad_16k": 130,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(EXPORTERS))
+def test_a_file_of_another_exporter_is_no_longer_than_flat(name: str) -> None:
+    model = onnx.load_from_string(gzip.decompress((HERE / "exporters" / f"{name}.onnx.gz").read_bytes()))
+    lines = _lines(model)
+    assert len(lines) <= min(len(_lines(model, flat=True)), EXPORTERS[name])
+
+
+def test_an_operation_that_tensorflow_lite_fused_is_in_the_module_named_most_often() -> None:
+    names = ("m/re_lu_3/Relu", "m/conv2d_4/BiasAdd/ReadVariableOp", "m/conv2d_2/Conv2D", "m/conv2d_4/Conv2D")
+    assert named_scope(";".join(names)) == ("m", "conv2d_4")
 
 
 # -- drawn graphs -----------------------------------------------------------------------------------------------------
