@@ -103,7 +103,7 @@ _PACKAGES = {"emberlet": "core", "emberlet.codegen": "codegen"}
 
 
 def seconds(root: Path, model: Path, flat: bool | None) -> float:
-    """Processor time of the best of four generations, in a process of its own. flat: None for a tree without modules."""
+    """Processor time of the best of four generations, in a process of its own. flat: None for trees without modules."""
     command = [sys.executable, "-c", _WORKER, str(root), str(model), json.dumps(flat), json.dumps(_PACKAGES)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
