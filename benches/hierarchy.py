@@ -105,7 +105,8 @@ _PACKAGES = {"emberlet": "core", "emberlet.codegen": "codegen"}
 def seconds(root: Path, model: Path, flat: bool | None) -> float:
     """Processor time of the best of four generations, in a process of its own. flat: None for trees without modules."""
     command = [sys.executable, "-c", _WORKER, str(root), str(model), json.dumps(flat), json.dumps(_PACKAGES)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8")
+    return float(done.stdout)
 
 
 def costs(before: Path | None) -> Iterator[str]:
