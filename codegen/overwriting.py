@@ -35,7 +35,7 @@ def check_overwrite(module: Path, source: str, pack: Path | None = None) -> None
     if not digests:
         raise OverwriteError(f"{module} is in the way and holds no digest of emberlet's; --force overwrites it")
     rest = "\n".join(line for line in held if line != digests[0])
-    if digests[0] != DIGEST + _digest(rest) + TELLS:
+    if digests[0] not in (DIGEST + found + TELLS for found in (_digest(rest), _digest_of_text(rest))):
         raise OverwriteError(f"{module} was edited after it was generated; --force overwrites it, --name keeps both")
     was, now = _origin(rest), _origin(source)
     if was != now:
@@ -51,9 +51,30 @@ def check_overwrite(module: Path, source: str, pack: Path | None = None) -> None
 
 
 def _digest(source: str) -> str:
+    """Of the code without its layout: a formatter with lines of another length is nobody's edit."""
+    import io
+    import tokenize
+
+    words: list[str] = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.NL:
+                continue
+            if token.string in (")", "]", "}") and words[-1] == "," and token.line.strip().startswith(token.string):
+                words.pop()  # the comma that a formatter puts behind the last of several lines
+            words.append(" " if token.type in (tokenize.INDENT, tokenize.NEWLINE) else token.string)
+            if token.type == tokenize.DEDENT:
+                words.append("\n")
+    except (tokenize.TokenError, SyntaxError):
+        return _digest_of_text(source)
+    return _digest_of_text("\0".join(words))
+
+
+def _digest_of_text(text: str) -> str:
+    """What modules had before as their digest."""
     from hashlib import sha256
 
-    return sha256(source.encode()).hexdigest()[:16]
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 def _origin(source: str) -> str:

@@ -186,14 +186,14 @@ class _Finder:
         """What computes a value: the node behind those that return their input, and which of its outputs it is."""
         while a.name in self.makers:
             node, k = self.makers[a.name]
-            if not isinstance(node, Identity):
+            if not _hands_on(node):
                 return node, k
             a = node.inputs[0]
         return None, 0
 
     def _input(self, a: Argument) -> int | None:
         """The number of the input that a value is."""
-        while a.name in self.makers and isinstance(self.makers[a.name][0], Identity):
+        while a.name in self.makers and _hands_on(self.makers[a.name][0]):
             a = self.makers[a.name][0].inputs[0]
         return self.inputs.get(a.name)
 
@@ -265,8 +265,18 @@ class _Finder:
         return {self.inputs[name] for name in self._values(a) if name in self.inputs}
 
 
+def _hands_on(node: Node[Any]) -> bool:
+    """Whether a node returns its only input as it is."""
+    return isinstance(node, Identity) or (isinstance(node, Concat) and len(node.inputs) == 1)
+
+
 def _shape(a: Argument) -> Shape | None:
-    return a.type.shape if isinstance(a.type, TensorType) else None
+    """A tensor's shape. PyTorch's exporter calls a size of `y` of which it knows nothing "Concaty_dim_0"."""
+    if not isinstance(a.type, TensorType) or a.type.shape is None:
+        return None
+    return tuple(
+        None if isinstance(d, str) and d.endswith(f"{a.name}_dim_{k}") else d for k, d in enumerate(a.type.shape)
+    )
 
 
 def _same_kind(a: Argument, b: Argument) -> bool:

@@ -1,7 +1,7 @@
 """Expressions of the generated code, and their text in the layout ruff's formatter gives it.
 
-Only the forms the emission uses. A form that does not fit on a line is spread over several, one item a line with a
-trailing comma, which every formatter then leaves alone.
+Only the forms the emission uses. A call's arguments that do not fit on its line stand on one of their own; where they
+do not fit there either, and in brackets of other kinds, one item stands on each line, with a comma behind it.
 """
 
 from __future__ import annotations
@@ -106,11 +106,12 @@ class Conditional:
 
 @dataclass(frozen=True)
 class Comprehension:
-    """`[item for target in iterable]`"""
+    """`[item for target in iterable]`; `then` is a second target and iterable, in which the first's may stand."""
 
     item: Expr
     target: str
     iterable: Expr
+    then: tuple[str, Expr] | None = None
 
 
 Expr = (
@@ -208,6 +209,8 @@ def flat(e: Expr) -> str:
             if step is None:
                 return text
             return text + (space if stop is not None else "") + ":" + space + flat(step)
+        case Call(Name("tuple"), (Comprehension() as items,), ()):
+            return f"tuple({flat(items)[1:-1]})"
         case Call(function, args, kwargs):
             given = [flat(a) for a in args] + [f"{k}={flat(v)}" for k, v in kwargs]
             return f"{_inside(function, POSTFIX)}({', '.join(given)})"
@@ -230,8 +233,9 @@ def flat(e: Expr) -> str:
             return f"{_inside(left, sides[0])} {op} {_inside(right, sides[1])}"
         case Conditional(test, then, otherwise):
             return f"{_inside(then, 1)} if {_inside(test, 1)} else {_inside(otherwise, 0)}"
-        case Comprehension(item, target, iterable):
-            return f"[{flat(item)} for {target} in {_inside(iterable, 1)}]"
+        case Comprehension(item, target, iterable, then):
+            more = "" if then is None else f" for {then[0]} in {_inside(then[1], 1)}"
+            return f"[{flat(item)} for {target} in {_inside(iterable, 1)}{more}]"
         case other:
             assert_never(other)
 
@@ -260,25 +264,29 @@ def spread(e: Expr, indent: int, before: int = 0, after: int = 0) -> str:
     inner, outer = " " * (indent + 4), " " * indent
     match e:
         case Call(function, args, kwargs) if (args or kwargs) and dotted(function):
-            lines = [inner + spread(a, indent + 4, after=1) + ",\n" for a in args]
-            lines += [inner + f"{k}=" + spread(v, indent + 4, len(k) + 1, 1) + ",\n" for k, v in kwargs]
-            return f"{_inside(function, POSTFIX)}(\n{''.join(lines)}{outer})"
+            opening, closing = _inside(function, POSTFIX) + "(", ")"
+            parts = [("", a) for a in args] + [(k + "=", v) for k, v in kwargs]
         case Index(base, Tuple(keys)) if dotted(base) and len(keys) > 1:
-            lines = [inner + spread(k, indent + 4, after=1) + ",\n" for k in keys]
-            return f"{flat(base)}[\n{''.join(lines)}{outer}]"
+            opening, closing = flat(base) + "[", "]"
+            parts = [("", k) for k in keys]
         case Tuple(items) | List(items) if items:
             opening, closing = "()" if isinstance(e, Tuple) else "[]"
-            lines = [inner + spread(i, indent + 4, after=1) + ",\n" for i in items]
-            return f"{opening}\n{''.join(lines)}{outer}{closing}"
+            parts = [("", i) for i in items]
         case Dict(pairs) if pairs:
-            keyed = [(flat(k), v) for k, v in pairs]
-            lines = [f"{inner}{k}: {spread(v, indent + 4, len(k) + 2, 1)},\n" for k, v in keyed]
-            return f"{{\n{''.join(lines)}{outer}}}"
-        case Comprehension(item, target, iterable):
+            opening, closing = "{}"
+            parts = [(flat(k) + ": ", v) for k, v in pairs]
+        case Comprehension(item, target, iterable, None):
+            if indent + 4 + len(text) - 2 <= WIDTH:
+                return f"[\n{inner}{text[1:-1]}\n{outer}]"
             tail = f"for {target} in {_inside(iterable, 1)}"
             return f"[\n{inner}{spread(item, indent + 4)}\n{inner}{tail}\n{outer}]"
         case _:
             return text
+    line = ", ".join(before + flat(part) for before, part in parts)
+    if isinstance(e, Call) and indent + 4 + len(line) <= WIDTH:
+        return f"{opening}\n{inner}{line}\n{outer}{closing}"
+    lines = [f"{inner}{before}{spread(part, indent + 4, len(before), 1)},\n" for before, part in parts]
+    return f"{opening}\n{''.join(lines)}{outer}{closing}"
 
 
 def dotted(e: Expr) -> bool:
@@ -311,7 +319,8 @@ def names_in(e: Expr) -> set[str]:
             return names_in(left) | names_in(right)
         case Conditional(test, then, otherwise):
             return names_in(test) | names_in(then) | names_in(otherwise)
-        case Comprehension(item, target, iterable):
-            return (names_in(item) - {target}) | names_in(iterable)
+        case Comprehension(item, target, iterable, then):
+            read = names_in(item) if then is None else (names_in(item) - {then[0]}) | names_in(then[1])
+            return (read - {target}) | names_in(iterable)
         case other:
             assert_never(other)

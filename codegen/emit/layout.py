@@ -172,7 +172,7 @@ class _Layout:
                 yield List(tuple(self.fit(i, indent + 4, 0, 1) for i in items))
             case Dict(pairs):
                 yield Dict(tuple((k, self.fit(v, indent + 4, 8, 1)) for k, v in pairs))
-            case Comprehension(item, target, iterable):
+            case Comprehension(item, target, iterable, None):
                 if not _short(iterable):
                     yield Comprehension(item, target, self.named(iterable, "items", indent))
             case Name() | Literal():

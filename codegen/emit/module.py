@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -14,10 +14,11 @@ from emberlet.model import Model as BaseModel
 from ..ir.argument import Argument
 from ..ir.graph import Graph, Model, Node
 from ..ir.problem import Problem
-from ..ir.types import ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, describe
+from ..ir.types import TensorType, describe
 from ..ir.value import Fill, Transposed, Value
 from ..records import dataclass
 from .block import Block
+from .contract import Repeated, arguments, signature_data
 from .emitter import shortest
 from .expression import WIDTH, Attribute, Call, Expr, Name, lift, string_literal
 from .handing_on import hand_on
@@ -90,7 +91,7 @@ class ModuleWriter:
         lines += [f"class {name}(Model):", *docstring(self._summary(), 4), ""]
         if weights is not None:
             lines += [f"    WEIGHTS = {string_literal(weights)}"]
-        lines += [*self._signature_data(), ""]
+        lines += [*signature_data(self.model), ""]
         if not self.record or (self.creates and not self._tensor_inputs(inputs)):
             self.fields.insert(
                 0, Assign(("self.backend",), Call(Attribute(Name("emberlet"), "get_backend"), (BACKEND,)))
@@ -269,42 +270,22 @@ class ModuleWriter:
             lines += textwrap.wrap(text, WIDTH - 4, break_long_words=False, break_on_hyphens=False) or [""]
         return lines
 
-    def _contract(self, inputs: tuple[str, ...]) -> list[str]:
-        lines = ["Run the model.", ""]
-        for variable, a in zip(inputs, self.model.graph.inputs, strict=True):
-            lines.append(f"{variable}: {_said(a.type)}")
-        lines += [f"Frozen, and no input: {said}" for said in frozen(self.model)]
-        outputs = self.model.graph.outputs
-        for i, (said, a) in enumerate(zip(self._outputs(), outputs, strict=True)):
-            lines.append(f"{'Returns ' if i == 0 else '    and '}{said}: {_said(a.type)}")
-        return lines
-
-    def _signature_data(self) -> list[str]:
-        """INPUTS and OUTPUTS: a name, a dtype and a shape of each. STATE: what of them a caller hands on."""
+    def _contract(
+        self, inputs: Sequence[str], given: Repeated | None = None, made: Repeated | None = None
+    ) -> list[str]:
+        """What `forward` takes and returns. given, made: what of it is tensors of several layers."""
         graph = self.model.graph
-        given = tuple(_entry(name, a.type) for name, a in zip(self.model.inputs, graph.inputs, strict=True))
-        made = tuple(_entry(name, a.type) for name, a in zip(self.model.outputs, graph.outputs, strict=True))
-        lines = render([Assign(("INPUTS",), lift(given)), Assign(("OUTPUTS",), lift(made))], 4)
-        states = tuple(
-            (given[s.input][0], made[s.output][0], "replace" if s.axis is None else "append", s.axis)
-            for s in self.model.states
-        )
-        return [*lines, *render([Assign(("STATE",), lift(states))], 4)] if states else lines
+        lines = ["Run the model.", "", *arguments(inputs, graph.inputs, given)]
+        lines += [f"Frozen, and no input: {said}" for said in frozen(self.model)]
+        names = self._outputs()
+        if made is not None:
+            names = (*names[: made.start], made.name)
+        for i, line in enumerate(arguments(names, graph.outputs, made)):
+            lines.append(f"{'Returns ' if i == 0 else '    and '}{line}")
+        return lines
 
     def _outputs(self) -> tuple[str, ...]:
         return tuple(identifier(name, "output") for name in self.model.outputs)
-
-
-def _entry(name: str, t: Type) -> tuple[str, str, Shape | None]:
-    """An entry of INPUTS or OUTPUTS."""
-    if not isinstance(t, TensorType | ScalarType | ShapeType):
-        return clean(name), _said(t), None
-    t = as_tensor(t)
-    return clean(name), t.dtype.name, t.shape
-
-
-def _said(t: Type) -> str:
-    return clean(describe(t))
 
 
 def input_names(graph: Graph) -> tuple[str, ...]:
@@ -347,10 +328,17 @@ def docstring(lines: list[str], indent: int) -> list[str]:
 
 
 def signature(inputs: tuple[str, ...]) -> list[str]:
-    line = "    def forward(" + ", ".join(("self", *inputs)) + "):"
-    if len(line) <= WIDTH:
-        return [line]
-    return ["    def forward(", *(f"        {n}," for n in ("self", *inputs)), "    ):"]
+    return defined("forward", ("self", *inputs))
+
+
+def defined(name: str, parameters: Sequence[str]) -> list[str]:
+    """The head of a method: on one line, or its parameters on a line of their own, or on a line each."""
+    inner = ", ".join(parameters)
+    if len(inner) + len(name) + 11 <= WIDTH:
+        return [f"    def {name}({inner}):"]
+    if len(inner) + 8 <= WIDTH:
+        return [f"    def {name}(", f"        {inner}", "    ):"]
+    return [f"    def {name}(", *(f"        {p}," for p in parameters), "    ):"]
 
 
 def used_imports(source: str) -> str:

@@ -33,7 +33,7 @@ from .expression import (
     flat,
 )
 from .names import RESERVED, snake
-from .statement import Assign, Def, Delete, Do, For, If, Return, Statement, While
+from .statement import Assign, Break, Def, Delete, Do, For, If, Return, Statement, While
 
 MAX_DEPTH = 3
 ROOM = WIDTH - 9
@@ -67,7 +67,7 @@ def without_unread(statements: list[Statement]) -> list[Statement]:
 
     def idle(s: Statement) -> bool:
         match s:
-            case Assign((name,), Index(Attribute(Name(_), "shape"), Literal(_)), _):
+            case Assign((name,), Index(Attribute(Name() | Index(), "shape"), Literal(_)), _):
                 return not read[name]
             case _:
                 return False
@@ -132,8 +132,8 @@ def mapped(e: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
             return Binary(op, m(left), m(right))
         case Conditional(test, then, otherwise):
             return Conditional(m(test), m(then), m(otherwise))
-        case Comprehension(item, target, iterable):
-            return Comprehension(m(item), target, m(iterable))
+        case Comprehension(item, target, iterable, then):
+            return Comprehension(m(item), target, m(iterable), None if then is None else (then[0], m(then[1])))
         case _:
             return e
 
@@ -268,15 +268,21 @@ def _merged(
     if mine[name] != 1:
         return None
     if isinstance(s, Return) and len(s.values) > 1:
-        return None
+        if name in hints.words or not all(_held(v) for v in s.values if v != Name(name)):
+            return None  # a name that the file gives says what is returned
     if _is_activated(before.value) and any(_layer_takes(e, name) for e in expressions(s)):
         return None
     made = with_expressions(s, lambda e: substituted(e, {name: before.value}))
-    text = max((_VARIABLE.sub("middle", flat(e)) for e in expressions(made)), key=len)
+    text = ", ".join(_VARIABLE.sub("middle", flat(e)) for e in expressions(made))
     head = sum(len(t) + 2 for t in made.targets) if isinstance(made, Assign) else 7
     if len(text) + min(head, 9) > ROOM or any(depth(e) > MAX_DEPTH for e in expressions(made)):
         return None
     return made
+
+
+def _held(e: Expr) -> bool:
+    """Whether an expression is variables alone, so that nothing is computed before or after it."""
+    return all(map(_held, e.items)) if isinstance(e, Tuple) else isinstance(e, Name)
 
 
 def _is_layer(e: Expr) -> bool:
@@ -360,6 +366,7 @@ _FUNCTION_ROLES = {
     "argmax": "best",
 }
 _ARGUMENT_ROLES = {"attention": ("query", "key", "value", "mask"), "rotary_embedding": ("", "cos", "sin")}
+_WEAK = ("joined", "stacked", "part")  # words that say less than what a value is used as
 _KEEP = ("reshape", "permute", "expand", "astype", "squeeze", "flatten")
 _PLAIN = ("x", "y", "z", "a", "b", "c", "d", "e", "g", "h")
 
@@ -379,11 +386,13 @@ class _Naming:
         self.frozen: set[str] = set()
         self.uses: dict[str, str] = {}
         self._scan(statements)
+        for name in sorted(self.first, key=lambda n: -self.first[n]):
+            self._passed_on(name)
         read: Counter[str] = Counter()
         reads(statements, read)
         known = set(self.first)
         # What is read and never assigned is not ours: self, F, nn, backend, and what a layout step may add.
-        self.taken = taken | RESERVED | {n for n in read if n not in known} | self.frozen
+        self.taken = taken | RESERVED | {n for n in read if n not in known} - _bound(statements) | self.frozen
 
     def _write(self, name: str, at: float) -> None:
         self.first[name] = min(self.first.get(name, at), at)
@@ -413,6 +422,26 @@ class _Naming:
                 self.uses.setdefault(a.id, role)
         return None
 
+    def _passed_on(self, name: str) -> None:
+        """What a variable is used as, its source is used as too."""
+        role = self.uses.get(name, "")
+        if role not in ("query", "key", "value") or name not in self.made_by:
+            return
+        e = self.made_by[name][0]
+        while True:
+            match e:
+                case Call(Attribute(base, method), _, _) if method in _KEEP and base != Name("F"):
+                    e = base
+                case Call(Attribute(Name("F"), "rotary_embedding" | "expand_dims"), (first, *_), _):
+                    e = first
+                case Call(Attribute(Name("F"), "concat"), (Tuple((_, second)), *_), _):
+                    e = second
+                case Name(source):
+                    self.uses.setdefault(source, role)
+                    return
+                case _:
+                    return
+
     def _scan(self, statements: Iterable[Statement]) -> None:
         for s in statements:
             self.at += 1
@@ -434,19 +463,17 @@ class _Naming:
                     found: Counter[str] = Counter()
                     _assigned(body, found)
                     self.frozen |= set(found)
-            before = set(self.first)
             for body in inner(s):
                 self._scan(body)
             if isinstance(s, For | While):
-                # What a round leaves is there in the next one.
+                # What a round leaves is there in the next one, but for what each round makes before it reads it.
                 touched: Counter[str] = Counter()
                 reads([s], touched)
                 _assigned([s], touched)
-                for name in touched:
+                for name in set(touched) - _own(s):
                     if name in self.first:
                         self.last[name] = max(self.last[name], self.at + 0.75)
-                        if name not in before or name in touched:
-                            self.first[name] = min(self.first[name], start + 0.25)
+                        self.first[name] = min(self.first[name], start + 0.25)
 
     def names(self) -> dict[str, str]:
         chosen: dict[str, str] = {}
@@ -474,8 +501,8 @@ class _Naming:
         else:
             wanted = self._role(variable, chosen)
         kind = self.hints.kinds.get(variable, "")
-        if not wanted:
-            wanted = self.uses.get(variable, "")
+        if not wanted or wanted in _WEAK:
+            wanted = self.uses.get(variable, "") or wanted
         if not wanted:
             wanted = {"scalar": "n", "shape": "shape", "bool": "mask"}.get(kind, "x")
         if wanted in _PLAIN:
@@ -505,7 +532,7 @@ class _Naming:
         match e:
             case Call(Attribute(base, method), _, _) if method in _KEEP and base != Name("F"):
                 return self._kept(base, chosen)
-            case Call(Attribute(Name("F"), "expand_dims"), (first, *_), _):
+            case Call(Attribute(Name("F"), "expand_dims" | "rotary_embedding"), (first, *_), _):
                 return self._kept(first, chosen)
             case Call(Attribute(Name("F"), "where"), (test, Literal(), _), _):
                 return "mask" if self._role_of(test, chosen) == "mask" else ""
@@ -542,6 +569,35 @@ class _Naming:
         names: Counter[str] = Counter()
         count(e, names)
         return any(n in ("query", "key") for n in names)
+
+
+def _bound(statements: Iterable[Statement]) -> set[str]:
+    """The names that comprehensions have for themselves."""
+    found: set[str] = set()
+
+    def visit(e: Expr) -> None:
+        if isinstance(e, Comprehension):
+            found.update(e.target.split(", "), () if e.then is None else e.then[0].split(", "))
+
+    for s in statements:
+        for e in expressions(s):
+            mapped(e, visit)
+        for body in inner(s):
+            found |= _bound(body)
+    return found
+
+
+def _own(s: Statement) -> set[str]:
+    """The variables that every round of a loop makes before it reads them. Of a loop that may end within a round, and
+    of one that computes its condition again, nothing is said."""
+    if not isinstance(s, For) or any(inner(t) or isinstance(t, Break) for t in s.body):
+        return set()
+    own, read = set(s.target.split(", ")), Counter[str]()
+    for t in s.body:
+        reads([t], read)
+        if isinstance(t, Assign):
+            own.update(name for name in t.targets if not read[name])
+    return own
 
 
 def renamed(statements: list[Statement], names: Mapping[str, str]) -> list[Statement]:

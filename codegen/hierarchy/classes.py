@@ -164,7 +164,7 @@ def _field_value(e: Expr, holes: _Holes) -> Expr:
                 return Call(x.function, made, tuple(named))
             case Call(Attribute(Attribute(Name("nn"), "Param"), _), args, kwargs):
                 return Call(x.function, tuple(_each(a, holes) for a in args), kwargs)
-            case Comprehension(item, target, Call(Name("range"), (times,), ())):
+            case Comprehension(item, target, Call(Name("range"), (times,), ()), None):
                 inside = mapped(item, change)
                 return Comprehension(inside, target, Call(Name("range"), (holes.hole(times, "depth"),)))
             case Literal() if constant(x):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from ..emit.emitter import Emission, Emitter
-from ..emit.expression import Attribute, Call, Expr, Index, Name, SliceKey, Tuple, flat, lift
+from ..emit.expression import Attribute, Call, Expr, Index, Literal, Name, SliceKey, Tuple, flat, lift
 from ..emit.statement import Assign, Do, For, Statement
 from ..ir.types import Type
 from ..ops.internal import Internal
@@ -78,9 +78,9 @@ class Repeat(Internal[RepeatConfig]):
         targets, iterables = [loop], [items]
         for i in c.own:
             name = writer.variable(first.inputs[i], first)
-            values = Tuple(tuple(block.held(call.inputs[i]) for call in c.calls))
+            values = [block.held(call.inputs[i]) for call in c.calls]
             targets.append(name)
-            iterables.append(values)
+            iterables.append(elements(values))
             held[i] = Name(name)
         body: list[Statement] = []
         outs = []
@@ -91,6 +91,7 @@ class Repeat(Internal[RepeatConfig]):
             elif o in c.collected:
                 name = writer.variable(output, first)
                 parts = writer.variable(output, first)
+                writer.hints.words[parts] = writer.list_word(output) or writer.hints.words.get(name, "output") + "s"
                 e.push(Assign((parts,), lift([])))
                 outs.append(name)
                 lists.append((parts, name))
@@ -106,6 +107,15 @@ class Repeat(Internal[RepeatConfig]):
         made = tuple(results[o.name] for o in self.outputs)
         block.settle(self, made)
         return made
+
+
+def elements(values: list[Expr]) -> Expr:
+    """What gives these one after the other: the list they are the first elements of, where they are."""
+    match values[0]:
+        case Index(base, Literal("0")):
+            if all(v == Index(base, lift(n)) for n, v in enumerate(values)):
+                return base
+    return Tuple(tuple(values))
 
 
 def singular(name: str) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 from emberlet import nn
 
 from ..emit.block import Block
-from ..emit.expression import WIDTH, Attribute, Call, Expr, Index, Name, flat, lift
+from ..emit.contract import signature_data
+from ..emit.expression import Attribute, Call, Expr, Index, Name, flat, lift
 from ..emit.handing_on import hand_on
 from ..emit.layout import laid_out
 from ..emit.module import (
@@ -18,6 +19,7 @@ from ..emit.module import (
     SELF,
     ModuleWriter,
     Written,
+    defined,
     docstring,
     header,
     input_names,
@@ -29,10 +31,13 @@ from ..emit.polish import Hints, polished
 from ..emit.statement import Assign, Return, Statement, fold_return, render
 from ..ir.argument import DYNAMIC, Argument
 from ..ir.graph import Graph, Model, Node
-from ..ir.types import ScalarType, ShapeType, TensorType, describe_shape
+from ..ir.types import ScalarType, SequenceType, ShapeType, TensorType, describe_shape
 from ..ir.value import Transposed, Value
 from ..ops.internal import InputSize, InputSizeConfig, Sizes
-from .classes import Class, Draft, classified, head, held, parameters_of
+from . import caches
+from .caches import Caches
+from .classes import Class, Draft, classified, parameters_of
+from .classes import held as tree_of
 from .invoke import invoke
 from .regions import Region, grouped
 from .repetition import blocks_of
@@ -61,10 +66,13 @@ def write(model: Model, weights: str | None = None, top_comment: str = "") -> Wr
 
 def named(model: Model, scopes: Sequence[Path], said: set[str], weights: str | None, top_comment: str) -> Written:
     """The module of a model whose file names its modules."""
-    root, places = grouped(model.graph, scopes)
+    held = caches.found(model)
+    graph, paths = caches.bundled(model.graph, scopes, held)
+    root, places = grouped(graph, paths)
+    caches.collapsed(root, held)
     if not repeats(root) and not narrow(root):
         return Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
-    hierarchy = Hierarchy(model, root, places, said)
+    hierarchy = Hierarchy(replace(model, graph=graph), root, places, said, held, model.graph)
     written = hierarchy.write(weights, top_comment)
     if hierarchy.classes and len(hierarchy.drafts) < 2 * hierarchy.classes:  # little comes twice
         single = Hierarchy(model, *grouped(model.graph, scopes, whole=True), said).write(weights, top_comment)
@@ -107,13 +115,23 @@ def narrow(root: Region) -> bool:
 
 
 class Hierarchy:
-    """The classes of one model, made from the innermost regions outward."""
+    """The classes of one model, made from the innermost regions outward. face: its inputs and outputs as callers see
+    them, where the caches of the model's graph are values of their own."""
 
     def __init__(
-        self, model: Model, root: Region, places: Mapping[str, Path], said: set[str], nameless: bool = False
+        self,
+        model: Model,
+        root: Region,
+        places: Mapping[str, Path],
+        said: set[str],
+        held: Caches | None = None,
+        face: Graph | None = None,
+        nameless: bool = False,
     ) -> None:
         self.model = model
         self.nameless = nameless
+        self.caches = held or Caches()
+        self.face = replace(model, graph=face or model.graph)
         self.root = root
         self.places = places
         self.said = said
@@ -173,11 +191,14 @@ class Hierarchy:
         lines += ["", "", f"class {name}(Model):", *docstring(writer._summary(), 4), ""]
         if weights is not None:
             lines += [f'    WEIGHTS = "{weights}"'] if '"' not in weights else [f"    WEIGHTS = {weights!r}"]
-        lines += [*writer._signature_data(), ""]
+        given, results = self.caches.repeated()
+        lines += [*signature_data(self.face, given, results), ""]
         lines += ["    def __init__(self, backend=None):", *render(laid_out(list(draft.fields), 8), 8)]
-        inputs = input_names(self.model.graph)
+        inputs = input_names(self.face.graph)
         names, body = polished(draft.parameters, draft.body, draft.hints)
-        lines += ["", *signature(tuple(names)), *docstring(writer._contract(tuple(names)), 8)]
+        starred = [*names[:-1], "*" + names[-1]] if given is not None else names
+        writer.model = self.face
+        lines += ["", *signature(tuple(starred)), *docstring(writer._contract(names, given, results), 8)]
         lines += render(laid_out(hand_on(fold_return(body)), 8), 8)
         source = used_imports("\n".join(lines) + "\n")
         record = writer.record
@@ -189,12 +210,7 @@ def _class_lines(made: Class) -> list[str]:
     lines = [f"class {made.name}(nn.Module):"]
     if made.about:
         lines += [f'    """{made.about}"""', ""]
-    line = head(made.arguments, made.defaults)
-    if len(line) <= WIDTH:
-        lines.append(line)
-    else:
-        names = parameters_of(made.arguments, made.defaults)
-        lines += ["    def __init__(", "        self,", *(f"        {n}," for n in names), "    ):"]
+    lines += defined("__init__", ["self", *parameters_of(made.arguments, made.defaults)])
     lines += render(laid_out(list(made.fields), 8), 8)
     lines += ["", *signature(tuple(made.parameters))]
     return lines + render(laid_out(hand_on(fold_return(made.body)), 8), 8)
@@ -260,8 +276,12 @@ class RegionWriter(ModuleWriter):
             return replace(graph, nodes=tuple(looped(nodes, results, self.hierarchy.lengths)))
         nodes = looped(nodes, {a.name for a in region.outputs}, self.hierarchy.lengths)
         used = {a.name for n in nodes for a in n.uses()}
-        sizes = [n for n in sizes if n.outputs[0].name in used]
-        used |= {a.name for n in sizes for a in n.inputs}
+        read = []
+        for n in reversed(sizes):
+            if n.outputs[0].name in used:
+                read.append(n)
+                used |= {a.name for a in n.inputs}
+        sizes = read[::-1]
         region.inputs = sorted((a for a in region.inputs if a.name in used), key=_rank)
         return Graph(".".join(region.path), (*sizes, *nodes), tuple(region.inputs), tuple(region.outputs))
 
@@ -274,12 +294,15 @@ class RegionWriter(ModuleWriter):
             t = a.type
             if not isinstance(t, ScalarType) or not isinstance(t.value, str):
                 continue
+            here = ".".join(region.path)
             for given in region.inputs:
-                g = given.type
+                way = self.hierarchy.caches.way_to(given, t.value, here)
+                read = way[-1].outputs[0] if way else given
+                g = read.type
                 if isinstance(g, TensorType) and g.shape is not None and t.value in g.shape:
-                    mine = Argument(f"{a.name} in {'.'.join(region.path)}", t, DYNAMIC)
+                    mine = Argument(f"{a.name} in {here}", t, DYNAMIC)
                     config = InputSizeConfig(g.shape.index(t.value), t.value)
-                    sizes.append(InputSize(f"size {mine.name}", (given,), (mine,), config))
+                    sizes += [*way, InputSize(f"size {mine.name}", (read,), (mine,), config)]
                     renamed[a.name] = mine
                     break
         return sizes, renamed
@@ -289,31 +312,58 @@ class RegionWriter(ModuleWriter):
     def draft(self) -> Draft:
         graph = self.model.graph
         if self.is_root:
-            inputs = list(input_names(graph))
+            inputs, bound, taken = self._taken()
             for name in inputs:
                 self.hints.words[name] = name
         else:
             inputs = [self._parameter(i, a) for i, a in enumerate(graph.inputs)]
+            bound, taken = {a.name: Name(v) for a, v in zip(graph.inputs, inputs, strict=True)}, []
         block = Block(self, graph, set(inputs))
-        for a, variable in zip(graph.inputs, inputs, strict=True):
-            block.bound[a.name] = Name(variable)
+        block.bound.update(bound)
+        block.statements += taken
         block.run()
-        if self.is_root:
+        made = self.hierarchy.caches.made
+        if self.is_root and made is not None:
+            *others, held = block.outputs()
+            results = caches.returned(made, others, held, self.hierarchy.face.graph.outputs)
+        elif self.is_root:
             results = block.outputs()
         else:
             results = tuple(block.constant(a) if a.value is not None else block.bound[a.name] for a in graph.outputs)
         body: list[Statement] = [*block.statements, Return(results)]
         body = [*self._prelude(tuple(inputs), body), *body]
         self.hints.words["backend"] = "backend"
-        fields = [Assign((f"self.{name}",), v if not isinstance(v, dict) else held(v)) for name, v in self.tree.items()]
+        fields = [Assign((f"self.{n}",), v if not isinstance(v, dict) else tree_of(v)) for n, v in self.tree.items()]
         if (self.is_root and not self.record) or (self.creates and not self._tensor_inputs(tuple(inputs))):
             fields.insert(0, Assign(("self.backend",), Call(Attribute(Name("emberlet"), "get_backend"), (BACKEND,))))
         fields += [s for s in self.fields if isinstance(s, Assign)]
         return Draft(self.region.path, self._class_name(), fields, inputs, body, self.hints, self.record, self._about())
 
+    def _taken(self) -> tuple[list[str], dict[str, Expr], list[Statement]]:
+        """What the model's own `forward` is given: the names of its parameters, the values that the graph's inputs
+        are, and the statements that make them of the parameters."""
+        face, given = self.hierarchy.face.graph, self.hierarchy.caches.given
+        names = list(input_names(face))
+        bound: dict[str, Expr] = {a.name: Name(n) for a, n in zip(face.inputs, names, strict=True)}
+        if given is None:
+            return names, bound, []
+        flat_names = names[given.start : given.start + len(given.flat)]
+        star = ""
+        if given.repeated is not None:
+            del names[given.start :]
+            star = Names(names).unique(given.name)
+            names.append(star)
+        value = caches.listed(given, flat_names, star)
+        if isinstance(value, Name):
+            bound[given.whole.name] = value
+            return names, bound, []
+        variable = self.word("caches")
+        bound[given.whole.name] = Name(variable)
+        return names, bound, [Assign((variable,), value)]
+
     def _parameter(self, i: int, a: Argument) -> str:
         name = f"p{i}"
-        word = _word(a) or self.hierarchy.origin(a)
+        word = self.hierarchy.caches.words.get(a.name, "") or _word(a) or self.hierarchy.origin(a)
         if isinstance(a.type, ScalarType) and isinstance(a.type.value, str) and a.type.value.isidentifier():
             word = identifier(a.type.value, limit=22)
         self.hints.words[name] = word or ("x" if i == 0 else "")
@@ -352,6 +402,8 @@ class RegionWriter(ModuleWriter):
             self.hints.fixed.add(name)
         if isinstance(node, InputSize):
             self.hints.words[name] = identifier(node.config.symbol, limit=22)
+        elif output.name in self.hierarchy.caches.words:
+            self.hints.words[name] = self.hierarchy.caches.words[output.name]
         elif self.is_root and informative(output.name, node.op()) and "/" not in output.name:
             word = identifier(output.name, limit=22)
             if informative(word, node.op()):
@@ -366,6 +418,11 @@ class RegionWriter(ModuleWriter):
             self.hints.kinds[name] = "shape"
         elif isinstance(t, TensorType) and t.dtype.is_bool:
             self.hints.kinds[name] = "bool"
+
+    def list_word(self, a: Argument) -> str:
+        """A word for the list of what every round makes, of which `a` is the first; empty where nothing says it."""
+        made = self.hierarchy.caches.made
+        return self.hierarchy.caches.words[made.whole.name] if made is not None and a in made.layers else ""
 
     def word(self, wanted: str) -> str:
         """A variable for a loop."""
@@ -504,8 +561,10 @@ class RegionWriter(ModuleWriter):
 
 
 def _rank(a: Argument) -> int:
-    """Where an input comes among others: what flows through the layers first, then masks and sizes."""
+    """Where an input comes among others: what flows through the layers first, then masks and sizes, then caches."""
     t = a.type
+    if isinstance(t, SequenceType):
+        return 2
     return 0 if isinstance(t, TensorType) and t.dtype.is_float else 1
 
 

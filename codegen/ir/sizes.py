@@ -99,6 +99,12 @@ def summed(found: Counter[str] | None) -> Dim:
     return " + ".join([*parts, str(number)] if number else parts)
 
 
+def ordered(name: str) -> str:
+    """A size's name; a sum's with its terms in the order that sums made here have."""
+    found = summed(terms(name)) if " + " in name else None
+    return found if isinstance(found, str) else name
+
+
 def plus(a: Dim, b: Dim) -> Dim:
     """The sum of two sizes."""
     x, y = terms(a), terms(b)

@@ -105,6 +105,8 @@ class Value:
                 what: Hashable = ("inline", bytes(data))
             case Stored(_, key):
                 what = ("stored", key)
+            case Fill() if self.size == 1 and self.dtype.bits >= 8:
+                what = ("inline", bytes(self.raw()))  # as files write a number
             case Fill(number):
                 what = ("fill", repr(number))
             case Text(items):

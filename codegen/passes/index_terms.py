@@ -103,6 +103,18 @@ def size(d: Dim) -> Number | None:
     return None if found is None else Number.made(Counter({((k,) if k else ()): n for k, n in found.items()}))
 
 
+def times(n: Number, factors: Monomial) -> Number:
+    """How often a product comes in a number: what its terms with these factors are without them."""
+    found: Counter[Monomial] = Counter()
+    for m, k in n.parts:
+        short = list(m)
+        if all(f in short for f in factors):
+            for f in factors:
+                short.remove(f)
+            found[tuple(short)] += k
+    return Number.made(found)
+
+
 @dataclass(frozen=True)
 class Part:
     """The quotient, or the remainder, of a number by a size: an index of what was flattened."""
@@ -164,8 +176,8 @@ def negated(a: Truth) -> Truth:
 
 
 class Bounds:
-    """What is known of numbers at places of a tensor of this shape. Sizes are at least 1: a tensor of size 0 has no
-    elements to be wrong about."""
+    """What is known of numbers at places of a tensor of this shape. Its sizes are at least 1: a tensor of size 0 has no
+    elements to be wrong about. Others may be 0, such as how much there was before."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -192,7 +204,7 @@ class Bounds:
         for m, k in n.parts:
             if m and k < 0:
                 return False
-            least += k
+            least += k if all(f in self.shape for f in m) else 0
         return least >= 0
 
     def settled(self, t: Truth) -> Truth:
@@ -216,29 +228,16 @@ class Bounds:
 
     def part(self, p: Part) -> Number | Part:
         """A quotient or remainder as a number, where it is known to be one."""
-        divisor = p.divisor.parts
-        if len(divisor) != 1 or divisor[0][1] != 1 or not divisor[0][0]:
-            value = p.divisor.value
-            if value is None:
-                return p
-            whole = Number.made(Counter({m: n // value for m, n in p.number.parts if n % value == 0}))
-            rest = Number.made(Counter({m: n for m, n in p.number.parts if n % value}))
+        value = p.divisor.value
+        if value is not None:
+            wholes = [Number.made(Counter({m: n // value for m, n in p.number.parts if n % value == 0}))]
         else:
-            names = divisor[0][0]
-            quotient: Counter[Monomial] = Counter()
-            left: Counter[Monomial] = Counter()
-            for m, n in p.number.parts:
-                short = list(m)
-                if all(f in short for f in names):
-                    for f in names:
-                        short.remove(f)
-                    quotient[tuple(short)] += n
-                else:
-                    left[m] += n
-            whole, rest = Number.made(quotient), Number.made(left)
-        if not self.never_negative(rest) or not self.never_negative(p.divisor - constant(1) - rest):
-            return p
-        return rest if p.remainder else whole
+            wholes = [times(p.number, m) for m, n in p.divisor.parts if m and n == 1]
+        for whole in wholes:
+            rest = p.number - whole * p.divisor
+            if self.never_negative(rest) and self.never_negative(p.divisor - constant(1) - rest):
+                return rest if p.remainder else whole
+        return p
 
 
 def placed(t: Term, places: Sequence[Number], shape: Shape) -> Term:

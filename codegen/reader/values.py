@@ -14,6 +14,7 @@ from emberlet import dtypes
 from emberlet.dtypes import DType
 from emberlet.dtypes.narrow import pack_codes
 
+from ..ir import sizes
 from ..ir.problem import Problem, quoted
 from ..ir.types import MAX_RANK, AbsentType, Dim, MapType, OptionalType, SequenceType, TensorType, Type, refine
 from ..ir.value import Buffer, Inline, Source, Stored, Text, Value
@@ -201,7 +202,7 @@ def dim(proto: Any) -> Dim:
     if kind == "dim_value":
         return int(proto.dim_value) if proto.dim_value >= 0 else None
     if kind == "dim_param" and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_ .+*/()-]{0,39}", proto.dim_param):
-        return str(proto.dim_param)
+        return sizes.ordered(str(proto.dim_param))
     return None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
 import os
 import sys
 from collections import OrderedDict
@@ -21,6 +20,7 @@ from ..backend import Backend, get_backend
 from ..errors import EmberletError, ShapeError
 from ..host.cli.model import Input, Loaded, load
 from ..host.cli.results import parts
+from ..host.model_inputs import parameters_of
 from ..host.numpy_backend.compile import Compiled
 from ..host.sharing.arrays import to_array, to_tensor
 from . import columns as cols
@@ -167,7 +167,7 @@ def _load(source: Any, backend: str | None) -> Loaded:
         from emberlet.codegen import load as generate
 
         model = generate(source, backend)
-    parameters = list(inspect.signature(model.forward).parameters)
+    parameters = parameters_of(model)
     entries = getattr(model, "INPUTS", None) or tuple((p, "", None) for p in parameters)
     inputs = [
         Input(label, parameter, dtypes.BY_NAME.get(kind), shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,8 +20,13 @@ Entry = tuple[str, str, tuple[int | str | None, ...] | None]
 
 
 def parameters_of(model: Any) -> list[str]:
-    """The names of `forward`'s parameters."""
-    return list(inspect.signature(model.forward).parameters)
+    """The names of `forward`'s parameters; of those that a `*past` collects, what INPUTS calls them, as identifiers.
+    model: a model, or the class of one."""
+    found = [p for p in inspect.signature(model.forward).parameters.values() if p.name != "self"]
+    names = [p.name for p in found if p.kind is not p.VAR_POSITIONAL]
+    if len(names) < len(found):
+        names += [re.sub(r"[\W_]+", "_", e[0]) for e in (getattr(model, "INPUTS", None) or ())[len(names) :]]
+    return names
 
 
 def takes(model: Any, count: int) -> str:
@@ -93,10 +99,10 @@ def _names(model: Any) -> list[str]:
     """The names of the parameters of `model.forward`, looked up once for each function."""
     function = getattr(model.forward, "__func__", None)
     if function is None:
-        return list(inspect.signature(model.forward).parameters)
+        return parameters_of(model)
     found = _NAMES.get(function)
-    if found is None:
-        found = _NAMES[function] = list(inspect.signature(model.forward).parameters)
+    if found is None or len(found) < len(model.INPUTS):
+        found = _NAMES[function] = parameters_of(model)
     return found
 
 

@@ -11,8 +11,8 @@ IMPORTED = """
 emberlet: backend burnpack codegen dtypes errors functional host lookup model module names nn param shapes tensor
 emberlet.backend: protocol
 emberlet.codegen: budget emit evaluation generation hierarchy ir ops passes protobuf reader records weights
-emberlet.codegen.emit: block emitter expression handing_on instance layout module names polish statement
-emberlet.codegen.hierarchy: classes invoke regions runs scopes writer
+emberlet.codegen.emit: block contract emitter expression handing_on instance layout module names polish statement
+emberlet.codegen.hierarchy: caches classes invoke regions runs scopes writer
 emberlet.codegen.ir: argument choices digests graph keys problem sizes types value
 emberlet.codegen.ops: arithmetic attributes base constant convolution elementwise expansion joining linear_algebra
 emberlet.codegen.ops: movement normalization places pooling recurrent recurrent_layers reduction slicing softmax windows

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from emberlet.host.cli.verify import compare
 from emberlet.host.numpy_backend import NumpyBackend
+from models.index import HERE
 from onnx import TensorProto, helper, numpy_helper
 
 
@@ -226,3 +227,38 @@ def test_bisect_names_the_first_node_that_differs_on_the_gpu(emberlet, digits, m
     first = next(n for n in onnx.load(digits).graph.node if n.op_type == operator)
     said = emberlet("verify", digits, "--bisect", "--backend", "wgpu")
     assert said.status == 1 and f"({operator}), {first.output[0]}: " in said.out
+
+
+def test_recognized_patterns_are_said_and_checked(emberlet):
+    model = HERE / "modules" / "llama" / "model.onnx"
+    said = emberlet("verify", model, "--backend", "numpy", "--idioms")
+    assert said.status == 0
+    lines = [line for line in said.out.splitlines() if "(" in line]
+    for idiom in ("norms", "activations", "rotary", "attention", "masks"):
+        (line,) = [line for line in lines if line.startswith(f"ok  {idiom} (")]
+        assert "differs by at most" in line or line.endswith("equal")
+    found = json.loads(emberlet("verify", model, "--backend", "numpy", "--idioms", "--json").out)
+    assert [row["idiom"] for row in found["idioms"]][-3:] == ["rotary", "attention", "masks"]
+    assert all(row["within"] and row["found"] for row in found["idioms"])
+
+
+def test_a_pattern_that_is_taken_for_another_is_found(emberlet, monkeypatch):
+    from emberlet.codegen.passes import attention
+
+    right = attention.scaled
+    monkeypatch.setattr(attention, "scaled", lambda a, walk: (right(a, walk)[0], right(a, walk)[1] * 3.0))
+    said = emberlet("verify", HERE / "modules" / "bert" / "model.onnx", "--backend", "numpy", "--idioms")
+    assert said.status == 1
+    assert [line[:15] for line in said.out.splitlines() if line.startswith("OUT a")] == ["OUT attention ("]
+
+
+def test_a_model_without_patterns_says_so(emberlet, digits):
+    said = emberlet("verify", digits, "--backend", "numpy", "--idioms")
+    assert said.status == 0
+
+
+def test_an_idiom_may_be_no_number_where_its_parts_are_none(emberlet):
+    """A query of which every key is hidden: the parts give NaN."""
+    said = emberlet("verify", HERE / "transformer_encoder" / "model.onnx", "--backend", "numpy", "--idioms", "--json")
+    found = json.loads(said.out)
+    assert {row["idiom"]: row["within"] for row in found["idioms"]}["attention"]

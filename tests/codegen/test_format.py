@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from conformance.cases import node_cases
-from emberlet.codegen.generation import translate
+from emberlet.codegen.generation import generate, translate
+from emberlet.codegen.overwriting import OverwriteError
 from emberlet.errors import ModelError
-from models.index import cases
+from models.index import HERE, cases
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +31,24 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("width", [88, 120])
-def test_the_formatter_changes_nothing(sources: Path, width: int) -> None:
-    command = [sys.executable, "-m", "ruff", "format", "--check", "--isolated", "--no-cache", f"--line-length={width}"]
-    done = subprocess.run([*command, str(sources)], capture_output=True, text=True, check=False, encoding="utf-8")
+def formatted(folder: Path, *options: str) -> None:
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--no-cache", *options]
+    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False, encoding="utf-8")
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_the_formatter_changes_nothing(sources: Path) -> None:
+    formatted(sources, "--check", "--line-length=88")
+
+
+def test_a_formatter_of_another_width_changes_the_layout_alone(sources: Path, tmp_path: Path) -> None:
+    """What one with wider lines has joined is the same again once the lines are as long as they were."""
+    copies = tmp_path / "copies"
+    shutil.copytree(sources, copies)
+    formatted(copies, "--line-length=120")
+    formatted(copies, "--line-length=88")
+    changed = [p.name for p in sources.iterdir() if p.read_bytes() != (copies / p.name).read_bytes()]
+    assert not changed
 
 
 def test_the_linter_finds_no_mistake(sources: Path) -> None:
@@ -41,3 +56,17 @@ def test_the_linter_finds_no_mistake(sources: Path) -> None:
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select=F,E9", "--quiet"]
     done = subprocess.run([*command, str(sources)], capture_output=True, text=True, check=False, encoding="utf-8")
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_another_layout_is_no_edit(tmp_path: Path) -> None:
+    """A module may be generated again where a formatter alone has touched it, and not where anybody else has."""
+    path = generate(HERE / "modules" / "resnet50" / "model.onnx", tmp_path, "net").module
+    written = path.read_text(encoding="utf-8")
+    formatted(tmp_path, "--line-length=120")
+    assert path.read_text(encoding="utf-8") != written
+    generate(HERE / "modules" / "resnet50" / "model.onnx", tmp_path, "net")
+    assert path.read_text(encoding="utf-8") == written
+    for old, new in (("F.relu(", "F.gelu("), ("        return ", "        if x:\n            return "), ("1, ", "2, ")):
+        path.write_text(written.replace(old, new), encoding="utf-8")
+        with pytest.raises(OverwriteError):
+            generate(HERE / "modules" / "resnet50" / "model.onnx", tmp_path, "net")

@@ -57,6 +57,17 @@ def test_an_architecture_computes_what_onnxruntime_does(name: str) -> None:
         assert np.abs(classes - w).max() <= 1e-4 * max(1.0, np.abs(w).max())
 
 
+@pytest.mark.parametrize("name", ["distilbert_traced", "electra", "gpt2_cached_traced", "opt", "vit_traced"])
+def test_plain_python_computes_with_classes_what_it_does_without(name: str) -> None:
+    data = _model(name)
+    inputs = _inputs(onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]))
+    results = []
+    for flat in (False, True):
+        got = load(data, backend="python", name=name, flat=flat)(*inputs.values())
+        results.append([bytes(r.backend.to_bytes(r)) for r in (got if isinstance(got, tuple) else (got,))])
+    assert results[0] == results[1]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_have_the_names_of_the_source(name: str) -> None:
     keys = set(json.loads((HERE / f"{name}.json").read_text(encoding="utf-8")))

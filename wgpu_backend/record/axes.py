@@ -154,6 +154,9 @@ def argument_names(model, count):
     names = list(known[: code.co_argcount]) if known else []
     if names and names[0] == "self":
         names = names[1:]
+    if names and code.co_flags & 4:  # what *past collects is called as in INPUTS
+        for entry in (getattr(model, "INPUTS", None) or ())[len(names) :]:
+            names.append("".join([c if c.isalpha() or c.isdigit() else "_" for c in entry[0]]))
     return [names[i] if i < len(names) else "input{}".format(i) for i in range(count)]
 
 

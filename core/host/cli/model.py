@@ -137,10 +137,10 @@ def _load_onnx(path: str, backend: Backend, freeze: Sequence[str]) -> Loaded:
 
 def _load_module(path: str, backend: Backend) -> Loaded:
     import importlib.util
-    import inspect
 
     from ...model import Model
     from .. import together
+    from ..model_inputs import parameters_of
 
     together.settle(path)
     # A name of its own: a model may be called numpy.
@@ -160,7 +160,7 @@ def _load_module(path: str, backend: Backend) -> Loaded:
     if len(classes) != 1:
         found = ", ".join(c.__name__ for c in classes) or "none"
         raise LoadError(f"{path}: expected one class derived from emberlet.model.Model, found {found}")
-    parameters = list(inspect.signature(classes[0].forward).parameters)[1:]
+    parameters = parameters_of(classes[0])
     entries = getattr(classes[0], "INPUTS", None) or tuple((p, "", None) for p in parameters)
     inputs = []
     for parameter, (label, kind, shape) in zip(parameters, entries, strict=False):

@@ -96,6 +96,13 @@ def unknown(inputs: Sequence[Input]) -> list[str]:
     return list(found)
 
 
+def free_names(inputs: Sequence[Input], given: Sizes) -> list[str]:
+    """The names of the dimensions that may be of any size: of which nobody said it, and that are no sum of others."""
+    names = unknown(inputs)
+    sums = {n for n in names if " + " in n and all(p.isdecimal() or p in names for p in n.split(" + "))}
+    return [n for n in names if n not in given and n not in sums]
+
+
 def _place(name: str, inputs: Sequence[Input]) -> str:
     """ "input:axis" with the input's own name, the dimension's name where it has one."""
     word, _, axis = name.rpartition(":")
@@ -126,7 +133,7 @@ def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple
 
     Raises EmberletError, with a word on `--dim`, where none fits.
     """
-    names = [n for n in unknown(loaded.inputs) if n not in given]
+    names = free_names(loaded.inputs, given)
     first = {_name(i, 0) for i in loaded.inputs if i.shape}
     inner = [n for n in names if n not in first]
     plans = [dict.fromkeys(inner, n) for n in TRIED] + [dict.fromkeys(names, n) for n in TRIED[1:]]

@@ -30,6 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rtol", type=float, default=1e-3, help="relative tolerance (default: 1e-3)")
     parser.add_argument("--reference", choices=("onnxruntime", "onnx"), help="what to compare with")
     parser.add_argument("--bisect", action="store_true", help="name the first node whose value differs")
+    parser.add_argument(
+        "--idioms", action="store_true", help="say which patterns were recognized, and check each against its parts"
+    )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
@@ -47,8 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     given = models.read_inputs(loaded, arguments.input, arguments.backend)
     free = replace(loaded, inputs=tuple(i for i in loaded.inputs if i.name not in given))
 
-    def attempt(sizes: sizing.Sizes) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        random = np.random.default_rng(arguments.seed)
+    def attempt(sizes: sizing.Sizes, seed: int = arguments.seed) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        random = np.random.default_rng(seed)
         drawn = {i.name: _drawn(i, sizes, random, arguments.backend) for i in free.inputs}
         inputs = {i.name: given[i.name] if i.name in given else drawn[i.name] for i in loaded.inputs}
         return inputs, {name: to_numpy(x) for name, x in loaded(inputs).items()}
@@ -74,11 +77,14 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         theirs = _array(expected[name])
         rows.append({"output": name, **compare(ours[name], theirs, arguments.atol, arguments.rtol)})
-    good = all(row["within"] for row in rows)
+    named_patterns = _idioms(arguments, loaded, inputs, attempt, free, sizes) if arguments.idioms else []
+    good = all(row["within"] for row in (*rows, *named_patterns))
     if arguments.json:
-        for row in rows:  # JSON has neither infinity nor NaN
+        for row in (*rows, *named_patterns):  # JSON has neither infinity nor NaN
             row.update({key: None for key, value in row.items() if isinstance(value, float) and not isfinite(value)})
         said = {"reference": reference, "outputs": rows, "within": good, "sizes": sizes, "frozen": list(loaded.frozen)}
+        if arguments.idioms:
+            said["idioms"] = named_patterns
         print(json.dumps(said, indent=2))
         return 0 if good else 1
     print(plain(f"compared with {reference}, tolerance {arguments.atol:g} + {arguments.rtol:g} × |expected|"))
@@ -89,7 +95,37 @@ def run(arguments: argparse.Namespace) -> int:
     for row in rows:
         mark = "ok " if row["within"] else "OUT"
         print(plain(f"{mark} {row['output']}: {row['note']}"))
+    for row in named_patterns:
+        mark = "ok " if row["within"] else "OUT"
+        print(plain(f"{mark} {row['idiom']} ({'; '.join(row['found'])}): {row['note']}"))
+    if arguments.idioms and not named_patterns:
+        print("no pattern was recognized")
     return 0 if good else 1
+
+
+def _idioms(
+    arguments: argparse.Namespace,
+    loaded: models.Loaded,
+    inputs: dict[str, Tensor],
+    attempt: Callable[[sizing.Sizes, int], Any],
+    free: models.Loaded,
+    sizes: sizing.Sizes,
+) -> list[dict[str, Any]]:
+    from . import idioms
+
+    draws = [inputs]
+    names = sizing.free_names(free.inputs, sizing.sizes(arguments.dim, loaded))
+    for n in range(1, idioms.RUNS):
+        seed = arguments.seed + n
+        try:  # an attention over one key is equal to anything
+            draws.append(attempt({**sizes, **idioms.drawn_sizes(names, seed)}, seed)[0])
+        except EmberletError:  # the model takes some sizes only
+            draws.append(attempt(sizes, seed)[0])
+    with step("checking what was recognized"):
+        path, backend, freeze = arguments.model, arguments.backend, arguments.freeze
+        return idioms.rows(
+            path, backend, freeze, loaded, draws, to_numpy, lambda a, b: compare(a, b, arguments.atol, arguments.rtol)
+        )
 
 
 def _bisect(arguments: argparse.Namespace, loaded: models.Loaded, inputs: dict[str, Tensor]) -> int:

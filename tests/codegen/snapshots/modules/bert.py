@@ -102,5 +102,4 @@ class Bert(Model):
         x = self.embeddings(in0)
         for layer in self.encoder.layer:
             x = layer(x)
-        y = F.tanh(self.pooler.dense(x[:, 0]))
-        return x, y
+        return x, F.tanh(self.pooler.dense(x[:, 0]))

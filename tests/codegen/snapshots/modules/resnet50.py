@@ -9,12 +9,7 @@ class Bottleneck(nn.Module):
     def __init__(self, in_channels, out_channels, out_channels_2, stride, backend=None):
         self.conv1 = nn.Conv2d(in_channels, out_channels, 1, backend=backend)
         self.conv2 = nn.Conv2d(
-            out_channels,
-            out_channels,
-            3,
-            stride=stride,
-            padding=1,
-            backend=backend,
+            out_channels, out_channels, 3, stride=stride, padding=1, backend=backend
         )
         self.conv3 = nn.Conv2d(out_channels, out_channels_2, 1, backend=backend)
         self.downsample = [
@@ -31,11 +26,7 @@ class Bottleneck_2(nn.Module):
     def __init__(self, in_channels, out_channels, backend=None):
         self.conv1 = nn.Conv2d(in_channels, out_channels, 1, backend=backend)
         self.conv2 = nn.Conv2d(
-            out_channels,
-            out_channels,
-            3,
-            padding=1,
-            backend=backend,
+            out_channels, out_channels, 3, padding=1, backend=backend
         )
         self.conv3 = nn.Conv2d(out_channels, in_channels, 1, backend=backend)
 

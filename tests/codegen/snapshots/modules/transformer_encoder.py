@@ -36,10 +36,7 @@ class TransformerEncoder(Model):
             ],
         )
         self.layers_layers_0_self_attn_out_proj = nn.Linear(
-            32,
-            32,
-            bias=False,
-            backend=backend,
+            32, 32, bias=False, backend=backend
         )
         self.pooler = nn.Linear(32, 8, backend=backend)
 
@@ -57,13 +54,13 @@ class TransformerEncoder(Model):
         y = F.where(padding, float("-inf"), F.zeros((batch, length), backend=backend))
         z = self.layers.layers[0].self_attn(x.permute(1, 0, 2))  # (length, batch, 96)
         z = z.reshape((length, batch, 3, 32)).permute(2, 0, 1, 3)
-        a = z[0]  # (length, batch, 32)
-        b = z[1]  # (length, batch, 32)
-        z = z[2]  # (length, batch, 32)
+        query = z[0]  # (length, batch, 32)
+        key = z[1]  # (length, batch, 32)
+        value = z[2]  # (length, batch, 32)
         mask = y.reshape((batch, 1, 1, length)).expand((1, 4, 1, 1))
-        query = a.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
-        key = b.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
-        value = z.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
+        query = query.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
+        key = key.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
+        value = value.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
         y = F.attention(query, key, value, mask).permute(2, 0, 1, 3)
         y = y.reshape((length, batch, 32))
         x = x + self.layers_layers_0_self_attn_out_proj(y).permute(1, 0, 2)
@@ -73,12 +70,12 @@ class TransformerEncoder(Model):
         x = self.layers.layers[0].norm1(x)
         y = self.layers.layers[0].self_attn_2(x.permute(1, 0, 2))  # (length, batch, 96)
         y = y.reshape((length, batch, 3, 32)).permute(2, 0, 1, 3)
-        z = y[0]  # (length, batch, 32)
-        a = y[1]  # (length, batch, 32)
-        y = y[2]  # (length, batch, 32)
-        query = z.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
-        key = a.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
-        value = y.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
+        query = y[0]  # (length, batch, 32)
+        key = y[1]  # (length, batch, 32)
+        value = y[2]  # (length, batch, 32)
+        query = query.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
+        key = key.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
+        value = value.reshape((length, batch, 4, 8)).permute(1, 2, 0, 3)
         y = F.attention(query, key, value, mask).permute(2, 0, 1, 3)
         y = y.reshape((length, batch, 32))
         x = x + self.layers_layers_0_self_attn_out_proj(y).permute(1, 0, 2)

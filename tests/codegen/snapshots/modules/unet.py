@@ -62,10 +62,7 @@ class Unet(Model):
         y = self.down2[4](self.mix2[3](F.silu(y)))
         y = F.leaky_relu(y, negative_slope=0.1)
         y = F.resize(
-            y,
-            scales=(1.0, 1.0, 2.0, 2.0),
-            mode="linear",
-            nearest_mode="floor",
+            y, scales=(1.0, 1.0, 2.0, 2.0), mode="linear", nearest_mode="floor"
         )  # (batch, 16, 16, 24)
         x = self.group_norm5(self.mix1[0](F.concat((y, x), axis=1)))
         x = self.down1[4](self.mix1[3](F.silu(x)))

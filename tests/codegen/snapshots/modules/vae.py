@@ -30,13 +30,7 @@ class Vae(Model):
         self.decoder = {
             0: nn.Linear(8, 784, backend=backend),
             3: nn.ConvTranspose2d(
-                16,
-                8,
-                3,
-                stride=2,
-                padding=1,
-                output_padding=1,
-                backend=backend,
+                16, 8, 3, stride=2, padding=1, output_padding=1, backend=backend
             ),
             5: nn.ConvTranspose2d(8, 1, 4, stride=2, padding=1, backend=backend),
         }

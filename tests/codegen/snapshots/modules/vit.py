@@ -29,16 +29,13 @@ class Vit(Model):
                 ),
                 nn.Group(
                     self_attn=nn.Group(
-                        out_proj=nn.Linear(48, 48, bias=False, backend=backend),
+                        out_proj=nn.Linear(48, 48, bias=False, backend=backend)
                     ),
                 ),
             ],
         )
         self.encoder_layers_0_self_attn_out_proj = nn.Linear(
-            48,
-            48,
-            bias=False,
-            backend=backend,
+            48, 48, bias=False, backend=backend
         )
         self.head = nn.Linear(48, 10, backend=backend)
 
@@ -54,12 +51,12 @@ class Vit(Model):
         y = self.encoder.layers[0].norm1(x).permute(1, 0, 2)  # (17, batch, 48)
         y = self.encoder.layers[0].self_attn(y).reshape((17, -1, 3, 48))
         y = y.permute(2, 0, 1, 3)  # (3, 17, batch, 48)
-        z = y[0]  # (17, batch, 48)
-        a = y[1]  # (17, batch, 48)
-        y = y[2]  # (17, batch, 48)
-        query = z.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        key = a.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        value = y.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
+        query = y[0]  # (17, batch, 48)
+        key = y[1]  # (17, batch, 48)
+        value = y[2]  # (17, batch, 48)
+        query = query.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
+        key = key.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
+        value = value.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
         y = F.attention(query, key, value).permute(2, 0, 1, 3)  # (17, batch, 4, 12)
         y = self.encoder_layers_0_self_attn_out_proj(y.reshape((17, -1, 48)))
         x = x + y.permute(1, 0, 2)
@@ -68,12 +65,12 @@ class Vit(Model):
         y = self.encoder.layers[0].norm1(x).permute(1, 0, 2)  # (17, batch, 48)
         y = self.encoder.layers[0].self_attn_2(y).reshape((17, -1, 3, 48))
         y = y.permute(2, 0, 1, 3)  # (3, 17, batch, 48)
-        z = y[0]  # (17, batch, 48)
-        a = y[1]  # (17, batch, 48)
-        y = y[2]  # (17, batch, 48)
-        query = z.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        key = a.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
-        value = y.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
+        query = y[0]  # (17, batch, 48)
+        key = y[1]  # (17, batch, 48)
+        value = y[2]  # (17, batch, 48)
+        query = query.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
+        key = key.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
+        value = value.reshape((17, -1, 4, 12)).permute(1, 2, 0, 3)  # (batch, 4, 17, 12)
         y = F.attention(query, key, value).permute(2, 0, 1, 3)  # (17, batch, 4, 12)
         y = self.encoder.layers[1].self_attn.out_proj(y.reshape((17, -1, 48)))
         x = x + y.permute(1, 0, 2)

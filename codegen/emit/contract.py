@@ -1,0 +1,176 @@
+"""What a generated class says of its inputs and outputs: INPUTS, OUTPUTS and STATE, and the docstring of `forward`."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+
+from ..ir.argument import Argument
+from ..ir.graph import Model
+from ..ir.types import ScalarType, Shape, ShapeType, TensorType, Type, as_tensor, describe
+from ..records import dataclass
+from .expression import WIDTH, flat, lift, string_literal
+from .names import clean
+from .statement import Assign, render
+
+Entry = tuple[str, str, Shape | None]
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """The last of a model's inputs or outputs: tensors of several layers, one layer's after the other's. `start` is the
+    place of the first, `parts` are what each tensor of a layer is called, `name` what they are together."""
+
+    start: int
+    layers: int
+    parts: tuple[str, ...]
+    name: str
+
+
+def uniform(arguments: Sequence[Argument], width: int) -> bool:
+    """Whether each tensor of a layer is of the type that the first layer's is."""
+    return all(said(a.type) == said(arguments[i % width].type) for i, a in enumerate(arguments))
+
+
+# -- data -------------------------------------------------------------------------------------------------------------
+
+
+def signature_data(model: Model, given: Repeated | None = None, made: Repeated | None = None) -> list[str]:
+    """INPUTS and OUTPUTS: a name, a dtype and a shape of each. STATE: what of them a caller hands on."""
+    graph = model.graph
+    inputs = [_entry(name, a.type) for name, a in zip(model.inputs, graph.inputs, strict=True)]
+    outputs = [_entry(name, a.type) for name, a in zip(model.outputs, graph.outputs, strict=True)]
+    lines = [*_listed("INPUTS", inputs, given), *_listed("OUTPUTS", outputs, made)]
+    states = tuple(
+        (inputs[s.input][0], outputs[s.output][0], "replace" if s.axis is None else "append", s.axis)
+        for s in model.states
+    )
+    if not states:
+        return lines
+    if given is not None and made is not None:
+        pairs = [(s.input - given.start, s.output - made.start) for s in model.states]
+        kinds = {s[2:] for s in states}
+        if len(kinds) == 1 and pairs == [(n, n) for n in range(len(inputs) - given.start)]:
+            row = f"(i[0], o[0], {flat(lift(states[0][2]))}, {flat(lift(states[0][3]))})"
+            pairing = f"for i, o in zip(INPUTS[{given.start}:], OUTPUTS[{made.start}:])"
+            return [*lines, *_tuple_of("STATE =", row, [pairing])]
+    return [*lines, *render([Assign(("STATE",), lift(states))], 4)]
+
+
+def _listed(name: str, entries: Sequence[Entry], group: Repeated | None) -> list[str]:
+    """The assignment of the entries; those of the layers as a comprehension."""
+    if group is None:
+        return render([Assign((name,), lift(tuple(entries)))], 4)
+    first, rest = tuple(entries[: group.start]), entries[group.start :]
+    lines = render([Assign((name,), lift(first))], 4) if first else []
+    head = f"{name} +=" if first else f"{name} ="
+    width = len(group.parts)
+    names = [e[0] for e in rest]
+    kinds = [flat(lift(e[1])) + ", " + flat(lift(e[2])) for e in rest[:width]]
+    template = numbered(names, width)
+    if len(set(kinds)) > 1:
+        return render([Assign((name,), lift(tuple(entries)))], 4)
+    if template is None:
+        if any(re.search(r"\s", n) for n in names) or "" in names:
+            return render([Assign((name,), lift(tuple(entries)))], 4)
+        loops = [f"for name in {_tuple(names)}"]
+        if len(loops[0]) > WIDTH - 8:
+            loops = [f"for name in {string_literal(' '.join(names))}.split()"]
+        if len(loops[0]) > WIDTH - 8:
+            rows = textwrap.wrap(" ".join(names), WIDTH - 15, break_long_words=False, break_on_hyphens=False)
+            texts = [string_literal(row + " ") for row in rows[:-1]] + [string_literal(rows[-1])]
+            loops = ["for name in (", *("    " + text for text in texts), ").split()"]
+        return [*lines, *_tuple_of(head, f"(name, {kinds[0]})", loops)]
+    text, start, step, parts = template
+    bounds = [start, start + step * group.layers, step] if step > 1 else [start, start + group.layers]
+    loops = [f"for i in range({', '.join(map(str, bounds if any(bounds[:1]) or step > 1 else bounds[1:]))})"]
+    if width > 1:
+        loops.append(f"for part in {_tuple(parts)}")
+    return [*lines, *_tuple_of(head, f"({text}, {kinds[0]})", loops)]
+
+
+def _tuple(words: Sequence[str]) -> str:
+    return flat(lift(tuple(words)))
+
+
+def _tuple_of(head: str, item: str, loops: Sequence[str]) -> list[str]:
+    """`head` and a tuple by comprehension: on a line, else what is inside on one, else its parts on one each."""
+    whole = " ".join([item, *loops])
+    if len(head) + len(whole) + 12 <= WIDTH and len(loops) < 3:
+        return [f"    {head} tuple({whole})"]
+    inside = [whole] if len(whole) + 8 <= WIDTH and len(loops) < 3 else [item, *loops]
+    return [f"    {head} tuple(", *(f"        {line}" for line in inside), "    )"]
+
+
+def numbered(names: Sequence[str], width: int) -> tuple[str, int, int, list[str]] | None:
+    """(an f-string of `i` and `part`, the first number, the step from one to the next, the parts) that gives names,
+    `width` for each number; None where none does."""
+    split = [re.split(r"(\d+)", n) for n in names]
+    if len({len(s) for s in split[::width]}) > 1:
+        return None
+    places = [k for k in range(1, len(split[0]), 2) if split[0][k] != split[width][k]]
+    if len(places) != 1:
+        return None
+    place = places[0]
+    before = ["".join(s[:place]) for s in split[:width]]
+    after = ["".join(s[place + 1 :]) for s in split[:width]]
+    start, step = int(split[0][place]), int(split[width][place]) - int(split[0][place])
+    for n, name in enumerate(names):
+        if step < 1 or name != f"{before[n % width]}{start + n // width * step}{after[n % width]}":
+            return None
+    if any(c in "".join(before + after) for c in "{}\\\"'\n"):
+        return None
+    if width == 1:
+        return f'f"{before[0]}{{i}}{after[0]}"', start, step, []
+    if len(set(before)) == 1:
+        head, tail, parts = _apart(after)
+        return f'f"{before[0]}{{i}}{head}{{part}}{tail}"', start, step, parts
+    if len(set(after)) == 1:
+        head, tail, parts = _apart(before)
+        return f'f"{head}{{part}}{tail}{{i}}{after[0]}"', start, step, parts
+    return None
+
+
+def _apart(words: Sequence[str]) -> tuple[str, str, list[str]]:
+    """What all words begin with and end with, whole words of letters, and what is between."""
+    pieces = [re.findall(r"[A-Za-z]+|[^A-Za-z]+", w) for w in words]
+    lead, least = 0, min(map(len, pieces))
+    while lead < least - 1 and len({p[lead] for p in pieces}) == 1:
+        lead += 1
+    trail = 0
+    while trail < least - 1 - lead and len({p[-1 - trail] for p in pieces}) == 1:
+        trail += 1
+    cut = [p[lead : len(p) - trail] for p in pieces]
+    return "".join(pieces[0][:lead]), "".join(pieces[0][len(pieces[0]) - trail :]), ["".join(c) for c in cut]
+
+
+def _entry(name: str, t: Type) -> Entry:
+    """An entry of INPUTS or OUTPUTS."""
+    if not isinstance(t, TensorType | ScalarType | ShapeType):
+        return clean(name), said(t), None
+    t = as_tensor(t)
+    return clean(name), t.dtype.name, t.shape
+
+
+def said(t: Type) -> str:
+    return clean(describe(t))
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+def arguments(names: Sequence[str], of: Sequence[Argument], group: Repeated | None = None) -> list[str]:
+    """Name and type of each argument; those of the layers together, after `names` have their one."""
+    end = len(of) if group is None else group.start
+    lines = [f"{name}: {said(a.type)}" for name, a in zip(names, of[:end], strict=False)]
+    if group is not None:
+        width = len(group.parts)
+        types = [said(a.type) for a in of[group.start : group.start + width]]
+        if len(set(types)) == 1:
+            what = " and ".join(group.parts) if width > 1 else "one tensor"
+            lines.append(f"{names[-1]}: {what} of each of {group.layers} layers, {types[0]}")
+        else:
+            each = ", ".join(f"{p} {t}" for p, t in zip(group.parts, types, strict=True))
+            lines.append(f"{names[-1]}: for each of {group.layers} layers {each}")
+    return lines

@@ -1,0 +1,194 @@
+"""The caches of a language model: one value a layer in the code, the file's own inputs and outputs outside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from emberlet.codegen import generate, load
+from emberlet.codegen.generation import translate
+from emberlet.errors import EmberletError, ShapeError
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+SLOW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+SIZE = 4
+FORMS = {
+    "optimum": ("past_key_values.{n}.{p}", "present.{n}.{p}"),
+    "letters": ("{p}_in_{n}", "{p}_out_{n}"),
+    "torch": ("past_{p}_{n}", "{p}.{m}"),
+}
+
+
+def network(layers: int, parts: tuple[str, ...] = ("key", "value"), form: str = "optimum", last: bool = True) -> Any:
+    """A model whose layers each append to their caches; last: the caches are the last inputs and outputs."""
+    before, after = FORMS[form]
+    random = np.random.default_rng(layers)
+    nodes, weights = [], []
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "length", SIZE])]
+    made = []
+    held, kept = [], []
+    x = "x"
+    for n in range(layers):
+        scope = f"layers.{n}.attn"
+        mixed = []
+        for p in parts:
+            weight = f"{scope}.{p}.weight"
+            weights.append(numpy_helper.from_array(random.standard_normal((SIZE, SIZE)).astype(np.float32), weight))
+            past, new = before.format(n=n, p=p), after.format(n=n, p=p, m=4 * n + 1)
+            nodes.append(helper.make_node("MatMul", [x, weight], [f"{scope}.{p}.new"], f"/layers.{n}/attn/{p}/MatMul"))
+            nodes.append(
+                helper.make_node("Concat", [past, f"{scope}.{p}.new"], [new], f"/layers.{n}/attn/Concat_{p}", axis=1)
+            )
+            nodes.append(helper.make_node("ReduceMean", [new, "one"], [f"{scope}.{p}.m"], f"/layers.{n}/attn/Mean_{p}"))
+            mixed.append(f"{scope}.{p}.m")
+            held.append(helper.make_tensor_value_info(past, TensorProto.FLOAT, ["batch", "past", SIZE]))
+            kept.append(helper.make_tensor_value_info(new, TensorProto.FLOAT, ["batch", "past + length", SIZE]))
+        nodes.append(helper.make_node("Sum", mixed, [f"{scope}.sum"], f"/layers.{n}/attn/Sum"))
+        weight = f"layers.{n}.fc.weight"
+        weights.append(numpy_helper.from_array(random.standard_normal((SIZE, SIZE)).astype(np.float32), weight))
+        nodes.append(helper.make_node("MatMul", [f"{scope}.sum", weight], [f"fc{n}"], f"/layers.{n}/fc/MatMul"))
+        nodes.append(helper.make_node("Tanh", [f"fc{n}"], [f"tanh{n}"], f"/layers.{n}/Tanh"))
+        nodes.append(helper.make_node("Add", [x, f"tanh{n}"], [f"x{n}"], f"/layers.{n}/Add"))
+        x = f"x{n}"
+    weights.append(numpy_helper.from_array(np.array([1], np.int64), "one"))
+    weights.append(numpy_helper.from_array(np.eye(SIZE, dtype=np.float32), "head.weight"))
+    nodes.append(helper.make_node("MatMul", [x, "head.weight"], ["logits"], "/head/MatMul"))
+    made = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", "length", SIZE])]
+    inputs, outputs = ([*given, *held], [*made, *kept]) if last else ([*held, *given], [*kept, *made])
+    graph = helper.make_graph(nodes, "g", inputs, outputs, weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.checker.check_model(model)
+    return model
+
+
+def inputs_of(model: Any, past: int = 3, length: int = 2) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(1)
+    sizes = {"batch": 2, "length": length, "past": past}
+    return {
+        i.name: random.standard_normal(
+            [d.dim_value or sizes[d.dim_param] for d in i.type.tensor_type.shape.dim]
+        ).astype(np.float32)
+        for i in model.graph.input
+    }
+
+
+def arrays(results: Any) -> list[bytes]:
+    return [bytes(r.backend.to_bytes(r)) + repr(r.shape).encode() for r in results]
+
+
+@SLOW
+@given(
+    layers=st.integers(2, 6),
+    parts=st.sampled_from([("key", "value"), ("key",), ("k", "v", "m")]),
+    form=st.sampled_from(sorted(FORMS)),
+    last=st.booleans(),
+)
+def test_the_caches_of_a_layer_are_one_value(layers: int, parts: tuple[str, ...], form: str, last: bool) -> None:
+    """The same inputs, outputs, states and results as without, whatever they are called and wherever they stand."""
+    model = network(layers, parts, form, last)
+    recovered, flat = load(model, "numpy"), load(model, "numpy", flat=True)
+    for held in ("INPUTS", "OUTPUTS", "STATE"):
+        assert getattr(recovered, held) == getattr(flat, held)
+    assert len(recovered.STATE) == layers * len(parts)
+    source = translate(model, "net")[1].source
+    assert "for layer, cache in zip(self.layers, caches):" in source or parts == ("key",)
+    given = inputs_of(model)
+    want = arrays(flat(*given.values()))
+    assert arrays(recovered(*given.values())) == want
+    assert arrays(recovered(given)) == want
+    assert arrays(recovered(**{name.replace(".", "_"): x for name, x in given.items()})) == want
+
+
+def test_the_code_is_as_long_for_any_number_of_layers() -> None:
+    """But for names that have no numbers one after the other."""
+    lines = {n: len(translate(network(n), "net")[1].source.splitlines()) for n in (2, 3, 12, 40)}
+    assert len(set(lines.values())) == 1, lines
+
+
+def test_one_layer_is_no_list() -> None:
+    model = network(1)
+    assert "*" not in translate(model, "net")[1].source.partition("def forward")[2]
+    given = inputs_of(model)
+    assert arrays(load(model, "numpy")(given)) == arrays(load(model, "numpy", flat=True)(given))
+
+
+def test_a_session_keeps_the_caches() -> None:
+    model = load(network(3), "numpy")
+    session = model.session()
+    x = np.random.default_rng(0).standard_normal((2, 5, SIZE)).astype(np.float32)
+    steps = [session.step(x[:, :2]), session.step(x=x[:, 2:3]), session.step(x[:, 3:])]
+    empty = {e[0]: np.zeros((2, 0, SIZE), np.float32) for e in model.INPUTS[1:]}
+    past: Any = model({"x": x[:, :2], **empty})
+    assert arrays([past[0]]) == arrays([steps[0]])
+    past = model(x[:, 2:3], *past[1:])
+    assert arrays([past[0]]) == arrays([steps[1]])
+    past = model(x=x[:, 3:], **dict(zip(empty, past[1:], strict=True)))
+    assert arrays([past[0]]) == arrays([steps[2]])
+    assert session.length == 5
+
+
+def test_a_wrong_call_says_which_inputs_there_are() -> None:
+    model = load(network(2), "numpy")
+    given = inputs_of(network(2))
+    short = {k: v for k, v in given.items() if k != "past_key_values.1.key"}
+    with pytest.raises(EmberletError, match=r"'past_key_values\.1\.key' missing"):
+        model(short)
+    with pytest.raises(EmberletError, match="found 6 inputs"):
+        model(*given.values(), given["x"])
+    with pytest.raises(ShapeError, match=r"past_key_values\.1\.value"):
+        model({**given, "past_key_values.1.value": np.zeros((2, 3, SIZE + 1), np.float32)})
+
+
+def test_a_generated_file_is_run_and_compiled_by_name(tmp_path: Path) -> None:
+    from emberlet.host.cli.model import load as open_model
+
+    model = network(2)
+    path = generate(model, tmp_path, "net").module
+    opened = open_model(str(path), "numpy")
+    assert [i.name for i in opened.inputs] == [i.name for i in model.graph.input]
+    assert [i.parameter for i in opened.inputs][1:3] == ["past_key_values_0_key", "past_key_values_0_value"]
+    given = inputs_of(model)
+    want = opened.model(*given.values())
+    compiled = opened.model.compile(backend="numpy")
+    for got in (compiled(**given), compiled(*given.values())):
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_allclose(np.array(g.tolist()), np.array(w.tolist()), atol=1e-5)
+
+
+def test_a_plan_names_its_inputs_as_the_file_does() -> None:
+    from emberlet.wgpu_backend.record.axes import argument_names
+
+    names = argument_names(load(network(2), "numpy"), 5)
+    assert names[:3] == ["x", "past_key_values_0_key", "past_key_values_0_value"]
+
+
+def test_the_code_runs_under_micropython(tmp_path: Path) -> None:
+    from tools import components
+    from tools.micropython import unix_port
+
+    try:
+        port = unix_port()
+    except components.Missing as missing:
+        pytest.skip(str(missing))
+    model = network(2)
+    generate(model, tmp_path, "net")
+    given = inputs_of(model)
+    want = load(model, "python")(given)[2].tolist()
+    script = f"""
+import sys
+sys.path.append({str(tmp_path)!r})
+import net
+import emberlet.functional as F
+model = net.Net.from_file({str(tmp_path / "net.bpk")!r})
+given = {[x.tolist() for x in given.values()]!r}
+print(model.forward(*[F.asarray(x) for x in given])[2].tolist())
+print(model.INPUTS[4][0], len(model.STATE))
+"""
+    done = port.run(script, heap="4M").check().stdout.splitlines()
+    np.testing.assert_allclose(np.array(eval(done[0])), np.array(want), atol=1e-6)
+    assert done[1] == "past_key_values.1.value 4"
