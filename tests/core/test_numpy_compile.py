@@ -380,3 +380,39 @@ def test_buffers_are_shared_by_what_is_not_needed_at_once() -> None:
 def test_other_backends_are_refused() -> None:
     with pytest.raises(BackendError, match="numpy"):
         compile(lambda x: x, backend="python")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_large_convolutions_add_their_bias_within_the_product(seed: int) -> None:
+    """Several read one image, by itself and with stride or padding; results go on into others, joined and pooled."""
+    random = np.random.default_rng(seed)
+    batch, channels, middle = (int(random.integers(1, 3)), int(random.integers(3, 40)), int(random.integers(16, 64)))
+    height, width = int(random.integers(24, 40)), int(random.integers(24, 40))
+
+    def layer(inputs: int, outputs: int, kernel: int, stride: int = 1, padding: int = 0, groups: int = 1) -> Any:
+        weight = drawn(outputs, inputs // groups, kernel, kernel)
+        bias = drawn(outputs)
+        return lambda x: F.conv2d(x, weight, bias, stride=stride, padding=padding, groups=groups)
+
+    first = layer(channels, middle, 3, int(random.integers(1, 3)), int(random.integers(0, 2)))
+    branches = [
+        layer(middle, 48, 1), layer(middle, 48, 3, padding=1), layer(middle, 48, 1, stride=2), layer(middle, 48, 1),
+        layer(middle, 48, 1, padding=1), layer(middle, middle * 2, 1, groups=middle),
+    ]  # fmt: skip
+    chosen = [branches[i] for i in sorted(random.choice(len(branches), 3, replace=False))]
+    clipped = bool(random.integers(2))
+
+    def function(x: Tensor) -> list[Tensor]:
+        y = first(x)
+        y = F.relu(y) if clipped else y
+        found = [branch(y) for branch in chosen]
+        both = F.concat([branches[0](y), F.relu(branches[1](y))], axis=1)
+        return [*found, F.relu(found[0]) + found[0], both, F.max_pool2d(both, kernel_size=3, stride=2)]
+
+    x = drawn(batch, channels, height, width)
+    compiled = compile(function, x)
+    for _ in range(2):
+        x = drawn(batch, channels, height, width)
+        for found, want in zip(compiled(x), function(x), strict=True):
+            largest = float(np.abs(np.asarray(want)).max())
+            np.testing.assert_allclose(np.asarray(found), np.asarray(want), rtol=1e-6, atol=1e-6 * largest)

@@ -10,6 +10,7 @@ import numpy as np
 from ....tensor import Tensor
 from ..elementwise import identity
 from ..storage import WIDE, Array, numpy_dtype
+from .bias import on_image
 from .memory import Buffer, Buffers
 from .tracing import Call, Trace, Value
 
@@ -71,6 +72,7 @@ class Writer:
         self._users: dict[Value, list[Call]] = {}
         self._padded: dict[Any, Array] = {}
         self._joined: dict[Call, Array] = {}
+        self._with_row: dict[Value, Array] = {}
         needed = _needed(trace)
         self.calls = [c for c in trace.calls if c in needed]
         for call in self.calls:
@@ -124,6 +126,10 @@ class Writer:
         place = None
         if len(users) == 1:
             place = self._place_in(value, users[0])
+        if place is None and self._wants_row(value):
+            whole = self.buffers.new((value.shape[0], value.shape[1] + 1, *value.shape[2:]), dtype)
+            self._with_row[value] = whole
+            place = whole[:, :-1]
         if place is None:
             place = self.buffers.new(value.shape, dtype)
         self.put(value, place)
@@ -133,7 +139,8 @@ class Writer:
         """`out` for an elementwise Call: over one of these operands that it alone still reads, if there is one. Once
         the first element of `out` is written, none of them is read but element by element."""
         users = self.users(value)
-        if not (len(users) == 1 and users[0].op in ("conv", "concat", "pad", "pool")):
+        placed = len(users) == 1 and users[0].op in ("conv", "concat", "pad", "pool")
+        if not placed and not self._wants_row(value):
             for x in operands:
                 if type(x) is not Value:
                     continue
@@ -144,6 +151,17 @@ class Writer:
                         self.put(value, array)
                         return array
         return self.out(value)
+
+    def _wants_row(self, value: Value) -> bool:
+        """Whether a row of 1 behind the channels spares a convolution its bias."""
+        return any(on_image(call, value) for call in self.users(value))
+
+    def with_row(self, x: Any) -> Array | None:
+        """The array of x with a row of 1 behind its channels, where x was computed into such a one."""
+        whole = self._with_row.get(x) if type(x) is Value else None
+        if whole is not None:
+            self.copy(np.ones((), whole.dtype), whole[:, -1])
+        return whole
 
     def _place_in(self, value: Value, user: Call) -> Array | None:
         if user.op == "concat" and user.args[0].count(value) == 1:

@@ -10,6 +10,7 @@ import numpy as np
 from ..elementwise import identity
 from ..storage import WIDE, Array
 from ..windows import taps
+from .bias import in_product
 from .steps import Writer
 from .tracing import Call, Value
 
@@ -36,6 +37,15 @@ def conv(w: Writer, call: Call) -> Any:
     if target is None:
         result = w.scratch(value.shape, out.dtype)
         target = result.reshape(batch, groups, outputs // groups, count)
+    if in_product(call):
+        column = w.array(bias).reshape(1, outputs, 1)
+        if max(kernel) > 1:
+            matrix, bias = np.concatenate([matrix, column], -1), None
+        else:
+            whole = None if any(low or high for low, high in padding) else w.with_row(x)
+            if whole is not None:
+                matrix, bias, image = np.concatenate([matrix, column], -1), None, whole
+    rows = matrix.shape[-1]
     if max(kernel) == 1:
         key: tuple[Any, ...] = (..., *(slice(None, None, s) for s in stride))
         seen = image[key]
@@ -73,10 +83,11 @@ def _by_lines(w: Writer, columns: Array, matrix: Array, target: Array, rank: int
     batch, lines = columns.shape[0], columns.shape[-rank]
     line = math.prod(columns.shape[columns.ndim - rank + 1 :])
     groups, _, rows = matrix.shape
+    taps = math.prod(columns.shape[1:-rank]) // groups
     whole = groups * rows * lines * line
-    if batch * whole <= BLOCK:
+    if batch * whole <= max(BLOCK, matrix.size):  # each part would read all the weights again
         matrixed = w.scratch((batch, groups, rows, lines * line), columns.dtype)
-        w.copy(columns, matrixed.reshape(columns.shape))
+        _fill(w, columns, matrixed, taps)
         _multiply(w, matrix, matrixed, target)
         return
     step = max(1, min(lines, BLOCK // (groups * rows * line)))
@@ -86,8 +97,15 @@ def _by_lines(w: Writer, columns: Array, matrix: Array, target: Array, rank: int
             part = columns[key]
             count = part.shape[-rank] * line
             matrixed = w.scratch((1, groups, rows, count), columns.dtype)
-            w.copy(part, matrixed.reshape(part.shape))
+            _fill(w, part, matrixed, taps)
             _multiply(w, matrix, matrixed, target[item : item + 1, :, :, first * line : first * line + count])
+
+
+def _fill(w: Writer, columns: Array, matrixed: Array, taps: int) -> None:
+    """Copy columns to where they are a matrix, with a row of 1 behind them if it has one more row."""
+    w.copy(columns, matrixed[:, :, :taps].reshape(columns.shape))
+    if taps < matrixed.shape[2]:
+        w.copy(np.ones((), columns.dtype), matrixed[:, :, taps:])
 
 
 def _columns(x: Array, kernel: list[int], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Array:
