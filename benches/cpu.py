@@ -1,16 +1,18 @@
-"""Models compiled on the numpy backend beside onnxruntime: small ones, an encoder, ONNX's nine light architectures.
+"""Models compiled on the numpy backend beside onnxruntime, and torch where it is installed.
 
-The light networks' constant weights are replaced by seeded random ones. Each runtime runs in a process of its own (an
-idle thread of one would slow down the other), in turns; the best call counts, and peak memory is the process's. Where
-OPENBLAS_NUM_THREADS is 1 both have one thread, and processor time counts, which other programs on the machine disturb
-less. OPENBLAS_CORETYPE is not passed on: OpenBLAS runs its best kernels. mnist and silero are read from a folder of
-models beside the checkout; rows of models that are not measured stay as they were. Writes benches/results/cpu.md.
-`--child` is what those processes run.
+Small models, an encoder, a step of a language model with its cache, and ONNX's nine light architectures. torch's CPU
+runs those with one input, operator by operator. The light networks' constant weights are replaced by seeded random
+ones. Each runtime runs in a process of its own (an idle thread of one would slow down the other), in turns; the best
+call counts, and peak memory is the process's. Where OPENBLAS_NUM_THREADS is 1 both have one thread, and processor time
+counts, which other programs on the machine disturb less; --threads sets how many. OPENBLAS_CORETYPE is not passed on:
+OpenBLAS runs its best kernels. mnist and silero are read from a folder of models beside the checkout; rows of models
+that are not measured stay as they were. Writes benches/results/cpu.md. `--child` is what those processes run.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
 import os
@@ -28,6 +30,7 @@ import numpy as np
 from emberlet.host import blas_kernels
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 RESULTS = ROOT / "benches" / "results"
 NETWORKS = (
     "squeezenet", "shufflenet", "inception_v1", "inception_v2", "resnet50", "densenet121", "bvlc_alexnet", "zfnet512",
@@ -40,8 +43,10 @@ SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     "mnist": ((1, 1, 28, 28),),
     "silero": ((1, 576), (2, 1, 128), ()),
     "minilm": ((1, 128, 384),),  # 6 layers of 12 heads
+    "llama_step": ((1, 1),),  # a token of a model of 15 million parameters, behind CACHED others
     **dict.fromkeys(NETWORKS, (IMAGE,)),
 }
+CACHED, STEPS = 256, 64  # tokens in the cache when a step is timed first, and steps until it is filled anew
 THREADS = int(os.environ.get("OPENBLAS_NUM_THREADS") or os.cpu_count() or 1)
 
 
@@ -55,6 +60,10 @@ def source(name: str) -> Any:
         from _gpu_models import encoder
 
         return encoder(6, 384, 12, 128)
+    if name == "llama_step":
+        from tools.decoder_model import decoder
+
+        return decoder()
     return runpy.run_path(str(ROOT / "benches" / "core.py"))["network"](name)
 
 
@@ -78,6 +87,10 @@ def prepare(name: str, folder: Path) -> float:
 
 def opened(runtime: str, name: str, folder: Path, given: list[Any]) -> Callable[[], Any]:
     """A call of the model, which gives its first output."""
+    if name == "llama_step":
+        return stepping(runtime, name, folder)
+    if runtime == "torch":
+        return on_torch(folder / f"{name}.onnx", given[0])
     if runtime == "onnxruntime":
         import onnxruntime
 
@@ -88,17 +101,64 @@ def opened(runtime: str, name: str, folder: Path, given: list[Any]) -> Callable[
         feed = {i.name: x for i, x in zip(session.get_inputs(), given, strict=True)}
         return lambda: session.run(None, feed)[0]
     import emberlet
-    from emberlet.model import Model
 
-    sys.path.insert(0, str(folder))
-    found = vars(__import__(name)).values()
-    (kind,) = (v for v in found if isinstance(v, type) and issubclass(v, Model) and v is not Model)
-    model = kind.default(backend="numpy").compile(backend="numpy")
+    model = generated(name, folder).compile(backend="numpy")
     tensors = [emberlet.asarray(x, backend="numpy") for x in given]
 
     def call() -> Any:
         found = model(*tensors)
         return found[0] if isinstance(found, tuple) else found
+
+    return call
+
+
+def generated(name: str, folder: Path) -> Any:
+    """The module that `prepare` wrote, with its weights."""
+    from emberlet.model import Model
+
+    sys.path.insert(0, str(folder))
+    found = vars(__import__(name)).values()
+    (kind,) = (v for v in found if isinstance(v, type) and issubclass(v, Model) and v is not Model)
+    return kind.default(backend="numpy")
+
+
+def stepping(runtime: str, name: str, folder: Path) -> Callable[[], Any]:
+    """A call that gives the logits of one more token; every STEPS calls, the first of them not among the fastest, the
+    cache is filled anew."""
+    if runtime == "onnxruntime":
+        import onnx
+
+        from tools.decoder_model import Reference
+
+        model: Any = Reference(onnx.load(folder / f"{name}.onnx"), THREADS)
+    else:
+        model = generated(name, folder).session(capacity=CACHED + STEPS)
+    prompt = [[1 + i % 1000 for i in range(CACHED)]]
+    left = 0
+
+    def call() -> Any:
+        nonlocal left
+        if not left:
+            model.reset()
+            model.step(prompt)
+            left = STEPS
+        left -= 1
+        return model.step([[7]])
+
+    return call
+
+
+def on_torch(path: Path, x: Any) -> Callable[[], Any]:
+    """A call of torch's CPU."""
+    import torch  # type: ignore[import-not-found]
+    from _torch_graph import Graph
+
+    torch.set_num_threads(THREADS)
+    graph, given = Graph(str(path), "cpu"), torch.from_numpy(x)
+
+    def call() -> Any:
+        with torch.inference_mode():
+            return graph(given)
 
     return call
 
@@ -137,17 +197,24 @@ def measure(name: str, seconds: float, rounds: int, environment: dict[str, str])
     with tempfile.TemporaryDirectory() as folder:
         generated = prepare(name, Path(folder))
         for _ in range(rounds):
-            for runtime in ("emberlet", "onnxruntime"):
+            for runtime in ("emberlet", "onnxruntime", *peers(name)):
                 command = [sys.executable, __file__, "--child", runtime, name, folder, "--seconds", str(seconds)]
                 said = subprocess.run(
                     command, env=environment, check=True, capture_output=True, text=True, encoding="utf-8"
                 ).stdout
                 found = json.loads(said.splitlines()[-1])
                 best[runtime] = {k: min(v, best.get(runtime, found)[k]) for k, v in found.items()}
-        ours, theirs = (np.load(Path(folder) / f"{runtime}.npy") for runtime in best)
-    np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+        ours, *others = (np.load(Path(folder) / f"{runtime}.npy") for runtime in best)
+    for theirs in others:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
     best["emberlet"]["generate s"] = generated
     return best
+
+
+def peers(name: str) -> list[str]:
+    """What else runs a model."""
+    one_input = len(SHAPES[name]) == 1 and name not in ("llama_step", "minilm")
+    return ["torch"] if one_input and importlib.util.find_spec("torch") else []
 
 
 def main() -> int:
@@ -155,6 +222,8 @@ def main() -> int:
     parser.add_argument("--child", nargs=3, metavar=("RUNTIME", "NETWORK", "FOLDER"))
     parser.add_argument("--seconds", type=float, default=2.0, help="of each runtime on each network, a round")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=THREADS)
+    parser.add_argument("--out", type=Path, default=RESULTS / "cpu.md", metavar="FILE")
     parser.add_argument("--models", nargs="*", default=list(SHAPES), choices=list(SHAPES))
     options = parser.parse_args()
     if options.child:
@@ -162,7 +231,7 @@ def main() -> int:
         child(runtime, name, Path(folder), options.seconds)
         return 0
     environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
-    environment["OPENBLAS_NUM_THREADS"] = str(THREADS)
+    environment["OPENBLAS_NUM_THREADS"] = str(options.threads)
     blas_kernels.choose(environment)
     rows = {}
     for name in options.models:
@@ -172,9 +241,10 @@ def main() -> int:
         found = measure(name, options.seconds, options.rounds, environment)
         ours, theirs = found["emberlet"], found["onnxruntime"]
         times = f"{ours['ms']:.3g} | {theirs['ms']:.3g} | {ours['ms'] / theirs['ms']:.2f} | {ours['generate s']:.2f}"
-        rows[name] = f"| {name} | {times} | {ours['peak MB']:.0f} | {theirs['peak MB']:.0f} |"
+        torch = f"{found['torch']['ms']:.3g}" if "torch" in found else "–"
+        rows[name] = f"| {name} | {times} | {ours['peak MB']:.0f} | {theirs['peak MB']:.0f} | {torch} |"
         print(rows[name], flush=True)
-        write(rows)
+        write(rows, options.threads, options.out)
     return 0
 
 
@@ -188,12 +258,12 @@ def kernels(environment: dict[str, str]) -> str:
 
 
 HEAD = [
-    "| model | emberlet ms | onnxruntime ms | ratio | generate s | peak MB | onnxruntime's |",
-    "|---|---:|---:|---:|---:|---:|---:|",
+    "| model | emberlet ms | onnxruntime ms | ratio | generate s | peak MB | onnxruntime's | torch ms |",
+    "|---|---:|---:|---:|---:|---:|---:|---:|",
 ]
 
 
-def write(rows: dict[str, str]) -> None:
+def write(rows: dict[str, str], threads: int, path: Path) -> None:
     """One table for each number of threads; the other one, and rows not measured now, stay as they are."""
     import onnxruntime
 
@@ -203,17 +273,20 @@ def write(rows: dict[str, str]) -> None:
         f"{processor()}, Python {platform.python_version()}, NumPy {np.__version__} ({kernels(environment)}), "
         f"onnxruntime {onnxruntime.__version__}. Milliseconds a call, the best of many; emberlet: the module, "
         f"compiled on NumPy; generate: from the ONNX file to the module and its weights; memory is the process's. "
-        f"minilm: 6 layers, 384 wide, 128 tokens. `python3 dev.py bench cpu`"
+        f"minilm: 6 layers, 384 wide, 128 tokens; llama_step: a token behind {CACHED} others. A dash: not "
+        f"measured. `python3 dev.py bench cpu --threads 1`"
     )
-    path, title = RESULTS / "cpu.md", f"## {THREADS} thread" + "s" * (THREADS > 1)
+    title = f"## {threads} thread" + "s" * (threads > 1)
     parts = path.read_text(encoding="utf-8").split("\n## ") if path.is_file() else []
-    tables = {"## " + part.partition("\n")[0]: "## " + part.strip() for part in parts[1:] if HEAD[0] in part}
-    note = "Processor time.\n\n" if THREADS == 1 else ""
+    tables = {"## " + part.partition("\n")[0]: "## " + part.strip() for part in parts[1:] if "| model |" in part}
+    note = "Processor time.\n\n" if threads == 1 else ""
     before = tables.get(title, "").splitlines()
     kept = {line.split("|")[1].strip(): line for line in before if line.startswith("| ")}
+    columns = HEAD[0].count("|")
+    kept = {name: line + " – |" * (columns - line.count("|")) for name, line in kept.items()}
     lines = [*HEAD, *(found for name in SHAPES if (found := rows.get(name) or kept.get(name)))]
     tables[title] = f"{title}\n\n{note}" + "\n".join(lines)
-    RESULTS.mkdir(exist_ok=True)
+    path.parent.mkdir(exist_ok=True)
     path.write_text(
         "# Models on the CPU\n\n" + about + "\n\n" + "\n\n".join(tables[k] for k in sorted(tables)) + "\n",
         encoding="utf-8",
