@@ -10,11 +10,11 @@ from typing import Any
 
 from emberlet.dtypes import DType
 from emberlet.errors import EmberletError
+from emberlet.host.digests import blake2b
 from emberlet.tensor import Tensor
 
 from .budget import Exceeded, counted
 from .ir.argument import Argument, Constant, Dynamic
-from .ir.digests import blake2b
 from .ir.graph import Graph, Model, Node
 from .ir.keys import node_key
 from .ir.problem import Problem, explained

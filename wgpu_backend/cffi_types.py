@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from .cffi_header import kept
+
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _KINDS = ("typedef ", "struct ", "union ", "enum ")
 
@@ -63,7 +65,7 @@ def _by_own_names(parser: Any, whole: Callable[[str], Any], text: str) -> Any:
 def quicken_wgpu() -> bool:
     """`quicken` for wgpu-py's native library, where that is how it is bound; for what its import asks too."""
     try:
-        with _importing():
+        with _importing(), kept():
             from wgpu.backends.wgpu_native._ffi import ffi
     except ImportError:
         return False

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from ..ir.digests import blake2b
+from emberlet.host.digests import blake2b
 
 MAX_LENGTH = 48
 MAX_FILE = 160  # bytes of a file's name without its extension: file systems take 255

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from .digests import blake2b
+from emberlet.host.digests import blake2b
+
 from .types import (
     Dim,
     OptionalType,

@@ -13,7 +13,7 @@ emberlet.backend: protocol
 emberlet.codegen: budget emit evaluation generation hierarchy ir ops passes protobuf reader records weights
 emberlet.codegen.emit: block contract emitter expression handing_on instance layout module names polish statement
 emberlet.codegen.hierarchy: caches classes invoke regions runs scopes writer
-emberlet.codegen.ir: argument choices digests graph keys problem sizes types value
+emberlet.codegen.ir: argument choices graph keys problem sizes types value
 emberlet.codegen.ops: arithmetic attributes base constant convolution elementwise expansion joining linear_algebra
 emberlet.codegen.ops: movement normalization places pooling recurrent recurrent_layers reduction slicing softmax windows
 emberlet.codegen.ops: internal
@@ -22,7 +22,8 @@ emberlet.codegen.protobuf: message messages wire
 emberlet.codegen.reader: freezing gradient graphs modules order parsing schema texts values
 emberlet.dtypes: decimal narrow
 emberlet.functional: arrays convolution dense max_pooling operands rectifiers reshaping
-emberlet.host: blas_kernels cli counts extras model_calls model_inputs npy numpy_backend protocols public streams
+emberlet.host: blas_kernels cli counts digests extras model_calls model_inputs npy numpy_backend protocols public
+emberlet.host: streams
 emberlet.host.cli: freezing model plain progress results run
 emberlet.host.numpy_backend: assignment attention backend composites convolution elementwise integers recurrent storage
 emberlet.host.numpy_backend: windows
