@@ -88,7 +88,8 @@ def write(best: dict[str, tuple[float, float]]) -> None:
     about = (
         f"Python {platform.python_version()}, NumPy {np.__version__}, onnxruntime {onnxruntime.__version__}. Whole "
         f"processes, the best of many, in an editable install (its finder is part of `python -c pass`). Wall time is "
-        f"that of a shared machine, where processor time says more. wgpu runs on a driver in software. "
+        f"that of a shared machine, where processor time says more. wgpu runs on a driver in software, its header as "
+        f"an earlier process kept it. "
         f"`python3 dev.py bench start`"
     )
     RESULTS.parent.mkdir(exist_ok=True)
