@@ -8,6 +8,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tools import components, micropython
 from tools.components import require
@@ -22,6 +23,9 @@ PORTS = {
 def pytest_configure(config: pytest.Config) -> None:
     # What was tuned on this machine must not decide which kernels are tested.
     os.environ.setdefault("EMBERLET_CACHE", tempfile.mkdtemp(prefix="emberlet-tests-"))
+    # An example may be the first to import something, and the machine may be busy.
+    settings.register_profile("untimed", settings(settings.default, deadline=None))
+    settings.load_profile("untimed")
     config.addinivalue_line("markers", "needs(*components): skip, or fail in CI, where one of these is not installed")
 
 
