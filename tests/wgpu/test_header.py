@@ -116,7 +116,7 @@ def test_only_classes_of_the_model_are_found(name: str) -> None:
 
 def test_a_folder_that_cannot_be_written_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
-    file.write_text("")
+    file.write_bytes(b"")
     monkeypatch.setenv("EMBERLET_CACHE", str(file / "below"))
     assert read().sizeof("Flags") == 8
 
