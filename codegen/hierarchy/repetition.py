@@ -10,7 +10,7 @@ proved equal by their code (`classes.py`), and a block that differs from the oth
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from enum import Enum
 from itertools import pairwise
 from typing import Any
@@ -19,6 +19,7 @@ from ..ir.graph import Graph, Node
 from ..ir.keys import trainable
 from ..ir.types import ScalarType, ShapeType
 from ..ir.value import Value
+from ..records import dataclass
 from .block_names import POOLS, Part, around, kind_of
 from .scopes import Path, common, parameters, weights
 
@@ -31,7 +32,7 @@ FEW = 7  # nodes of a block of which two make no list
 _EXACT = ("axis", "axes", "perm")
 
 
-@dataclass(slots=True)
+@dataclass
 class Item:
     """A part of the sequence: the nodes first .. last - 1 of it. A part of several nodes has `items`."""
 

@@ -12,21 +12,21 @@ emberlet: backend burnpack codegen dtypes errors functional host lookup model mo
 emberlet.backend: protocol
 emberlet.codegen: budget emit evaluation generation hierarchy ir ops passes protobuf reader records weights
 emberlet.codegen.emit: block contract emitter expression handing_on instance layout module names polish statement
-emberlet.codegen.hierarchy: caches classes invoke regions runs scopes writer
+emberlet.codegen.hierarchy: block_names caches classes invoke regions repetition roles runs scopes writer
 emberlet.codegen.ir: argument choices graph keys problem sizes types value
-emberlet.codegen.ops: arithmetic attributes base constant convolution elementwise expansion joining linear_algebra
-emberlet.codegen.ops: movement normalization places pooling recurrent recurrent_layers reduction slicing softmax windows
-emberlet.codegen.ops: internal
+emberlet.codegen.ops: arithmetic attributes base constant convolution elementwise expansion internal joining
+emberlet.codegen.ops: linear_algebra movement normalization places pooling recurrent recurrent_layers reduction slicing
+emberlet.codegen.ops: softmax windows
 emberlet.codegen.passes: common dead fold idempotent identity linear moves recurrent rewriting sizes
 emberlet.codegen.protobuf: message messages wire
 emberlet.codegen.reader: freezing gradient graphs modules order parsing schema texts values
 emberlet.dtypes: decimal narrow
 emberlet.functional: arrays convolution dense max_pooling operands rectifiers reshaping
-emberlet.host: blas_kernels cli counts digests extras model_calls model_inputs npy numpy_backend protocols public
-emberlet.host: streams
+emberlet.host: blas_kernels cli counts digests extras model_calls model_inputs npy numpy_backend public sharing streams
 emberlet.host.cli: freezing model plain progress results run
-emberlet.host.numpy_backend: assignment attention backend composites convolution elementwise integers recurrent storage
-emberlet.host.numpy_backend: windows
+emberlet.host.numpy_backend: assignment attention backend composites convolution elementwise few_bits integers recurrent
+emberlet.host.numpy_backend: storage windows
+emberlet.host.sharing: protocols
 emberlet.module: layouts loading methods
 emberlet.nn: conv linear names params
 emberlet.param: methods
