@@ -27,6 +27,10 @@ def __getattr__(name: str) -> Any:
         from .inspection import inspect as found
     elif name == "OverwriteError":
         from .overwriting import OverwriteError as found
+    elif name == "onnx_backend":
+        from importlib import import_module
+
+        found = import_module(f"{__name__}.onnx_backend")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found
