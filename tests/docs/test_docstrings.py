@@ -39,7 +39,7 @@ def public(name: str) -> Iterator[tuple[str, Any]]:
     module = importlib.import_module(name)
     assert module.__doc__, name
     for key in dir(module):
-        found = getattr(module, key)
+        found = getattr(module, key, None)  # a submodule that is not imported, or only in a browser
         ours = str(getattr(found, "__module__", "")).startswith("emberlet")
         if key.startswith("_") or not ours or not (inspect.isfunction(found) or inspect.isclass(found)):
             continue
