@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from emberlet.backend import Backend
+from emberlet.backend.protocol import Protocol
 
 MODULES = [
     "emberlet",
@@ -47,6 +49,8 @@ def public(name: str) -> Iterator[tuple[str, Any]]:
         for method, value in vars(found).items() if inspect.isclass(found) else ():
             value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
             value = value.fget if isinstance(value, property) else value
+            if hasattr(Protocol, method) and issubclass(found, Backend):
+                continue  # documented in Protocol, once for all backends
             if not method.startswith("_") and inspect.isfunction(value):
                 yield f"{name}.{key}.{method}", value
 
