@@ -74,7 +74,7 @@ def _strong(nodes: Sequence[Node[Any]]) -> list[int]:
     for i, node in enumerate(nodes):
         if any(isinstance(o.type, ScalarType | ShapeType) for o in node.outputs):
             continue
-        layer = node.table() is not None or any(a in node.inputs for a in weights(node))
+        layer = node.table() is not None or weights(node)
         if layer or any(a.name in held for a in node.uses()):
             held.update(o.name for o in node.outputs if o.present)
             out.append(i)
@@ -169,6 +169,7 @@ class _Sequence:
         self.ends = self._ends()
         self.crossing = self._crossing()
         shared = _shared(nodes)
+        self.lines = [0.55 + (1 if parameters(node) else 0) for node in nodes]
         self.tokens = [self._token(i, shared) for i in range(len(nodes))]
 
     def _intern(self, what: Hashable) -> int:
@@ -322,7 +323,7 @@ class _Sequence:
             elif item.items:
                 total += self._lines(item.items)
             else:
-                total += 0.55 + (1 if parameters(self.nodes[item.first]) else 0)
+                total += self.lines[item.first]
         return total
 
     def _saved(self, places: Sequence[tuple[list[Item], int]], length: int) -> float:

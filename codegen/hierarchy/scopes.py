@@ -73,14 +73,15 @@ def weights(node: Node[Any]) -> list[Argument]:
 
 def parameters(node: Node[Any]) -> list[Argument]:
     """`weights`, and other constants that are too long to be written in the code."""
+    if all(a.value is None for a in node.inputs):
+        return []
+    held = weights(node)
     return [
         a
         for i, a in enumerate(node.inputs)
         if a.value is not None
         and a.value.size > 1
-        and (
-            a in weights(node) or (i not in node.static and a.value.size > 16 and not isinstance(a.value.source, Fill))
-        )
+        and (a in held or (i not in node.static and a.value.size > 16 and not isinstance(a.value.source, Fill)))
     ]
 
 

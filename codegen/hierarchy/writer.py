@@ -90,8 +90,11 @@ def nameless(model: Model, weights: str | None, top_comment: str) -> Written | N
     found = replace(model, kinds=kinds)
     hierarchy = Hierarchy(found, *grouped(found.graph, scopes, chosen=chosen), set(), nameless=True)
     written = hierarchy.write(weights, top_comment)
-    plain = ModuleWriter(model).write(weights, top_comment)
-    return written if written.source.count("\n") < plain.source.count("\n") else None
+    lines = written.source.count("\n")
+    # One class has at least a line for each node that makes a tensor.
+    if lines < sum(isinstance(n.outputs[0].type, TensorType) for n in model.graph.nodes):
+        return written
+    return written if lines < ModuleWriter(model).write(weights, top_comment).source.count("\n") else None
 
 
 def repeats(root: Region) -> bool:
