@@ -179,7 +179,7 @@ def test_open_sizes_of_a_plan_are_named_and_chosen(browser: Browser, site: Serve
     page.select(selector=".input select", value="zeros")
     page.click(selector="#run")
     page.wait("() => !document.getElementById('error').hidden")
-    assert "with batch of 1 to 4, and was given another size" in page.evaluate(TEXTS)["error-text"]
+    assert "with batch between 1 and 4, and got another size" in page.evaluate(TEXTS)["error-text"]
     page.close()
 
 

@@ -64,7 +64,7 @@ assert made(plan) == before, (made(plan), before)
 try:
     await plan.run_async(given({longest} + 1))
 except Exception as error:
-    assert "with length of 1 to {longest}" in str(error), error
+    assert "with length between 1 and {longest}" in str(error), error
 else:
     assert False
 print("done")

@@ -279,14 +279,14 @@ def test_what_does_not_fit_open_sizes_is_told(page: Page) -> None:
       ]) told.push(await wrong().then(() => "nothing", (error) => error.message));
       return [...told, (await text.run(ids(6))).states.shape];
     }""")
-    assert "ids" in long and "length of 1 to 512" in long, long
-    assert "length of 1 to 512" in empty, empty
+    assert "ids" in long and "length between 1 and 512" in long, long
+    assert "length between 1 and 512" in empty, empty
     assert bent == 'the input "ids" has 6 values, and its shape is 1×5'
     assert "takes ids: int32 (1, 3) where length is 3" in off, off
     assert dtype == 'the input "ids" takes a Int32Array (int32, 1×length); found: Float32Array of 6'
     assert "sessions take no model with open sizes" in session and "--dim length=1" in session
     assert unclear.endswith("are: give an array with its shape"), unclear
-    assert "batch of 1 to 4" in wide, wide
+    assert "batch between 1 and 4" in wide, wide
     assert again == [1, 6, 16]
 
 

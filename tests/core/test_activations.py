@@ -121,6 +121,9 @@ OVERRIDE_CALLS = {
     "linear": lambda x: F.linear(x, x[0].mT, x[0, :, 0]),
     "conv_transpose": lambda x: F.conv_transpose(x, F.reshape(x, (3, 2, -1))[:, :, :3], None, 2, 1, 1),
     "signbit": lambda x: F.signbit(x),
+    "matmul_nbits": lambda x: F.matmul_nbits(
+        x, tensor(np.arange(32, dtype=np.uint8), x.backend), x[0, 0], rows=4, columns=4, bits=4, block_size=16
+    ),
     "dft": lambda x: F.dft(x[:, :, :2], axis=1),
     "batch_norm": lambda x: F.batch_norm(x, x[0, :, 0], abs(x[0, :, 1]), x[0, :, 2], x[0, :, 3]),
     "dot_product_attention": lambda x: F.attention(x, x, x, num_heads=2, is_causal=True),

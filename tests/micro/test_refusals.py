@@ -318,6 +318,17 @@ def test_what_is_not_done_can_be_done_otherwise(reason: str) -> None:
     assert read_graph(_one_node(other, shape_2, constants_2, **how_2), "m").layers
 
 
+def test_an_axis_that_an_input_decides_can_be_fixed() -> None:
+    node = helper.make_node("CumSum", ["x", "axis"], ["y"], name="layer")
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 6]) for n in "xy")
+    axis = helper.make_tensor_value_info("axis", TensorProto.INT64, [])
+    graph = helper.make_graph([node], "g", [x, axis], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    with pytest.raises(EmberletError, match="export the model with a fixed axis"):
+        read_graph(model.SerializeToString(), "m")
+    assert read_graph(_one_node("CumSum", [1, 6], {"axis": np.array(1)}), "m").layers
+
+
 def test_a_quotient_of_whole_numbers_is_taken_as_floats() -> None:
     def model(by_way_of_floats: bool) -> bytes:
         m = Maker()

@@ -67,7 +67,14 @@ FOLLOWED = {
         "test_ways_out.py::test_a_layer_without_an_int8_form_is_built_in_float32"
     ),
     "ReLU that keeps its state": "test_recurrences.py::test_a_state_that_comes_in_is_kept",
-    "a quotient of two tensors": "test_refusals.py::test_a_quotient_of_two_tensors_is_built_with_float",
+    "mode 'linear' or 'nearest'": "test_refusals.py::test_what_is_not_done_can_be_done_otherwise",
+    "with antialias; export the model with antialias=0": (
+        "test_refusals.py::test_what_is_not_done_can_be_done_otherwise"
+    ),
+    "export the model with a fixed axis": "test_refusals.py::test_an_axis_that_an_input_decides_can_be_fixed",
+    "reduce the tensor in two steps": "test_refusals.py::test_what_bytes_cannot_do_is_built_with_float",
+    "put Relu before it": "test_refusals.py::test_a_power_of_a_tensor_behind_relu_has_bytes",
+    "in int8 an index is a byte": "test_refusals.py::test_what_bytes_cannot_do_is_built_with_float",
     "split the layer into two": "test_refusals.py::test_a_layer_with_too_many_inputs_is_built_with_float",
 }
 """Part of a message that names a way out -> the test that goes it, or the file of several."""

@@ -122,15 +122,11 @@ class Pool:
         if found.size > LARGEST or wide.dtype.is_float != found.dtype.is_float:
             raise Skip
         exact = all(v.exact for v in uses) and not (rounds and found.dtype.is_float)
+        if not comparable(found, wide):
+            raise Skip
         if found.dtype.is_float:
-            numbers = np.asarray(wide, dtype=np.float64)
-            finite = numbers[np.isfinite(numbers)]
-            if finite.size and np.abs(finite).max() > REACH:
-                raise Skip
             narrow = np.asarray(found).astype(np.float64)
-            exact = exact and bool(np.array_equal(narrow, numbers, equal_nan=True))
-        elif not np.array_equal(np.asarray(found), np.asarray(wide)) or not _held(found):
-            raise Skip  # an integer that a last digit decided, or one that a plan does not take
+            exact = exact and bool(np.array_equal(narrow, np.asarray(wide, dtype=np.float64), equal_nan=True))
         self.lines.append(line)
         value = Value(line.name, found, wide, exact)
         self.values.append(value)
@@ -144,6 +140,16 @@ class Pool:
         others = self.choose.sample(drawn, min(len(drawn), self.choose.randint(0, 2)))
         outputs = tuple(dict.fromkeys([drawn[-1], *others]))
         return Program(tuple(self.inputs), tuple(self.lines), outputs, variant)._pruned(outputs)
+
+
+def comparable(found: Any, wide: Any) -> bool:
+    """Whether all backends must agree on a value: not on very large floats, on an integer that a last digit decided,
+    or on one that a plan does not take."""
+    if found.dtype.is_float:
+        numbers = np.asarray(wide, dtype=np.float64)
+        finite = numbers[np.isfinite(numbers)]
+        return not finite.size or bool(np.abs(finite).max() <= REACH)
+    return bool(np.array_equal(np.asarray(found), np.asarray(wide))) and _held(found)
 
 
 def _held(x: Any) -> bool:
