@@ -285,7 +285,7 @@ def test_what_does_not_fit_open_sizes_is_told(page: Page) -> None:
     assert "takes ids: int32 (1, 3) where length is 3" in off, off
     assert dtype == 'the input "ids" takes a Int32Array (int32, 1×length); found: Float32Array of 6'
     assert "sessions take no model with open sizes" in session and "--dim length=1" in session
-    assert unclear.endswith("are: give an array with its shape"), unclear
+    assert unclear.endswith("from bytes: pass an array"), unclear
     assert "batch between 1 and 4" in wide, wide
     assert again == [1, 6, 16]
 
