@@ -40,8 +40,8 @@ OURS = (
 )
 END = "print(1000 * (time.perf_counter() - start), resident() - before)\n"
 ONE = {
-    "emberlet, burnpack": OURS + "{b}np.asarray(store.open(path)['t1'])\n{e}",
-    "emberlet, safetensors": OURS + "{b}np.asarray(store.open(path)['t1'])\n{e}",
+    "emberlet, burnpack": OURS + "{b}found = np.asarray(store.open(path)['t1'])\n{e}",
+    "emberlet, safetensors": OURS + "{b}found = np.asarray(store.open(path)['t1'])\n{e}",
     "the safetensors library": "from safetensors import safe_open\n"
     "{b}with safe_open(path, 'np') as f: found = f.get_tensor('t1')\n{e}",
     "numpy.load of .npz": "{b}found = np.load(path)['t1']\n{e}",
