@@ -58,6 +58,8 @@ def _recurrent(
     path: str, own: str, layer: Any, direction: str, at: Mapping[str, Snapshot]
 ) -> Iterator[tuple[str, Snapshot]]:
     """The parts for a layer of one direction, whose parameters begin with `own`."""
+    if not getattr(layer, "reset_after", True):
+        return  # PyTorch's GRU resets after the product: its weights mean something else there
     gates = GATES[type(layer)]
     stacked = re.fullmatch(r"(.*\.)?(\d+)\.", path)  # the second of a list is PyTorch's l1
     places = [(path, "0")] + ([(stacked[1] or "", stacked[2])] if stacked else [])

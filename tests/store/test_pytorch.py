@@ -64,9 +64,10 @@ def test_recurrent_layers_and_attention_load_by_the_names_pytorch_gives_them(zer
     np.testing.assert_allclose(again(whole["x"].tensor()).tolist(), wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_layers_of_another_size_than_pytorchs_are_refused_and_nothing_is_loaded():
+@pytest.mark.parametrize("gru", [nn.Gru(8, 7), nn.Gru(8, 8, reset_after=False)], ids=["size", "reset before"])
+def test_layers_unlike_pytorchs_are_refused_and_nothing_is_loaded(gru):
     model = Layers()
-    model.gru = nn.Gru(8, 7)
+    model.gru = gru
     before = model.lstm[0].input_gate.input_transform.weight.val().tolist()
     with pytest.raises(LoadError, match=r"missing: gru\.update_gate\.input_transform\.weight"):
         model.load_from(store.open(HERE / "recurrent_and_attention.pt", key="state_dict"))
