@@ -68,7 +68,10 @@ class FileBytes:
 
     def _read_large(self, start: int, count: int) -> memoryview:
         """As `read`, into huge pages: 28 page faults instead of 4,042 for 8 MB, and a third of the time."""
-        memory = mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        try:
+            memory = mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError as error:  # as when bytes cannot be had, not as when a file cannot be read
+            raise MemoryError(f"{self._path}: no memory for {count} bytes") from error
         with contextlib.suppress(OSError):  # a kernel built without them
             memory.madvise(mmap.MADV_HUGEPAGE)
         view, done = memoryview(memory), 0
