@@ -17,7 +17,7 @@ NAMES = sorted(p.name.removesuffix(".onnx.gz") for p in HERE.glob("*.onnx.gz"))
 SIZES = {"batch": 2, "length": 7, "past": 5, "past + length": 12}
 # A batch normalization that is folded into a convolution has no names of its own, and a table that is computed from
 # parameters before the model runs has another. ALBERT's layers share weights, which TorchScript names after their uses.
-FEW_NAMES = {"albert_traced", "resnet50", "resnet50_traced", "swin_traced", "yolos"}
+FEW_NAMES = {"resnet50", "resnet50_traced", "swin_traced", "yolos"}
 
 
 def _model(name: str) -> bytes:

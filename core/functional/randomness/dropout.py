@@ -30,7 +30,7 @@ def dropout_with_mask(x, ratio=0.5, *, seed=None, training=True):
 #: function; ONNX Multinomial; PyTorch multinomial
 @composite
 def multinomial(x, count=1, *, dtype=None, seed=None):
-    """Indices of classes drawn by the unnormalised log probabilities x (batch, classes): (batch, count), int64."""
+    """Indices of classes drawn by the unnormalized log probabilities x (batch, classes): (batch, count), int64."""
     from ..elementwise.activations import softmax
     from ..reductions.over_axes import cumulative_sum
     from .draws import uniform

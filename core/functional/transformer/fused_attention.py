@@ -177,7 +177,7 @@ def group_query_attention(
     side by side. past_key, past_value (batch, kv_num_heads, past, size). last_key (batch,): index of each sequence's
     last key, the new ones counted; total_length: the number of keys of the longest. cos, sin: caches of
     `rotary_embedding`. window: how many keys a query sees, its own included. sink (num_heads,): scores of no key that
-    take part in the softmax. q_norm, k_norm (size,): weights of root mean square normalisations of each head, before
+    take part in the softmax. q_norm, k_norm (size,): weights of root mean square normalizations of each head, before
     the rotation, with `epsilon`. Returns (y like q, present_key, present_value).
     """
     q = floating(q)
