@@ -14,6 +14,8 @@ from . import index as ix
 from .kernel_ir import Builder, Loop, Reduction, Slots, coordinates
 from .reductions import specification
 
+_INFINITY = float("inf")
+
 # Operations whose result is a value of the narrow dtype whenever the operands are.
 _EXACT = (
     "neg", "abs", "sign", "floor", "ceil", "round", "trunc", "maximum", "minimum", "bitwise_and", "bitwise_or",
@@ -221,7 +223,7 @@ def _binary(self, node, indices):
 
 def _undisguised(build, op, a, b):
     """What compilers of shaders would simplify to another value for infinities, NaN and 0, spelled out: x * 0, 0 / x,
-    x / 0, and x with itself. None for everything else."""
+    x / 0, x / infinity, and x with itself. None for everything else."""
     if a is b:
         if op == "sub":
             return build.make(
@@ -234,6 +236,9 @@ def _undisguised(build, op, a, b):
             return unordered if op == "ne" else build.make("logical_not", "bool", (unordered,))
     if op in ("mul", "div") and [v for v in (a, b) if v.op == "const" and same(v.attr, 0)]:
         return build.make("function", "f32", (a, b), ("times_zero" if op == "mul" else "over_zero",))
+    if op == "div" and b.op == "const" and b.attr in (_INFINITY, -_INFINITY):
+        zero = build.const(0.0 if b.attr > 0 else -0.0, "f32")
+        return build.make("function", "f32", (a, zero), ("times_zero",))
     return None
 
 

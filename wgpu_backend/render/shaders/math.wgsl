@@ -34,6 +34,12 @@ fn over_itself(x: f32) -> f32 {
     return select(1.0, from_bits(0x7fc00000u), x == 0.0 || isnan_f32(x) || isinf_f32(x));
 }
 
+// a / b for divisors beyond 2^126 too, for which WGSL promises nothing: NVIDIA's driver gives 0.
+fn quotient(a: f32, b: f32) -> f32 {
+    let scale = select(1.0, 0.25, abs(b) > 8.5e37);
+    return (a * scale) / (b * scale);
+}
+
 fn sign_f32(x: f32) -> f32 {
     return select(sign(x), x, isnan_f32(x));
 }
@@ -215,7 +221,7 @@ fn atan2_f32(y: f32, x: f32) -> f32 {
     } else if (x == 0.0) {
         r = 1.5707963267949;
     } else {
-        r = atan_f32(abs(y) / abs(x));
+        r = atan_f32(quotient(abs(y), abs(x)));
     }
     r = select(r, 3.14159265358979 - r, left);
     return select(r, -r, below);
@@ -322,8 +328,11 @@ fn floor_divide_f32(a: f32, b: f32) -> f32 {
     if (b == 0.0) {
         return over_zero(a, b);
     }
+    if (isinf_f32(a)) {
+        return from_bits(0x7fc00000u);
+    }
     let r = fmod_f32(a, b);
-    var q = (a - r) / b;
+    var q = quotient(a - r, b);
     if (r != 0.0 && ((r < 0.0) != (b < 0.0))) {
         q = q - 1.0;
     }
@@ -422,7 +431,8 @@ fn fmod_i32(a: i32, b: i32) -> i32 {
     if (b == 0 || b == -1) {
         return 0;
     }
-    return a % b;
+    // Not %: Vulkan leaves the remainder of negative numbers undefined, and NVIDIA's driver takes them as unsigned.
+    return a - (a / b) * b;
 }
 
 fn fmod_u32(a: u32, b: u32) -> u32 {
@@ -487,8 +497,15 @@ fn wrap_u(x: u32, bits: u32) -> u32 {
     return x & ((1u << bits) - 1u);
 }
 
+// In integers: NVIDIA's driver leaves out packing to 16 bits and back.
 fn round_f16(x: f32) -> f32 {
-    return unpack2x16float(pack2x16float(vec2<f32>(x, 0.0))).x;
+    let b = bitcast<u32>(x);
+    let m = b & 0x7fffffffu;
+    let near = (m + 0xfffu + ((m >> 13u) & 1u)) & 0x7fffe000u;
+    // Below 2^-14 the nearest multiple of 2^-24, which is what the last bit of a number around 0.5 stands for.
+    let small = bitcast<u32>(f32(bitcast<u32>(bitcast<f32>(m) + 0.5) - 0x3f000000u) * 5.9604644775390625e-8);
+    let rounded = select(select(near, 0x7f800000u, near >= 0x47800000u), small, m < 0x38800000u);
+    return bitcast<f32>(select(rounded, m | 0x00400000u, m > 0x7f800000u) | (b & 0x80000000u));
 }
 
 fn round_bf16(x: f32) -> f32 {
