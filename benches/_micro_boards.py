@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 from emberlet.micro.builder.boards import BOARDS  # noqa: E402
 from emberlet.micro.builder.build import Options, build  # noqa: E402
-from emberlet.micro.builder.emit_kernels import assembly_kernels  # noqa: E402
+from emberlet.micro.builder.emit.kernels import assembly_kernels  # noqa: E402
 
 from tools import firmware  # noqa: E402
 from tools.boards_in_qemu import EmulatedBoard  # noqa: E402

@@ -34,7 +34,7 @@ from emberlet.micro.builder.kernels.dot import DotFloat  # noqa: E402
 from emberlet.micro.builder.kernels.layer import Array, Layer  # noqa: E402
 from emberlet.micro.builder.kernels.recurrent_float import GruFloat, LstmFloat  # noqa: E402
 from emberlet.micro.builder.kernels.window import Window  # noqa: E402
-from emberlet.micro.builder.reference import quantize  # noqa: E402
+from emberlet.micro.builder.quantization.reference import quantize  # noqa: E402
 
 from tools.micropython import Port, armhf_port, unix_port  # noqa: E402
 

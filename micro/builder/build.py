@@ -21,20 +21,20 @@ from emberlet.host.files import RESERVED_BY_WINDOWS, atomic_write
 
 from .assembly.registry import FAMILIES
 from .boards import Board
-from .calibrate import check_samples, each, ranges_of, tallies
 from .compile import compile_mpy
 from .cost import Cost, cost
-from .emit_kernels import assembly_kernels, kernels_source, listing, machine_code
-from .emit_layers import layers_source
-from .emit_model import Pack, Partition, model_source, weights_source
+from .emit.kernels import assembly_kernels, kernels_source, listing, machine_code
+from .emit.layers import layers_source
+from .emit.model import Pack, Partition, model_source, weights_source
 from .fuse import fuse, in_float32
 from .graph import Graph, Reshape
 from .kernels.layer import Array
 from .kernels.trees import Trees
 from .plan import plan
 from .program import Program
-from .quantize import quantize_graph
-from .reference import dequantize, quantize
+from .quantization.calibrate import check_samples, each, ranges_of, tallies
+from .quantization.quantize import quantize_graph
+from .quantization.reference import dequantize, quantize
 from .romfs import romfs_image
 from .streaming import streamed
 

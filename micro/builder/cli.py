@@ -12,10 +12,10 @@ from emberlet.errors import EmberletError, UnsupportedError
 
 from .boards import ALIASES, BOARDS, Board, board
 from .build import KERNELS, METHODS, WEIGHTS, BuildResult, Options, build, module_name, write
-from .calibrate import samples_from
 from .cost import Cost, report, shortfalls
 from .deploy import HELPERS, commands, deploy, helper_commands
-from .emit_model import Partition
+from .emit.model import Partition
+from .quantization.calibrate import samples_from
 
 
 def main(argv: Sequence[str] | None = None) -> int:

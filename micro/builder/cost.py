@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .assembly.frame import BUFFERS
 from .assembly.registry import FAMILIES
 from .boards import KB, Board
-from .emit_kernels import assembly_kernels, kernels_source, step_calls
+from .emit.kernels import assembly_kernels, kernels_source, step_calls
 from .kernels.layer import Layer
 from .kernels.pool import _Pool, _Reduce
 from .program import Program, Step

@@ -119,7 +119,7 @@ def _target(about: dict[str, Any], board: str | None) -> str:
 
 
 def _writer(about: dict[str, Any], folder: Path, pack: str) -> str:
-    from .emit_model import Partition
+    from .emit.model import Partition
 
     size = (folder / pack).stat().st_size
     device = Partition(**about["partition"]).device(size)

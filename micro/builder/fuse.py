@@ -10,7 +10,6 @@ import numpy as np
 
 from .functions import Chain
 from .graph import Graph, Grid, Reshape, renamed
-from .grids import ends
 from .kernels.depthwise import DepthwiseFloat
 from .kernels.dot import DotFloat
 from .kernels.elementwise import BinaryFloat, MapFloat
@@ -18,6 +17,7 @@ from .kernels.layer import Array, Layer, as_image
 from .kernels.move import Copy, Move
 from .kernels.nest import Axis, merged
 from .kernels.state import Keep
+from .quantization.grids import ends
 
 Clamped = DotFloat | DepthwiseFloat | BinaryFloat
 

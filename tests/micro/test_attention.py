@@ -9,10 +9,10 @@ import onnx
 import onnxruntime
 import pytest
 from emberlet.micro.builder.build import Options, build, calibrated
-from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
-from emberlet.micro.builder.reference import quantize
+from emberlet.micro.builder.quantization.calibrate import check_samples
+from emberlet.micro.builder.quantization.reference import quantize
 from onnx import TensorProto, helper, numpy_helper
 
 from tools.micropython import Port

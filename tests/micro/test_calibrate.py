@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emberlet.micro.builder.calibrate import Tally, grid_over, ranges_of
+from emberlet.micro.builder.quantization.calibrate import Tally, grid_over, ranges_of
 
 RANGES = [(0.0, 1.0), (-1.0, 0.0), (-1.0, 1.0), (-3.7, 0.2), (-0.001, 500.0), (0.5, 2.0), (-4.0, -1.0)]
 DRAWN = [tuple(sorted(pair)) for pair in np.random.default_rng(3).normal(0, 10, (50, 2)).tolist()]

@@ -14,7 +14,7 @@ from emberlet.micro.builder.boards import BOARDS, KB, board
 from emberlet.micro.builder.build import Options
 from emberlet.micro.builder.compile import compile_mpy
 from emberlet.micro.builder.cost import OBJECTS, frames, report, shortfalls, size_text
-from emberlet.micro.builder.emit_kernels import kernels_source, machine_code
+from emberlet.micro.builder.emit.kernels import kernels_source, machine_code
 
 from tools.microcontrollers.models import build_digits, deployed, desktop_boards
 from tools.micropython import Port

@@ -12,10 +12,10 @@ import onnx
 import pytest
 from emberlet.errors import ModelError
 from emberlet.micro.builder.build import Options, build
-from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.dot import Dot, DotFloat
-from emberlet.micro.builder.reference import dequantize, quantize
+from emberlet.micro.builder.quantization.calibrate import check_samples
+from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from onnx import helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from support.microcontrollers.onnx_models import Maker

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from emberlet.micro.builder.calibrate import grid_over
+from emberlet.micro.builder.quantization.calibrate import grid_over
 from hypothesis import given
 from hypothesis import strategies as st
 

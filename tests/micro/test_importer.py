@@ -12,10 +12,10 @@ import pytest
 from emberlet.codegen.ops.elementwise import Elementwise
 from emberlet.errors import ModelError
 from emberlet.micro.builder.build import Options, calibrated, compare
-from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.plan import plan
+from emberlet.micro.builder.quantization.calibrate import check_samples
 from onnx import TensorProto, helper
 from support.microcontrollers.onnx_models import MODELS, Maker
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from emberlet.micro.builder.compile import compile_mpy
-from emberlet.micro.builder.emit_kernels import kernels_source
+from emberlet.micro.builder.emit.kernels import kernels_source
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.program import Program
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet.micro.builder.build import BuildResult, Options, build
-from emberlet.micro.builder.emit_model import Partition
+from emberlet.micro.builder.emit.model import Partition
 from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.kernels.recurrent_float import GruFloat, LstmFloat
-from emberlet.micro.builder.reference import dequantize, quantize
+from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from emberlet.micro.builder.romfs import romfs_image
 
 from tools.microcontrollers.models import (

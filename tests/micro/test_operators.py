@@ -13,11 +13,11 @@ import onnx
 import onnxruntime
 import pytest
 from emberlet.micro.builder.build import BuildResult, Options, build, calibrated
-from emberlet.micro.builder.calibrate import check_samples, each
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.graph import Graph
-from emberlet.micro.builder.reference import dequantize, quantize
+from emberlet.micro.builder.quantization.calibrate import check_samples, each
+from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from onnx import TensorProto, helper, numpy_helper
 
 from tools.micropython import Port

@@ -12,10 +12,10 @@ import onnxruntime
 import pytest
 from emberlet.errors import ModelError
 from emberlet.micro.builder.build import Options, calibrated
-from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.plan import plan
+from emberlet.micro.builder.quantization.calibrate import check_samples
 from onnx import TensorProto, helper, numpy_helper
 
 Rng = np.random.Generator

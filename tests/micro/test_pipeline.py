@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from emberlet.micro.builder.build import Options, build
-from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.from_ir import read_graph
-from emberlet.micro.builder.reference import quantize
+from emberlet.micro.builder.quantization.calibrate import check_samples
+from emberlet.micro.builder.quantization.reference import quantize
 from support.microcontrollers.onnx_models import MODELS
 
 from tools.microcontrollers.running import inputs_in_arena, outputs_of, run_program

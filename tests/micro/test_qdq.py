@@ -11,11 +11,11 @@ import onnxruntime
 import pytest
 from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.build import Options, build
-from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.dot import Dot, DotFloat
-from emberlet.micro.builder.reference import dequantize, quantize
+from emberlet.micro.builder.quantization.calibrate import check_samples
+from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from support.microcontrollers.onnx_models import MODELS
 from support.microcontrollers.quantized import image_network, samples_of

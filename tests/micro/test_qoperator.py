@@ -8,9 +8,9 @@ import numpy as np
 import onnx
 import pytest
 from emberlet.micro.builder.build import BuildResult, Options, build
-from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.from_ir import read_graph
-from emberlet.micro.builder.reference import dequantize, quantize
+from emberlet.micro.builder.quantization.calibrate import check_samples
+from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from onnx import TensorProto
 from onnxruntime.quantization import QuantFormat, QuantType
 from support.microcontrollers.onnx_models import Array

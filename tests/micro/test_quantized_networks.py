@@ -9,11 +9,11 @@ import onnx
 import pytest
 from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.build import Options, build
-from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.graph import Graph, Grid
-from emberlet.micro.builder.reference import dequantize, quantize
+from emberlet.micro.builder.quantization.calibrate import check_samples
+from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from onnx import numpy_helper
 from onnxruntime.quantization import QuantType
 from support.microcontrollers.onnx_models import Array, Maker

@@ -10,9 +10,9 @@ import onnx
 import pytest
 from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.build import Options, build
-from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.from_ir import read_graph
-from emberlet.micro.builder.reference import dequantize, quantize
+from emberlet.micro.builder.quantization.calibrate import check_samples
+from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from support.microcontrollers.onnx_models import Maker
 from support.microcontrollers.quantized import samples_of
 from support.onnx_models import expected

@@ -8,7 +8,7 @@ from math import floor
 import numpy as np
 import pytest
 from emberlet.errors import UnsupportedError
-from emberlet.micro.builder.reference import (
+from emberlet.micro.builder.quantization.reference import (
     LIMIT,
     Requant,
     choose,

@@ -19,7 +19,7 @@ from emberlet.micro.builder.build import Options, build, write
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.dot import Dot
 from emberlet.micro.builder.kernels.window import Window
-from emberlet.micro.builder.reference import LIMIT, Requant
+from emberlet.micro.builder.quantization.reference import LIMIT, Requant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emberlet.micro.builder.reference import quantize
+from emberlet.micro.builder.quantization.reference import quantize
 from emberlet.micro.stream import Rows
 
 from tools.micropython import Port

@@ -12,14 +12,14 @@ import onnxruntime
 import pytest
 from emberlet.errors import ModelError, UnsupportedError
 from emberlet.micro.builder.build import Options, build, calibrated
-from emberlet.micro.builder.calibrate import check_samples
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.kernels.slide import Slide
 from emberlet.micro.builder.plan import plan
-from emberlet.micro.builder.reference import dequantize, quantize
+from emberlet.micro.builder.quantization.calibrate import check_samples
+from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from emberlet.micro.builder.streaming import streamed, time_axis
 from onnx import TensorProto, helper
 from support.microcontrollers.onnx_models import Array, Maker

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from emberlet.micro.builder.assembly.registry import ALL, scratch
-from emberlet.micro.builder.doubled import DividedRequant, doubled
 from emberlet.micro.builder.kernels.arg import Arg
 from emberlet.micro.builder.kernels.depthwise import Depthwise
 from emberlet.micro.builder.kernels.dot import Dot
@@ -41,7 +40,8 @@ from emberlet.micro.builder.kernels.state import Keep
 from emberlet.micro.builder.kernels.trees import Branch, Leaf, Trees
 from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.program import Constants, Program, Step
-from emberlet.micro.builder.reference import Requant, choose, dot_bounds
+from emberlet.micro.builder.quantization.doubled import DividedRequant, doubled
+from emberlet.micro.builder.quantization.reference import Requant, choose, dot_bounds
 
 Rng = np.random.Generator
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from emberlet.micro.builder.build import BuildResult
 from emberlet.micro.builder.compile import compile_mpy
-from emberlet.micro.builder.emit_kernels import kernels_source, machine_code
+from emberlet.micro.builder.emit.kernels import kernels_source, machine_code
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.program import Program
-from emberlet.micro.builder.reference import quantize
+from emberlet.micro.builder.quantization.reference import quantize
 
 from tools.boards_in_qemu import EmulatedBoard
 from tools.micropython import Port

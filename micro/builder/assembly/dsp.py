@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ..reference import Requant
+from ..quantization.reference import Requant
 from .frame import Frame
 from .thumb import LR, PC, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, SP, ThumbDsp
 

@@ -2,7 +2,7 @@
 
 MicroPython calls a function of machine code with an array of its arguments, however many there are. These are all small
 integers, so nothing is allocated and nothing has to be known of the interpreter but how it writes them: shifted left by
-one, the lowest bit set. The first four say where the buffers lie, as `at` and `low` in emit_kernels.py make them: a
+one, the lowest bit set. The first four say where the buffers lie, as `at` and `low` in emit/kernels.py make them: a
 quarter of the address of A, of W and of T, which fits a small integer wherever memory lies, and what that leaves of
 W's. The rest are a layer's: layers of one kind share one kernel whatever their shapes.
 """

@@ -11,7 +11,7 @@ from ..kernels.dot import Dot
 from ..kernels.layer import Layer, View
 from ..kernels.recurrent import Rows, _Recurrent
 from ..kernels.window import Loops, window_loops
-from ..reference import ZERO, Requant
+from ..quantization.reference import ZERO, Requant
 from . import dsp, dsp_depthwise, dsp_dot, scalar_depthwise, scalar_dot
 from .assembler import Assembler
 from .frame import Frame

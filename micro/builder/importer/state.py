@@ -26,7 +26,7 @@ from ..kernels.move import Move, Part, strides
 from ..kernels.nest import Axis
 from ..kernels.pool import MaxPool, ReduceFloat
 from ..kernels.state import Keep
-from ..reference import ZERO
+from ..quantization.reference import ZERO
 from .layout import Channels, Order, channels_last
 
 

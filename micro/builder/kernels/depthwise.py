@@ -13,7 +13,7 @@ from math import inf
 
 import numpy as np
 
-from ..reference import ZERO, Bytes, Ints, Requant, check_word, dot_bounds, requantize
+from ..quantization.reference import ZERO, Bytes, Ints, Requant, check_word, dot_bounds, requantize
 from .layer import Array, Layer, View, as_image, emit_clamp_float, emit_requantize
 from .window import Window
 from .writer import Pointer, Writer

@@ -17,7 +17,7 @@ from math import inf
 
 import numpy as np
 
-from ..reference import ZERO, Bytes, Ints, Requant, check_word, folded_bias, requantize, start_bounds
+from ..quantization.reference import ZERO, Bytes, Ints, Requant, check_word, folded_bias, requantize, start_bounds
 from .layer import Array, Layer, View, as_image, emit_clamp_float, emit_requantize
 from .window import UNROLL, Loops, Window, walk, window_loops
 from .writer import Pointer, Writer

@@ -15,8 +15,8 @@ from math import floor
 import numpy as np
 from emberlet.errors import UnsupportedError
 
-from ..doubled import high_product, quantize_multiplier, shifted
-from ..reference import LIMIT, Bytes, Ints
+from ..quantization.doubled import high_product, quantize_multiplier, shifted
+from ..quantization.reference import LIMIT, Bytes, Ints
 from .layer import Array, Layer, View
 from .window import walk
 from .writer import Pointer, Writer

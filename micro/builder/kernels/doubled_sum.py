@@ -1,4 +1,4 @@
-"""Sums and differences of two tensors in TensorFlow Lite's arithmetic (doubled.py).
+"""Sums and differences of two tensors in TensorFlow Lite's arithmetic (quantization/doubled.py).
 
 Both operands are brought to a common scale with 20 bits below the step of a byte, and their sum to the scale of the
 output by a multiplier of 31 bits. That product does not fit the words of a kernel. So a kernel estimates the output
@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 from emberlet.errors import UnsupportedError
 
-from ..doubled import multiplied, quantize_multiplier
-from ..reference import LIMIT, Bytes, Ints
+from ..quantization.doubled import multiplied, quantize_multiplier
+from ..quantization.reference import LIMIT, Bytes, Ints
 from .elementwise import _Binary
 from .layer import Array, emit_clamp
 from .writer import Writer

@@ -13,9 +13,9 @@ from typing import ClassVar
 import numpy as np
 from emberlet.errors import UnsupportedError
 
-from ..doubled import DoubledRequant
 from ..functions import Chain, apply, lines
-from ..reference import LIMIT, Bytes, Requant, requantize
+from ..quantization.doubled import DoubledRequant
+from ..quantization.reference import LIMIT, Bytes, Requant, requantize
 from .layer import Array, Layer, View, as_image, dense_view, emit_clamp, emit_clamp_float, emit_requantize
 from .nest import MOST_UNROLL, Axis, image_axes, nest
 from .writer import Pointer, Writer

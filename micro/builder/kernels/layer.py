@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..doubled import HALF, LOW, DividedRequant, DoubledRequant
-from ..reference import Requant
+from ..quantization.doubled import HALF, LOW, DividedRequant, DoubledRequant
+from ..quantization.reference import Requant
 from .writer import Writer
 
 Array = npt.NDArray[Any]

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from ..reference import Bytes
+from ..quantization.reference import Bytes
 from .layer import Array, Layer, View
 from .nest import Axis, image_axes, nest
 from .writer import Pointer, Writer

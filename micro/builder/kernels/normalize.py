@@ -13,7 +13,7 @@ from math import log2
 
 import numpy as np
 
-from ..reference import Bytes, Ints
+from ..quantization.reference import Bytes, Ints
 from .layer import Array, Layer, View, emit_clamp
 from .writer import Pointer, Writer
 

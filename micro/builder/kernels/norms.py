@@ -14,7 +14,7 @@ from math import log, log2
 import numpy as np
 from emberlet.errors import UnsupportedError
 
-from ..reference import LIMIT, Bytes, Ints, Requant, requantize
+from ..quantization.reference import LIMIT, Bytes, Ints, Requant, requantize
 from .layer import Array, Layer, View, emit_clamp, emit_requantize
 from .pool import load_words, packed, words_of
 from .softmax import LOG_SHIFT, ONE

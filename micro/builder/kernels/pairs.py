@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from emberlet.errors import UnsupportedError
 
-from ..reference import LIMIT, Bytes, Requant
+from ..quantization.reference import LIMIT, Bytes, Requant
 from .elementwise import _Binary
 from .layer import Array, emit_clamp
 from .writer import Writer

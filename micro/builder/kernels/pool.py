@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..reference import Bytes, Requant, requantize
+from ..quantization.reference import Bytes, Requant, requantize
 from .layer import Array, Layer, View, as_image, emit_requantize
 from .window import Window, walk, window_loops
 from .writer import Pointer, Writer

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from emberlet.errors import UnsupportedError
 
-from ..reference import LIMIT, Bytes, Ints
+from ..quantization.reference import LIMIT, Bytes, Ints
 from .elementwise import _Binary
 from .layer import Array, emit_clamp
 from .writer import Writer

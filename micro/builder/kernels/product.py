@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from ..reference import Bytes, Requant, requantize
+from ..quantization.reference import Bytes, Requant, requantize
 from .layer import Array, Layer, View, emit_requantize
 from .pool import load_words, packed, words_of
 from .writer import Pointer, Writer

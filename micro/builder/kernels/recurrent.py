@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..reference import ZERO, Bytes, Ints, Requant, check_word, fixed_point, folded_bias, start_bounds
+from ..quantization.reference import ZERO, Bytes, Ints, Requant, check_word, fixed_point, folded_bias, start_bounds
 from .layer import Array, Layer, View, emit_clamp, emit_requantize
 from .nest import Axis, nest
 from .window import UNROLL, walk

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..reference import Bytes
+from ..quantization.reference import Bytes
 from .layer import Array, Layer, View
 from .nest import Axis, nest
 from .writer import Pointer, Writer

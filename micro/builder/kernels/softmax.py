@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from emberlet.errors import UnsupportedError
 
-from ..reference import LIMIT, Bytes
+from ..quantization.reference import LIMIT, Bytes
 from .layer import Array, Layer, View, emit_clamp
 from .window import walk
 from .writer import Pointer, Writer

@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from emberlet.errors import UnsupportedError
 
-from ..doubled import DividedRequant, check_doubled, doubled, multiplied, quantize_multiplier, shifted
 from ..functions import Chain, apply
 from ..graph import Grid
-from ..grids import SOFTMAX_GRID
 from ..kernels.depthwise import DepthwiseFloat
 from ..kernels.dot import DotFloat
 from ..kernels.doubled_softmax import DoubledSoftmax
@@ -22,8 +20,10 @@ from ..kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat
 from ..kernels.layer import Layer
 from ..kernels.pool import AveragePool, AveragePoolFloat, Reduce, ReduceFloat
 from ..kernels.softmax import SoftmaxFloat
-from ..quantize import Quantizer
-from ..reference import Bytes, Ints, Requant, dequantize, dot_bounds, quantize_bias
+from ..quantization.doubled import DividedRequant, check_doubled, doubled, multiplied, quantize_multiplier, shifted
+from ..quantization.grids import SOFTMAX_GRID
+from ..quantization.quantize import Quantizer
+from ..quantization.reference import Bytes, Ints, Requant, dequantize, dot_bounds, quantize_bias
 
 MIDDLE = 128
 """The byte of int8's zero."""

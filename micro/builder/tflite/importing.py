@@ -26,7 +26,7 @@ from ..importer.state import Importer, StoredTensor
 from ..importer.translation import translate
 from ..kernels.elementwise import MapFloat
 from ..kernels.state import Keep
-from ..quantize import QUANTIZERS
+from ..quantization.quantize import QUANTIZERS
 from .arithmetic import DoubledQuantizer
 from .operators import CONVERTERS
 from .reading import FileGraph, FileOperator, FileTensor, read_file, values

@@ -14,22 +14,22 @@ from math import log
 import numpy as np
 from emberlet.errors import UnsupportedError
 
+from ..functions import apply
+from ..graph import Graph, Grid, Reshape, renamed
+from ..kernels.arg import Arg
+from ..kernels.elementwise import BinaryFloat, MapFloat
+from ..kernels.interpolate import Interpolate
+from ..kernels.lanes import Take, TopK
+from ..kernels.layer import Layer
+from ..kernels.move import Copy, Move
+from ..kernels.pairs import CompareFloat, ExtremeFloat
+from ..kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat
+from ..kernels.recurrent import HIDDEN
+from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
+from ..kernels.select import Select
+from ..kernels.softmax import SoftmaxFloat, takes_scale
+from ..kernels.state import Keep
 from .calibrate import Range, grid_over
-from .functions import apply
-from .graph import Graph, Grid, Reshape, renamed
-from .kernels.arg import Arg
-from .kernels.elementwise import BinaryFloat, MapFloat
-from .kernels.interpolate import Interpolate
-from .kernels.lanes import Take, TopK
-from .kernels.layer import Layer
-from .kernels.move import Copy, Move
-from .kernels.pairs import CompareFloat, ExtremeFloat
-from .kernels.pool import AveragePoolFloat, MaxPool, ReduceFloat
-from .kernels.recurrent import HIDDEN
-from .kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
-from .kernels.select import Select
-from .kernels.softmax import SoftmaxFloat, takes_scale
-from .kernels.state import Keep
 from .reference import dequantize
 
 HIDDEN_GRID = Grid(1 / HIDDEN, HIDDEN)

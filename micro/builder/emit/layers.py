@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .emit_kernels import timed_run
-from .program import Program
+from ..program import Program
+from .kernels import timed_run
 
 _MODULE = '''\
 """The layers of {name}: `print(layers)` lists them, and how long each took once predict(..., profile=True) has run."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from .assembly.registry import FAMILIES, Call, Kernel, calls, sums
-from .functions import FROM_MATH
-from .kernels.recurrent import HIDDEN, MIDDLE, Rows, SumsIn, _Recurrent
-from .kernels.writer import Writer
-from .program import Program, Step
+from ..assembly.registry import FAMILIES, Call, Kernel, calls, sums
+from ..functions import FROM_MATH
+from ..kernels.recurrent import HIDDEN, MIDDLE, Rows, SumsIn, _Recurrent
+from ..kernels.writer import Writer
+from ..program import Program, Step
 
 _PREPARE = {
     "viper": """\

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from emberlet.errors import FormatError, ShapeError, UnsupportedError
 
-from .graph import Graph, Grid
-from .kernels.layer import Array
+from ..graph import Graph, Grid
+from ..kernels.layer import Array
 
 Range = tuple[float, float]
 

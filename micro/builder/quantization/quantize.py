@@ -10,21 +10,19 @@ from math import inf, prod
 import numpy as np
 from emberlet.errors import UnsupportedError
 
-from .calibrate import Range, grid_over
-from .functions import COMPARED, Chain, apply
-from .graph import Graph, Grid, Reshape
-from .grids import HIDDEN_GRID, with_grids
-from .kernels.arg import Arg
-from .kernels.depthwise import Depthwise, DepthwiseFloat
-from .kernels.dot import Dot, DotFloat
-from .kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat, _Binary, sum_factors
-from .kernels.interpolate import Interpolate
-from .kernels.lanes import OneHot, RunningSum, RunningSumFloat, Take, TopK
-from .kernels.layer import Array, Layer
-from .kernels.move import Copy, Move
-from .kernels.normalize import Normalize, NormalizeFloat
-from .kernels.norms import Norm, NormFloat
-from .kernels.pairs import (
+from ..functions import COMPARED, Chain, apply
+from ..graph import Graph, Grid, Reshape
+from ..kernels.arg import Arg
+from ..kernels.depthwise import Depthwise, DepthwiseFloat
+from ..kernels.dot import Dot, DotFloat
+from ..kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat, _Binary, sum_factors
+from ..kernels.interpolate import Interpolate
+from ..kernels.lanes import OneHot, RunningSum, RunningSumFloat, Take, TopK
+from ..kernels.layer import Array, Layer
+from ..kernels.move import Copy, Move
+from ..kernels.normalize import Normalize, NormalizeFloat
+from ..kernels.norms import Norm, NormFloat
+from ..kernels.pairs import (
     Compare,
     CompareFloat,
     Extreme,
@@ -35,14 +33,16 @@ from .kernels.pairs import (
     nearest_byte,
     quotient_factor,
 )
-from .kernels.pool import AveragePool, AveragePoolFloat, MaxPool, Reduce, ReduceFloat
-from .kernels.power import Power, PowerFloat
-from .kernels.product import Product, ProductFloat
-from .kernels.recurrent import FINE, GATE, MIDDLE, GatedGru, Gru, Lstm, Rnn, Rows
-from .kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
-from .kernels.select import Select
-from .kernels.softmax import Softmax, SoftmaxFloat
-from .kernels.state import Keep
+from ..kernels.pool import AveragePool, AveragePoolFloat, MaxPool, Reduce, ReduceFloat
+from ..kernels.power import Power, PowerFloat
+from ..kernels.product import Product, ProductFloat
+from ..kernels.recurrent import FINE, GATE, MIDDLE, GatedGru, Gru, Lstm, Rnn, Rows
+from ..kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
+from ..kernels.select import Select
+from ..kernels.softmax import Softmax, SoftmaxFloat
+from ..kernels.state import Keep
+from .calibrate import Range, grid_over
+from .grids import HIDDEN_GRID, with_grids
 from .reference import (
     LIMIT,
     ZERO,

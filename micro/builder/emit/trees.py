@@ -6,8 +6,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from .kernels.trees import MIDDLE
-from .program import Program
+from ..kernels.trees import MIDDLE
+from ..program import Program
 
 _PUT = '''
 def put(numbers, which=0):

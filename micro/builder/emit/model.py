@@ -6,8 +6,8 @@ import re
 import textwrap
 from dataclasses import dataclass
 
-from .emit_trees import trees_functions, trees_state
-from .program import Port, Program
+from ..program import Port, Program
+from .trees import trees_functions, trees_state
 
 
 @dataclass(frozen=True)
