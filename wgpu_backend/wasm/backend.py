@@ -15,8 +15,8 @@ from ..record.node import (
 from ..run import storage
 from . import engine
 from .image import Image
+from .kernels.table import Options
 from .prepare import prepare
-from .table import Options
 
 
 class WasmBackend(WgpuBackend):

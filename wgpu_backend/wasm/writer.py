@@ -16,9 +16,9 @@ from ..record.axes import argument_names
 from ..record.index_ranges import index_ranges
 from .file import NAME, SIMD, VERSION
 from .image import Image
+from .kernels.table import Options
 from .prepare import materialize, prepare
 from .sections import checksum
-from .table import Options
 
 MOST = 1 << 30  # bytes of a module that browsers accept
 

@@ -1,11 +1,11 @@
 """Kernels that go along lines in order: cumulative folds, scatters, sorting."""
 
-from ..lower import index as ix
-from ..lower.lowering import Lowering, lookup
-from ..lower.reductions import identity
-from ..run import storage
+from ...lower import index as ix
+from ...lower.lowering import Lowering, lookup
+from ...lower.reductions import identity
+from ...run import storage
+from ..assembler import i32, memory, op, select
 from . import operations
-from .assembler import i32, memory, op, select
 from .emitter import size, splat
 from .nest import FOLDS, Space, _places, begin, contiguity, cuts_of, finish, operations_const
 

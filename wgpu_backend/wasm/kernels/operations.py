@@ -2,8 +2,8 @@
 
 from emberlet.errors import UnsupportedError
 
-from . import library
-from .assembler import bits, call, f32, f32x4, i32, i32x4, lane, op, select
+from .. import library
+from ..assembler import bits, call, f32, f32x4, i32, i32x4, lane, op, select
 
 # What is one instruction: operation -> its name after the type. Comparisons of integers take the sign.
 _FLOAT = {

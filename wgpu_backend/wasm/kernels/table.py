@@ -2,7 +2,7 @@
 
 from emberlet.errors import UnsupportedError
 
-from ..kernels.table import describe
+from ...kernels.table import describe
 from . import contraction, lines, nest, rows
 
 

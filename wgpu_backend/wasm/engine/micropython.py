@@ -7,7 +7,7 @@ from .probes import NO_SIMD, RELAXED, SIMD
 
 def _page():
     try:
-        from ..micropython import bridge
+        from ...micropython import bridge
     except ImportError as error:
         raise BackendError("this MicroPython has no WebAssembly: only its build for browsers does ({})".format(error))
     return bridge

@@ -9,7 +9,7 @@ from typing import Any
 
 from emberlet.errors import BackendError
 
-from ..device import lock
+from ...device import lock
 
 
 class WasmtimeModule:

@@ -5,13 +5,13 @@ that divisions become loops. One counter is chosen for the lanes of vectors: the
 folded, whichever makes more of the loads contiguous.
 """
 
-from ..kernels.loop import Kernel
-from ..lower import index as ix
-from ..lower.lowering import Lowering
-from ..lower.reductions import identity, specification
-from ..run import storage
+from ...kernels.loop import Kernel
+from ...lower import index as ix
+from ...lower.lowering import Lowering
+from ...lower.reductions import identity, specification
+from ...run import storage
+from ..assembler import Function, bits, i32, op
 from . import operations
-from .assembler import Function, bits, i32, op
 from .emitter import Emitter, extract, splat
 
 BLOCK = 1024  # terms of a long sum of float32 that each accumulator takes before it is added to the whole
@@ -293,7 +293,7 @@ class _Writer:
 
 def operations_const(value, type):
     """A number as a constant of a register type."""
-    from .assembler import f32
+    from ..assembler import f32
 
     return f32(float(value)) if type == "f32" else i32(int(value))
 

@@ -1,9 +1,9 @@
 """The kernel of a row region: softmax, the normalizations and their like (fuse/rows.py)."""
 
-from ..lower import index as ix
-from ..lower.lowering import Lowering
-from ..lower.reductions import identity
-from ..run import storage
+from ...lower import index as ix
+from ...lower.lowering import Lowering
+from ...lower.reductions import identity
+from ...run import storage
 from .emitter import splat
 from .nest import Space, _places, begin, contiguity, cuts_of, finish, fold, operations_const
 

@@ -5,9 +5,9 @@ the *lane* counter, which then goes in steps of four: a load whose index grows b
 does not depend on it is computed once, and what has no vector form is computed number by number.
 """
 
-from ..lower import index as ix
+from ...lower import index as ix
+from ..assembler import E, bits, f32, f32x4, i32, i32x4, lane, memory, op, select
 from . import operations
-from .assembler import E, bits, f32, f32x4, i32, i32x4, lane, memory, op, select
 
 _LOADS = {"i8": "i32.load8_s", "u8": "i32.load8_u", "f32": "f32.load", "i32": "i32.load", "u32": "i32.load"}
 _REVERSE = bytes((12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3))

@@ -6,12 +6,12 @@ six rows by eight columns at a time (Goto and van de Geijn 2008). For a convolut
 image and k goes over channels and taps, so that the panel is what im2col would give of these eight pixels.
 """
 
-from ..lower import index as ix
-from ..lower.contraction import Problem
-from ..lower.lowering import Lowering
-from ..lower.reductions import window
+from ...lower import index as ix
+from ...lower.contraction import Problem
+from ...lower.lowering import Lowering
+from ...lower.reductions import window
+from ..assembler import f32x4, i32, memory, op, select
 from . import nest
-from .assembler import f32x4, i32, memory, op, select
 from .nest import begin, finish
 
 ROWS = 6  # of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill the 15 registers of x86
