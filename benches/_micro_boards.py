@@ -19,11 +19,11 @@ from emberlet.micro.builder.boards import BOARDS  # noqa: E402
 from emberlet.micro.builder.build import Options, build  # noqa: E402
 from emberlet.micro.builder.emit.kernels import assembly_kernels  # noqa: E402
 
-from tools import firmware  # noqa: E402
 from tools.boards_in_qemu import EmulatedBoard  # noqa: E402
 from tools.microcontrollers.networks import NETWORKS, samples  # noqa: E402
 from tools.microcontrollers.random_layers import assembly_cases, program_of  # noqa: E402
 from tools.microcontrollers.running import counted, wrong_on_board  # noqa: E402
+from tools.micropython_builds import firmware  # noqa: E402
 
 RESULTS = ROOT / "benches" / "results"
 BATCHES, LAYERS = 20, 500

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from emberlet.micro.builder.romfs import romfs_image
 
-from . import components, firmware
+from . import components
+from .micropython_builds import firmware
 
 _HEAD = """
 import machine, sys, uctypes, vfs

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from . import bytecode_kernels
+from .generated import bytecode_kernels
 from .layout import PYPROJECT, host_files, packages, pyproject, typing_tree
 from .paths import ROOT
 from .steps import say
@@ -27,9 +27,9 @@ def check(*, fix: bool = False) -> bool:
         check_packages(fix=fix),
         check_generated(fix=fix),
         check_bytecode_kernels(fix=fix),
-        _tool("pages", [sys.executable, "-m", "tools.contrib_page", *ruff_fix]),
-        _tool("schemas", [sys.executable, "-m", "tools.operator_schemas", *ruff_fix]),
-        _tool("operators", [sys.executable, "-m", "tools.operator_places", *ruff_fix]),
+        _tool("pages", [sys.executable, "-m", "tools.generated.contrib_page", *ruff_fix]),
+        _tool("schemas", [sys.executable, "-m", "tools.generated.operator_schemas", *ruff_fix]),
+        _tool("operators", [sys.executable, "-m", "tools.generated.operator_places", *ruff_fix]),
         _tool("stubs", [sys.executable, "-m", "emberlet.host.interface.module_stubs", *ruff_fix]),
         _tool("ruff check", ["ruff", "check", "--quiet", "--output-format=concise", *ruff_fix, "."]),
         # A preview rule that stands alone: with it, ruff's other rules would be those of its next release.

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from . import fetch_micropython, firmware, mpy_cross
+from .micropython_builds import fetch, firmware, mpy_cross
 from .paths import BENCH_WEB, SHARED, WEB
 
 NODE_AT_LEAST = 20
@@ -170,7 +170,7 @@ def _npm(package: str, file: str = "package.json", root: Path = WEB) -> Callable
 
 def _micropython(architecture: str) -> Callable[[], str | None]:
     def find() -> str | None:
-        launcher = fetch_micropython.launcher(architecture)
+        launcher = fetch.launcher(architecture)
         if architecture == "armhf" and qemu_arm() is None:
             return None
         if launcher.exists():

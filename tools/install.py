@@ -19,9 +19,10 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from . import components, environments, fetch_micropython, firmware, mpy_cross
+from . import components, environments
 from .components import Component
 from .layout import pyproject
+from .micropython_builds import fetch, firmware, mpy_cross
 from .paths import BENCH_WEB, ROOT, VENV, WEB, python_of
 from .steps import StepError, only_one_at_a_time, run, say, step
 
@@ -121,7 +122,7 @@ def _try(action: Callable[..., None], *args: object) -> None:
     """Do `action`; what fails is told and leaves its components missing."""
     try:
         action(*args)
-    except (StepError, fetch_micropython.FetchError, subprocess.CalledProcessError) as error:
+    except (StepError, fetch.FetchError, subprocess.CalledProcessError) as error:
         detail = (error.stderr or error.stdout) if isinstance(error, subprocess.CalledProcessError) else None
         say(f"{error}\n{detail or ''}".rstrip())
 
@@ -130,7 +131,7 @@ def _retry(action: Callable[[], None], tries: int = 3) -> None:
     for _ in range(tries - 1):
         try:
             return action()
-        except (fetch_micropython.FetchError, subprocess.CalledProcessError):
+        except (fetch.FetchError, subprocess.CalledProcessError):
             pass
     return action()
 
@@ -238,15 +239,15 @@ def _npm_ci(folder: Path) -> None:
 
 def _build_firmware(missing: list[Component]) -> None:
     tools = components.get("board-compilers").find()
-    if any(c.source == "firmware" for c in missing) and tools and fetch_micropython.possible():
+    if any(c.source == "firmware" for c in missing) and tools and fetch.possible():
         count = len(firmware.missing())
         _try(step, f"building MicroPython for {count} emulated boards", partial(_retry, firmware.build_missing))
 
 
 def _fetch_from_debian(missing: list[Component]) -> None:
     wanted = [c for c in missing if c.source == "debian" and (c.name != "micropython-armhf" or components.qemu_arm())]
-    if not wanted or not fetch_micropython.possible():
+    if not wanted or not fetch.possible():
         return
     for component in wanted:
         architecture = "armhf" if component.name == "micropython-armhf" else "native"
-        _try(step, f"fetching {component.what}", partial(_retry, partial(fetch_micropython.fetch, architecture)))
+        _try(step, f"fetching {component.what}", partial(_retry, partial(fetch.fetch, architecture)))

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from . import mpy_cross
 from .components import COMPONENTS, Component
+from .micropython_builds import mpy_cross
 from .paths import ROOT
 from .steps import say
 

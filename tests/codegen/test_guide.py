@@ -27,8 +27,8 @@ assert emberlet.__file__.startswith(tree), emberlet.__file__
 GENERATE = """
 from emberlet.host.interface import stubs
 assert stubs.main() == 0
-from tools import contrib_page
-from tools.generated_file import keep
+from tools.generated import contrib_page
+from tools.generated import keep
 assert keep(contrib_page.PAGE, contrib_page.page(), ["--fix"]) == 0
 """
 TEST = """

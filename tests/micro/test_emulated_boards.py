@@ -9,12 +9,12 @@ import pytest
 from emberlet.micro.builder.boards import BOARDS
 from emberlet.micro.builder.build import Options, build
 
-from tools import firmware
 from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers.models import build_digits
 from tools.microcontrollers.networks import ds_cnn, samples
 from tools.microcontrollers.random_layers import assembly_cases, program_of, viper_cases
 from tools.microcontrollers.running import counted, stack_taken, wrong_on_board
+from tools.micropython_builds import firmware
 
 MACS = 2_656_768
 """Multiply-accumulates of the network below."""

@@ -13,10 +13,10 @@ from emberlet.micro.builder.emit.kernels import kernels_source
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.program import Program
 
-from tools import mpy_cross
 from tools.microcontrollers.random_layers import Case, cases, large_cases, program_of
 from tools.microcontrollers.running import run_program
 from tools.micropython import Port
+from tools.micropython_builds import mpy_cross
 
 BATCHES, LAYERS = 20, 507
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools import bytecode_kernels
+from tools.generated import bytecode_kernels
 from tools.paths import ROOT
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,23 @@ def test_what_pyproject_says_of_devices_exists() -> None:
     rules = layout.pyproject()["tool"]["emberlet"]
     gone = [entry for entry in rules["device"] + rules["host-only"] if not (ROOT / entry).exists()]
     assert not gone, f"pyproject.toml's [tool.emberlet] names {gone}, which are gone"
+
+
+# Folders whose files are peers of one kind, each named for what it holds (docs/architecture.md).
+PEERS = {"codegen/ops", "core/nn", "core/python_backend", "micro/builder/kernels", "benches"}
+MOST_FILES = 20
+
+
+def test_folders_stay_small_enough_to_find_things() -> None:
+    counts = Counter(file.parent.relative_to(ROOT).as_posix() for file in _python_files())
+    large = {folder: count for folder, count in counts.items() if count > MOST_FILES and folder not in PEERS}
+    assert not large, f"group the files of {large} into packages, or add the folder to PEERS and say why"
+    small = {folder for folder in PEERS if counts[folder] <= MOST_FILES}
+    assert not small, f"{small} need no exception"
+
+
+def _python_files() -> Iterator[Path]:
+    for top in ("benches", "codegen", "core", "examples", "micro", "tools", "web", "wgpu_backend"):
+        for file in (ROOT / top).rglob("*.py"):
+            if not {"node_modules", "__pycache__", "dist"} & set(file.parts):
+                yield file

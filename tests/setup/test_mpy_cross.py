@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tools import mpy_cross
 from tools.layout import device_files
+from tools.micropython_builds import mpy_cross
 from tools.paths import ROOT
 
 # Native code is compiled for each family of boards: RP2040, RP2350 and STM32, ESP32, and the 64-bit Unix port.

@@ -12,7 +12,7 @@ from emberlet.codegen.ops import REGISTRY
 from emberlet.errors import ModelError
 from support.contrib_node import check, generated, levels, normal, one_node
 
-from tools import contrib_page
+from tools.generated import contrib_page
 
 F32 = np.float32
 

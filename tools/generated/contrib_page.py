@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from .generated_file import keep
-from .paths import ROOT
+from ..paths import ROOT
+from . import keep
 
 PAGE = ROOT / "docs" / "contrib-operators.md"
 BEGIN, END = "<!-- operators: begin (written by dev.py check --fix) -->\n", "<!-- operators: end -->"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from .paths import ROOT
+from ..paths import ROOT
 
 VIPER = "_kernels_viper.py"
 BYTECODE = "_kernels_bytecode.py"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from .generated_file import keep
-from .paths import ROOT
+from ..paths import ROOT
+from . import keep
 
 TABLE = ROOT / "codegen" / "ops" / "places.py"
 

@@ -21,8 +21,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import fetch_micropython
-from .paths import CACHE
+from ..paths import CACHE
+from . import fetch
 
 FOLDER = CACHE / "firmware"
 
@@ -144,7 +144,7 @@ def build(board: Board) -> None:
         FetchError: the source could not be had, or did not compile.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
-    source = next(FOLDER.glob("micropython-*"), None) or fetch_micropython.fetch_source(FOLDER)
+    source = next(FOLDER.glob("micropython-*"), None) or fetch.fetch_source(FOLDER)
     port = source / "ports" / "qemu"
     startup = port / "mcu" / "arm" / "startup.c"
     text = startup.read_text(encoding="utf-8")
@@ -169,7 +169,7 @@ def build(board: Board) -> None:
     ]
     done = subprocess.run(command, cwd=port, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode != 0:
-        raise fetch_micropython.FetchError(
+        raise fetch.FetchError(
             f"MicroPython for {board.title} does not compile:\n{(done.stdout + done.stderr)[-2000:]}"
         )
     partial = board.elf.with_suffix(f".{os.getpid()}")

@@ -6,8 +6,8 @@ import json
 import sys
 from typing import Any
 
-from .generated_file import keep
-from .paths import ROOT
+from ..paths import ROOT
+from . import keep
 
 TABLE = ROOT / "codegen" / "reader" / "schemas.json"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .paths import ROOT
+from ..paths import ROOT
 
 
 def keep(path: Path, wanted: str, arguments: list[str]) -> int:
