@@ -142,3 +142,29 @@ def test_a_forked_process_compiles() -> None:
 def test_strings_are_computed_on_the_host() -> None:
     texts = emberlet.asarray(["a", "b"], backend="numpy")
     assert compiled.compile(lambda x: x, backend="wasm")(texts).tolist() == ["a", "b"]
+
+
+def test_concatenations_in_one_another_compile() -> None:
+    """Lane by lane, their edges would need more locals than engines take."""
+
+    def work(x: Any) -> Any:
+        three = F.stack([F.mish(x)] * 3, axis=0)
+        more = F.concat([three, three, three, three, F.arange(3, dtype=emberlet.float32, device=x.backend)], axis=0)
+        return F.prod(F.concat([more, F.ones((30,), device=x.backend), more, more, more, more], axis=0))
+
+    results = [np.asarray(work(emberlet.asarray(np.float32(2.25), device=d))) for d in ("numpy", "wasm")]
+    np.testing.assert_allclose(*results, rtol=1e-5)
+
+
+def test_a_guarded_load_beside_another_is_computed_where_its_guard_holds() -> None:
+    def work(x: Any, mask: Any) -> Any:
+        mask = F.pad(mask, [(0, 3), (0, 1), (2, 1)], True)
+        part = x[-2, 0:, None]
+        part = F.pad(F.where(mask, part, part), [(0, 0), (-1, 3), (0, 0)], 10.0)
+        return F.concat([part, part, F.full((5, 4, 4), 10.0, device=x.backend)], axis=2)
+
+    x, mask = np.arange(5, dtype="float32").reshape(5, 1), np.ones((2, 1, 1), bool)
+    results = [
+        np.asarray(work(emberlet.asarray(x, device=d), emberlet.asarray(mask, device=d))) for d in ("numpy", "wasm")
+    ]
+    np.testing.assert_array_equal(*results)

@@ -460,3 +460,17 @@ def test_damaged_sizes_are_refused(saved, tmp_path, seed):
         plan.run(*_texts(np.random.default_rng(0), 2, 8))
     if plan is not None:
         plan.release()
+
+
+def test_a_division_whose_bounds_exceed_32_bits_is_right():
+    """The row of a product, in a part of a gather of open sizes: its lowest value, as far as is known, is -3e11."""
+    sizes = [(2, 4, 5), (1, 1, 5)], {"x": {0: "a", 1: "b", 2: "c"}, "y": {2: "c"}}
+
+    def work(x, y):
+        return F.matmul(x[3:, [-4], 5::3, None], y)
+
+    model = compile(work, *[emberlet.zeros(s) for s in sizes[0]], backend="wgpu", dims=sizes[1])
+    for a, b, c in ((8, 7, 7), (4, 5, 12), (5, 4, 9)):
+        x = emberlet.asarray(np.arange(a * b * c, dtype="float32").reshape(a, b, c), device="numpy")
+        y = emberlet.asarray(np.arange(c, dtype="float32").reshape(1, 1, c), device="numpy")
+        np.testing.assert_allclose(np.asarray(model(x, y)), np.asarray(work(x, y)))

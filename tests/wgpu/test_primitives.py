@@ -272,3 +272,10 @@ def test_bidirectional_recurrence(twin, make, layer, steps, batch):
         return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
     twin.check(graph, make((steps, batch, 3)), make((2, gates * 2, 3)), make((2, gates * 2, 2)))
+
+
+def test_scattered_zeros_multiply_nan_and_infinity(twin, make):
+    values = [float("nan"), float("inf"), 2.0, -3.0]
+    x = make.cpu.from_list(values, dtypes.float32, (4,))
+    picks = make.cpu.from_list([0, 1, 2], dtypes.int64, (3,))
+    twin.check(lambda k, x, i: k.scatter(x, i, k.full((3,), 0.0, dtypes.float32), 0, "mul"), x, picks)

@@ -77,10 +77,11 @@ def combine(op, type, a, b):
         return "{} + {}".format(a, b)
     if op == "prod":
         return "{} * {}".format(a, b)
+    # Not || and &&, which are branches: in nested loops NVIDIA's driver loses what was found before.
     if op == "any" or (type == "bool" and op == "max"):
-        return "{} || {}".format(a, b)
+        return "{} | {}".format(a, b)
     if op == "all" or (type == "bool" and op == "min"):
-        return "{} && {}".format(a, b)
+        return "{} & {}".format(a, b)
     if type == "f32":
         # NaN wins: once a is NaN no comparison replaces it.
         sign = ">" if op == "max" else "<"

@@ -6,7 +6,7 @@ through the indices of its line.
 
 from ..lower import index as ix
 from ..lower.kernel_ir import RESULT, Frame, coordinates
-from ..lower.lowering import Lowering, lookup
+from ..lower.lowering import Lowering, lookup, undisguised
 from ..record.sizes import positive, same, surely_less, typical
 from ..render import wgsl
 from ..render.arrays import assignment, element
@@ -34,7 +34,9 @@ def _combined(lowering, op, old, new, dtype):
     if op == "none":
         return new
     operation = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}[op]
-    out = lowering.build.make(operation, old.type, (old, new))
+    out = undisguised(lowering.build, operation, old, new) if old.type == "f32" else None
+    if out is None:
+        out = lowering.build.make(operation, old.type, (old, new))
     return out if op in ("max", "min") else lowering.round(out, dtype)
 
 

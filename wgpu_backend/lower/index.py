@@ -216,7 +216,9 @@ def _borrow(whole, r, n):
     """(whole, r) with multiples of n moved from whole to r until r, which is divided unsigned, is never negative."""
     if least(r.lo) >= 0:
         return whole, r
-    k = (n - 1 - r.lo) // n
+    # Positions lie within 2^31, but bounds of products of open sizes may not, and what is borrowed must fit 32 bits.
+    lo = r.lo if is_open(r.lo) else max(r.lo, -(1 << 31))
+    k = (n - 1 - lo) // n
     return Index(whole.terms, whole.const - k), Index(r.terms, r.const + k * n)
 
 

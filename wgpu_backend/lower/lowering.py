@@ -212,7 +212,7 @@ def _binary(self, node, indices):
     b = self.operand(node.srcs[1], indices)
     op = node.arg
     if a.type == "f32":
-        out = _undisguised(self.build, op, a, b)
+        out = undisguised(self.build, op, a, b)
         if out is not None:
             return out
     if op in BOOLEAN_RESULT:
@@ -221,7 +221,7 @@ def _binary(self, node, indices):
     return out if op in _EXACT else self.round(out, node.dtype)
 
 
-def _undisguised(build, op, a, b):
+def undisguised(build, op, a, b):
     """What compilers of shaders would simplify to another value for infinities, NaN and 0, spelled out: x * 0, 0 / x,
     x / 0, x / infinity, and x with itself. None for everything else."""
     if a is b:

@@ -119,6 +119,13 @@ def bits(mask, a, b):
     return op("v128.bitselect", a, b, mask)
 
 
+MOST_LOCALS = 49000  # of a function: V8 and wasmtime take 50,000, parameters among them
+
+
+class TooManyLocals(Exception):
+    """A function has grown beyond what engines of WebAssembly compile."""
+
+
 class Function:
     """A function under construction. params, results: lists of types; scratch: bytes that it needs to work in.
 
@@ -144,7 +151,9 @@ class Function:
         return E(self.params[n], [b"\x20" + unsigned(n)])
 
     def local(self, type):
-        """The number of a new local."""
+        """The number of a new local. Raises TooManyLocals."""
+        if len(self.locals) >= MOST_LOCALS:
+            raise TooManyLocals(self.name)
         self.locals.append(type)
         return len(self.params) + len(self.locals) - 1
 

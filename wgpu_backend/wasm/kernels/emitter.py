@@ -179,6 +179,11 @@ class Emitter:
 
     def level(self, value):
         """The number of the outermost scope in which a Value can be computed."""
+        found = self._binding(value)
+        return max(found, self.barrier) if self.loads(value) else found
+
+    def _binding(self, value):
+        """The number of the innermost scope that binds what a Value depends on."""
         found = self._levels.get(value.id)
         if found is None:
             found = 0
@@ -187,12 +192,20 @@ class Emitter:
             elif value.op == "reduced":
                 found = self.variables["reduced"][1]
             for a in value.args:
-                found = max(found, self.level(a))
+                found = max(found, self._binding(a))
             for index in _indices(value):
-                found = max(found, self.level_index(index))
+                found = max(found, self._binding_index(index))
             self._levels[value.id] = found
-        if self.loads(value):
-            return max(found, self.barrier)
+        return found
+
+    def _binding_index(self, index):
+        found = 0
+        for _, atom in index.terms:
+            base = atom.payload[0] if atom.kind == "digit" else None
+            if base is None:
+                found = max(found, self._binding(atom.payload))
+            else:
+                found = max(found, self.counters[base][1] if isinstance(base, str) else self._binding_index(base))
         return found
 
     def loads(self, value):

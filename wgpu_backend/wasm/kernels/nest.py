@@ -10,7 +10,7 @@ from ...lower import index as ix
 from ...lower.lowering import Lowering
 from ...lower.reductions import identity, specification
 from ...run import storage
-from ..assembler import Function, bits, i32, op
+from ..assembler import Function, TooManyLocals, bits, i32, op
 from . import operations
 from .emitter import Emitter, extract, splat
 
@@ -161,7 +161,10 @@ def loop(item, stored, name):
         return _Plan(item, stored, Space("g", count, out_cuts), Space("r", terms, inner_cuts))
 
     plan = _spaces(item, stored, first)
-    return _Writer(plan, name).kernel()
+    try:
+        return _Writer(plan, name).kernel()
+    except TooManyLocals:  # of concatenations in one another: their edges inside of a vector are written lane by lane
+        return _Writer(plan, name, vectors=False).kernel()
 
 
 def contiguity(emitter, values, lane):
@@ -189,13 +192,13 @@ def contiguity(emitter, values, lane):
 
 
 class _Writer:
-    def __init__(self, plan, name):
+    def __init__(self, plan, name, vectors=True):
         self.plan = plan
         self.name = name
         self.slots = plan.low.slots
         self.word = self.slots.result.word
         self.e = begin(name, self.slots)
-        self.lanes = self._lanes()
+        self.lanes = self._lanes() if vectors else None
 
     def _lanes(self):
         """ "out", "in" or None: what the lanes of vectors are."""
