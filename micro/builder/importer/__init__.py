@@ -4,6 +4,7 @@ functions into TRANSLATORS."""
 from . import (
     activations,
     dynamic,
+    few_bits,
     lanes,
     linear_models,
     moves,
@@ -22,6 +23,7 @@ __all__ = [
     "TRANSLATORS",
     "activations",
     "dynamic",
+    "few_bits",
     "lanes",
     "linear_models",
     "moves",
