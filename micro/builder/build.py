@@ -33,8 +33,9 @@ from .kernels.trees import Trees
 from .plan import plan
 from .program import Program
 from .quantization.calibrate import check_samples, each, ranges_of, tallies
+from .quantization.indices import numbers, stored
 from .quantization.quantize import quantize_graph
-from .quantization.reference import dequantize, quantize
+from .quantization.reference import dequantize
 from .romfs import romfs_image
 from .streaming import streamed
 
@@ -148,6 +149,11 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
     if options.kernels not in KERNELS:
         raise UnsupportedError(f"kernels {options.kernels!r}: expected one of {', '.join(KERNELS)}")
     if options.stream is not None:
+        if graph.words:
+            raise UnsupportedError(
+                f"{graph.name}: a stream with indices of two bytes, {', '.join(sorted(graph.words))}; "
+                "build the model with --float"
+            )
         graph = streamed(graph, options.stream, options.new_steps)
     built = BuildResult(plan(graph, options.families), graph, agreement=agreement)
     if options.arena and (built.program.states or built.program.kept):
@@ -188,14 +194,15 @@ def calibrated(graph: Graph, samples: Mapping[str, Array], options: Options) -> 
 def compare(graph: Graph, quantized: Graph, samples: Mapping[str, Array]) -> Agreement:
     """How far int8 is from float32."""
     name = graph.outputs[0]
-    grid = quantized.grids[name]
+    grid = quantized.grids[name].scale, quantized.grids[name].zero
     expected, found = [], []
     exact: dict[str, Any] = {}
     rounded: dict[str, Any] = {}
     for sample in each(samples):
         expected.append(graph.run(sample, exact)[name].reshape(-1))
-        inputs = {n: quantize(x, quantized.grids[n].scale, quantized.grids[n].zero) for n, x in sample.items()}
-        found.append(dequantize(quantized.run(inputs, rounded)[name], grid.scale, grid.zero).reshape(-1))
+        inputs = {n: stored(quantized, n, x) for n, x in sample.items()}
+        y = quantized.run(inputs, rounded)[name]
+        found.append(numbers(quantized, name, y) if name in quantized.words else dequantize(y, *grid).reshape(-1))
     a, b = np.stack(expected).astype(np.float64), np.stack(found).astype(np.float64)
     span = float(a.max() - a.min()) or 1.0
     off = np.abs(a - b) / span

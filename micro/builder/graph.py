@@ -52,12 +52,13 @@ class Graph:
     bytes of zero of those that are asymmetric; layouts: of inputs that come in another order than the model's, their
     shape in the model and its axes in the order they come; states: tensors that are kept from one inference to the
     next, and what their elements are at first: layers read them, and the last layers, `kernels.state.Keep`, write them;
-    doubled: the arithmetic is TensorFlow Lite's (quantization/doubled.py); once: the names of layers that round once
-    all the same; unsigned: of averages whose bytes are uint8 in the file; cuts: of inputs that hold ranks, the numbers
-    that each feature is ranked among; sums: of outputs that hold words; labels: of outputs, the names of their
-    elements; calls_to_fill: inferences on zeros that fill a stream's states before its first step; integers: of inputs
-    and outputs that are bytes in the model too, what a stored byte is more than the model's number: 0 for uint8, 128
-    for int8; wide: tensors that the model quantizes to 16 bits; whole: tensors that hold whole numbers (indices,
+    doubled: the arithmetic is TensorFlow Lite's (quantization/doubled.py); once: the names of layers that round once all the same;
+    unsigned: of averages whose bytes are uint8 in the file; cuts: of inputs that hold ranks, the numbers that each
+    feature is ranked among; sums: of outputs that hold words; labels: of outputs, the names of their elements;
+    calls_to_fill: inferences on zeros that fill a stream's states before its first step; integers: of inputs and
+    outputs that are bytes in the model too, what a stored byte is more than the model's number: 0 for uint8, 128 for
+    int8; wide: tensors that the model quantizes to 16 bits; words: of a quantized graph, tensors of indices whose
+    elements take two bytes, along a last axis of 2 (quantization/indices.py); whole: tensors that hold whole numbers (indices,
     counts, 1 and 0 for true and false), which keep steps of one where those fit a byte.
     """
 
@@ -82,6 +83,7 @@ class Graph:
     calls_to_fill: int = 0
     integers: Mapping[str, int] = field(default_factory=dict)
     wide: tuple[str, ...] = ()
+    words: frozenset[str] = frozenset()
 
     def check(self) -> Graph:
         """This graph. Raises ModelError where a layer reads what no earlier one wrote, or a tensor has no shape."""

@@ -290,6 +290,9 @@ class _Planner:
             cuts, sums = graph.cuts.get(name), graph.sums.get(name)
             return Port(name, graph.shapes[name], at, order=order, cuts=cuts, sums=sums, labels=labels)
         grid = self.graph.grids[name]
+        if name in graph.words:
+            shape = graph.shapes[name][:-1]
+            return Port(name, shape, at, grid.scale, grid.zero, order, labels=labels, width=2)
         return Port(name, self.graph.shapes[name], at, grid.scale, grid.zero, order, labels=labels, integer=integer)
 
 

@@ -28,7 +28,8 @@ class Port:
 
     scale, zero: of the bytes; unused where the model is float32. order: what its axes are, in words. cuts: where
     the bytes are ranks, the numbers that each feature is ranked among; sums: where they are words, what those mean;
-    labels: names of the elements; integer: what the byte is more than the number of an int8 or uint8 tensor.
+    labels: names of the elements; width: bytes of an element; integer: what the byte is more than the number of an
+    int8 or uint8 tensor.
     """
 
     name: str
@@ -41,10 +42,12 @@ class Port:
     sums: Sums | None = None
     labels: tuple[int | str, ...] = ()
     integer: int | None = None
+    width: int = 1
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape))
+        """Elements of the arena."""
+        return int(np.prod(self.shape)) * self.width
 
     def text(self) -> str:
         """Name, shape and axes, for people."""

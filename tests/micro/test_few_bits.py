@@ -9,7 +9,7 @@ from emberlet.errors import ModelError
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.dot import Dot
-from emberlet.micro.builder.reference import dequantize, quantize
+from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from onnx import TensorProto, helper
 from support.microcontrollers.onnx_models import Maker
 from support.onnx_models import expected
@@ -80,13 +80,11 @@ def test_embeddings_follow_onnxruntime(bits: int) -> None:
 
 
 def test_weights_that_are_an_input_are_refused_by_name() -> None:
-    model, rows = product(0)
+    model, _ = product(0)
     for k, initializer in enumerate(model.graph.initializer):
         if initializer.name == "w":
             del model.graph.initializer[k]
-            model.graph.input.append(
-                helper.make_tensor_value_info("w", TensorProto.UINT8, list(initializer.dims))
-            )
+            model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.UINT8, list(initializer.dims)))
             break
     with pytest.raises(ModelError, match=r"MatMulNBits\): weights, scales or a bias that are only known when"):
         read_graph(model.SerializeToString(), "m")

@@ -17,7 +17,8 @@ from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.quantization.calibrate import check_samples, each
-from emberlet.micro.builder.quantization.reference import dequantize, quantize
+from emberlet.micro.builder.quantization.indices import numbers, stored
+from emberlet.micro.builder.quantization.reference import dequantize
 from onnx import TensorProto, helper, numpy_helper
 
 from tools.micropython import Port
@@ -273,6 +274,38 @@ def embedding(rng: Rng) -> Drawn:
     return d
 
 
+def embedding_of_many(rng: Rng) -> Drawn:
+    """Indices of two bytes."""
+    d, rows = Drawn(rng), int(rng.integers(257, 1000))
+    d.indices("i", [int(rng.integers(1, 9))], 0 if rng.random() < 0.7 else -rows, rows)
+    d.constant("w", rng.normal(0, 1, (rows, int(rng.integers(1, 20)))))
+    d("Gather", "w i", "e")
+    d("Tanh", "e", "y")
+    return d
+
+
+def place_of_many(rng: Rng) -> Drawn:
+    """The index of the one element that is not zero, or of several that bytes tell apart."""
+    d, n = Drawn(rng, 0.0), int(rng.integers(257, 700))
+    d.input("a", [n])
+    several = int(rng.integers(1, 5))
+    d.samples["a"] = np.zeros((COUNT, n), np.float32)
+    for row in d.samples["a"]:
+        row[rng.permutation(n)[:several]] = np.arange(several, dtype=np.float32) + 1
+    if rng.random() < 0.5:
+        d("ArgMax", "a", "i", axis=1, keepdims=int(rng.integers(2)))
+    else:
+        d.constant("k", [several], np.int64)
+        d("TopK", "a k", "v i")
+    if rng.random() < 0.5:
+        d.constant("w", rng.normal(0, 1, (n, 3)))
+        d("Gather", "w i", "y")
+        d.steps = 0.51
+    else:
+        d("Cast", "i", "y", to=TensorProto.FLOAT)
+    return d
+
+
 def gathered(rng: Rng) -> Drawn:
     d, sides = Drawn(rng), shape(rng, 2, 6)
     axis = int(rng.integers(len(sides)))
@@ -343,6 +376,8 @@ DRAWS: dict[str, Callable[[Rng], Drawn]] = {
         indices_of_greatest,
         running_sum,
         embedding,
+        embedding_of_many,
+        place_of_many,
         gathered,
         one_hot,
         bilinear,
@@ -380,8 +415,9 @@ def steps_off(graph: Graph, own: Graph, laid: dict[str, Array]) -> float:
     """Root mean square of how far int8 is from float32, in steps of the output."""
     out, off = own.grids[own.outputs[0]], []
     for row in each(laid):
-        given = {n: quantize(x, own.grids[n].scale, own.grids[n].zero) for n, x in row.items()}
-        found = dequantize(own.run(given)[own.outputs[0]], out.scale, out.zero)
+        given = {n: stored(own, n, x) for n, x in row.items()}
+        y = own.run(given)[own.outputs[0]]
+        found = numbers(own, own.outputs[0], y) if own.outputs[0] in own.words else dequantize(y, out.scale, out.zero)
         off.append((found - graph.run(row)[graph.outputs[0]].reshape(found.shape)) / out.scale)
     return round(float(np.sqrt(np.mean(np.square(off)))), 4)
 
@@ -416,8 +452,10 @@ def test_micropython_computes_the_same(name: str, how: str, unix_port: Port, tmp
                 wanted = fuse(graph).run(dict(zip(own.inputs, row, strict=True)))[own.outputs[0]].reshape(-1)
                 np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-4)
                 continue
-            grid = {n: own.grids[n] for n in own.inputs}
-            given = {n: quantize(x, grid[n].scale, grid[n].zero) for n, x in zip(own.inputs, row, strict=True)}
+            given = {n: stored(own, n, x) for n, x in zip(own.inputs, row, strict=True)}
             port = result.program.outputs[0]
             wanted = own.run(given)[own.outputs[0]].reshape(-1)
+            if port.width == 2:
+                assert np.array_equal(y, numbers(own, own.outputs[0], wanted))
+                continue
             assert np.array_equal(np.rint(y / port.scale) + port.zero, wanted)

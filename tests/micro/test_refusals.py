@@ -247,13 +247,30 @@ def _floats(*shape: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(5).uniform(-1, 1, shape).astype(np.float32)
 
 
+def _changed_index(op: str) -> bytes:
+    """An index of one of 300 that is not only handed on."""
+    m = Maker()
+    if op == "ArgMax":
+        m(op, "x", "i", axis=1)
+        m("Cast", "i", "f", to=TensorProto.FLOAT)
+        m("Mul", "f f", "y")
+        return bytes(m.model([1, 300]).SerializeToString())
+    m.constant("table", _floats(300, 3))
+    m.constant("last", np.array([299]))
+    m("Sub", "last x", "turned")
+    m(op, "table turned", "y")
+    model = m.model([1, 4])
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    return bytes(model.SerializeToString())
+
+
 FOR_FLOAT = {
-    "an index of one of 300": _one_node("Gather", [1, 4], {"table": _floats(300, 3)}, TensorProto.INT64, x_last=True),
+    "y: the index of one of 300": _changed_index("Gather"),
     "an index of one of 400": _one_node(
         "OneHot", [1, 4], {"depth": np.int64(400), "values": np.array([0, 1], np.float32)}, TensorProto.INT64
     ),
-    "index of one of 300 elements": _one_node("ArgMax", [1, 300], {}, axis=1),
-    "the index of one of 300": _one_node("TopK", [1, 300], {"k": np.array([2])}, outputs=["v", "y"]),
+    "i: the index of one of 300": _changed_index("ArgMax"),
+    "the index of one of 66000": _one_node("TopK", [1, 66000], {"k": np.array([2])}, outputs=["v", "y"]),
     "a product of all elements": _one_node("ReduceProd", [1, 6], {"axes": np.array([1])}),
     "a power of a tensor that may be negative": _one_node("Pow", [1, 3], {"e": np.array([1, 2, 3], np.float32)}),
     "a sum of 40000 elements": _one_node("ReduceL2", [1, 40000], {"axes": np.array([1])}),

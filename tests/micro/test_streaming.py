@@ -223,6 +223,21 @@ def test_a_causal_network_streams_where_its_last_step_is_taken() -> None:
         check(graph, stream, 2, 0)
 
 
+def test_a_stream_of_large_indices_is_built_with_float() -> None:
+    m = Maker()
+    m.weight("w", 300, 4, 3)
+    m("Conv", "x w", "a")
+    m.constant("last", -1, "int64")
+    m("Gather", "a last", "b", axis=2)
+    m("ArgMax", "b", "i", axis=1)
+    m("Cast", "i", "y", to=1)
+    model = m.model([1, 4, 6])
+    graph = read_graph(model.SerializeToString(), "m")
+    with pytest.raises(UnsupportedError, match=r"indices of two bytes.*--float"):
+        build(graph, Options("m", stream=2), {"x": samples_of(model, 12)})
+    assert build(graph, Options("m", stream=2, floats=True)).program.is_float
+
+
 @pytest.mark.parametrize("floats", [False, True])
 def test_a_stream_runs_on_micropython(floats: bool, unix_port: Port, tmp_path: Path) -> None:
     model = keyword_spotter()

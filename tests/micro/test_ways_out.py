@@ -75,6 +75,7 @@ FOLLOWED = {
     "reduce the tensor in two steps": "test_refusals.py::test_what_bytes_cannot_do_is_built_with_float",
     "put Relu before it": "test_refusals.py::test_a_power_of_a_tensor_behind_relu_has_bytes",
     "in int8 an index is a byte": "test_refusals.py::test_what_bytes_cannot_do_is_built_with_float",
+    "a stream with indices of two bytes": "test_streaming.py::test_a_stream_of_large_indices_is_built_with_float",
     "split the layer into two": "test_refusals.py::test_a_layer_with_too_many_inputs_is_built_with_float",
 }
 """Part of a message that names a way out -> the test that goes it, or the file of several."""

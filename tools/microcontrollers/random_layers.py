@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from emberlet.micro.builder.assembly.registry import ALL, scratch
-from emberlet.micro.builder.kernels.arg import Arg
+from emberlet.micro.builder.kernels.arg import Arg, two_bytes
 from emberlet.micro.builder.kernels.depthwise import Depthwise
 from emberlet.micro.builder.kernels.dot import Dot
 from emberlet.micro.builder.kernels.doubled_softmax import DoubledSoftmax
@@ -312,6 +312,10 @@ def normalization(rng: Rng) -> Case:
 def arg(rng: Rng) -> Case:
     shape = tuple(int(v) for v in (rng.integers(1, 4), rng.integers(1, 60), rng.integers(1, 6)))
     how = str(rng.choice(["max", "min"])), bool(rng.random() < 0.3)
+    if rng.random() < 0.3:  # indices of two bytes
+        shape = shape[0], 300 * shape[1] % 907 + 2, shape[2]
+        layer = Arg("arg", ("x",), "y", shape, *how, words=True)
+        return Case(layer, (bytes_at_random(rng, shape),), (shape[0], shape[2], 2))
     layer = Arg("arg", ("x",), "y", shape, *how)  # type: ignore[arg-type]
     return Case(layer, (bytes_at_random(rng, shape),), (shape[0], shape[2]))
 
@@ -426,7 +430,9 @@ def along_an_axis(rng: Rng) -> Case:
     if which == 0:
         k = int(rng.integers(1, min(length, 9) + 1))
         how = k, bool(rng.random() < 0.5), bool(rng.random() < 0.5)
-        return Case(TopK("greatest", ("x",), "y", shape, *how), (x,), (outer, k, inner))  # type: ignore[arg-type]
+        words = how[2] and rng.random() < 0.5
+        out = (outer, k, inner, 2) if words else (outer, k, inner)
+        return Case(TopK("greatest", ("x",), "y", shape, *how, words), (x,), out)  # type: ignore[arg-type]
     if which == 1:
         how = bool(rng.random() < 0.5), bool(rng.random() < 0.5)
         requant = choose(10 ** rng.uniform(-1, 0.5) / length, 255 * length, int(rng.integers(0, 256)))
@@ -438,7 +444,11 @@ def along_an_axis(rng: Rng) -> Case:
         ids = bytes_at_random(rng, (count,)) if rng.random() < 0.3 else rng.integers(0, length, count).astype(np.uint8)
         table = x if rng.random() < 0.5 else None
         names = ("i",) if table is not None else ("x", "i")
-        layer = Take("take", names, "y", shape, count, table, zero)  # type: ignore[arg-type]
+        words = rng.random() < 0.3
+        if words:
+            zero = int(rng.choice([0, 32768]))
+            ids = two_bytes(rng.integers(-length if zero else 0, length + 300, count) + zero)
+        layer = Take("take", names, "y", shape, count, table, zero, words)  # type: ignore[arg-type]
         return Case(layer, (ids,) if table is not None else (x, ids), (outer, count, inner))
     ids = rng.integers(0, length + 2, (outer, inner)).astype(np.uint8)
     off, on = (int(v) for v in rng.integers(0, 256, 2))

@@ -89,6 +89,9 @@ def _docstring(program: Program) -> str:
 
 def _meaning(port: Port, is_float: bool) -> str:
     """What the elements of an input or output mean."""
+    if port.width == 2:
+        zero = f", less {port.zero}" if port.zero else ""
+        return f", whole numbers in two bytes each, the lower one first{zero}"
     if port.integer is None:
         return "" if is_float else f", number = {port.scale:.9g} * (byte - {port.zero})"
     dtype = "uint8" if port.integer == 0 else "int8"
@@ -282,7 +285,7 @@ def put(numbers, which=0):
     to = inputs[which]
     scale, zero = input_grids[which]
     i = 0
-    for v in numbers:
+PUT_WORDS    for v in numbers:
         q = round(v / scale) + zero
         to[i] = 0 if q < 0 else 255 if q > 255 else q
         i += 1
@@ -293,18 +296,48 @@ def put(numbers, which=0):
 def get(which=0):
     """The numbers of an output, as a list."""
     scale, zero = output_grids[which]
-    return [scale * (q - zero) for q in outputs[which]]
+GET_WORDS    return [scale * (q - zero) for q in outputs[which]]
 
 
 def best(which=0):
     """The index of an output's greatest element."""
-    values = outputs[which]
+    values = BEST
     k = 0
     for i in range(1, len(values)):
         if values[i] > values[k]:
             k = i
     return k
 '''
+
+_PUT_WORDS = """\
+    if which in {0}:
+        for v in numbers:
+            q = round(v) + zero
+            q = 0 if q < 0 else 65535 if q > 65535 else q
+            to[i] = q & 255
+            to[i + 1] = q >> 8
+            i += 2
+        if i != len(to):
+            raise ValueError("input {{}} takes {{}} numbers, found {{}}".format(which, len(to) // 2, i // 2))
+        return
+"""
+
+_GET_WORDS = """\
+    if which in {0}:
+        words = outputs[which]
+        return [(words[i] | words[i + 1] << 8) - zero for i in range(0, len(words), 2)]
+"""
+
+
+def _int8(program: Program) -> str:
+    """`put`, `get` and `best`, also for elements of two bytes."""
+    ins, outs = (
+        tuple(k for k, port in enumerate(ports) if port.width == 2) for ports in (program.inputs, program.outputs)
+    )
+    text = _INT8.replace("PUT_WORDS", _PUT_WORDS.format(ins) if ins else "")
+    text = text.replace("GET_WORDS", _GET_WORDS.format(outs) if outs else "")
+    return text.replace("BEST", f"get(which) if which in {outs} else outputs[which]" if outs else "outputs[which]")
+
 
 _FLOAT = '''
 def put(numbers, which=0):
@@ -344,7 +377,8 @@ def _functions(program: Program, layers: bool = False) -> str:
     elif program.states or program.kept:
         parts.append(_RESET)
     counted = _COUNTED.format(len(program.inputs)) if len(program.inputs) > 1 else ""
-    parts.append(trees_functions(program) if program.outputs[0].sums else _FLOAT if program.is_float else _INT8)
+    own = _FLOAT if program.is_float else _int8(program)
+    parts.append(trees_functions(program) if program.outputs[0].sums else own)
     predict = _PREDICT_PROFILE.replace("NAME", program.name) if layers else _PREDICT
     parts.append(predict.replace("COUNTED", counted))
     if program.calls_to_fill:

@@ -16,7 +16,7 @@ from emberlet.codegen.ir.types import UnknownType
 from emberlet.codegen.ops.microsoft_products import GatherBlockQuantized, MatMulNBits
 
 from ..kernels.layer import Array
-from ..reference import ZERO
+from ..quantization.reference import ZERO
 from .quantized import Parts, constant
 from .state import Importer, numpy_of
 from .table import translates

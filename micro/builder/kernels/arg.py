@@ -18,19 +18,20 @@ Y = Pointer("y", "A")
 class Arg(Layer):
     """Over the middle axis of (outer, length, inner); operation: "max" or "min".
 
-    last: of equal elements the last counts, not the first.
+    last: of equal elements the last counts, not the first; words: indices of two bytes, the lower one first.
     """
 
     shape: tuple[int, int, int]
     operation: str
     last: bool = False
+    words: bool = False
 
     def reference(self, *inputs: Array) -> Array:
         x = inputs[0].reshape(self.shape)
         x = x[:, ::-1] if self.last else x
         found = x.argmax(1) if self.operation == "max" else x.argmin(1)
         found = self.shape[1] - 1 - found if self.last else found
-        return np.asarray(found).astype(inputs[0].dtype)
+        return two_bytes(found) if self.words else np.asarray(found).astype(inputs[0].dtype)
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         outer, length, inner = self.shape
@@ -50,9 +51,24 @@ class Arg(Layer):
                         w.line("s = v")
                         w.line("d = k")
                     w.line("k += 1")
-                w.store(Y, "d")
-                w.move(Y, 1)
+                store_index(w, Y, "d", self.words)
+                w.move(Y, 2 if self.words else 1)
                 w.line("a += 1")
             if outer > 1 and length > 1:
                 w.line(f"a += {(length - 1) * inner}")
         return w
+
+
+def two_bytes(indices: Array) -> Array:
+    """Indices as bytes, the lower one first: an axis of 2 more."""
+    whole = np.ascontiguousarray(indices).astype("<u2")
+    return np.asarray(whole.view(np.uint8).reshape(*whole.shape, 2))
+
+
+def store_index(w: Writer, p: Pointer, index: str, words: bool) -> None:
+    """Write an index, a local, in a byte or in two."""
+    if not words:
+        w.store(p, index)
+        return
+    w.store(p, f"{index} & 255")
+    w.store(p, f"{index} >> 8", 1)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..quantization.reference import Bytes, Requant, requantize
+from .arg import store_index, two_bytes
 from .layer import Array, Layer, View, emit_requantize
 from .pool import load_words, packed, words_of
 from .writer import Pointer, Writer
@@ -27,13 +28,14 @@ FARTHEST = 3.4e38
 class TopK(Layer):
     """The k greatest or least elements of each lane in order, or their indices; bytes and floats alike.
 
-    shape: (outer, length, inner) of the input; of equal elements the first counts.
+    shape: (outer, length, inner) of the input; of equal elements the first counts; words: indices of two bytes.
     """
 
     shape: tuple[int, int, int]
     k: int
     largest: bool
     indices: bool
+    words: bool = False
 
     @property
     def turns(self) -> int:
@@ -44,6 +46,8 @@ class TopK(Layer):
         x = inputs[0].reshape(self.shape)
         key = x.astype(np.float64) * (-1 if self.largest else 1)
         order = np.argsort(key, 1, kind="stable")[:, : self.k]
+        if self.words:
+            return two_bytes(order)
         return order.astype(x.dtype) if self.indices else np.take_along_axis(x, order, 1)
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
@@ -51,6 +55,7 @@ class TopK(Layer):
         w = Writer(dialect, (X, "s", "i"), self.places())
         beyond = (FARTHEST if w.float else 256) if self.largest else (-FARTHEST if w.float else -1)
         after, better = ("<", ">") if self.largest else (">", "<")
+        size = 2 if self.words else 1
         w.line(f"a = {w.place('i0', inputs[0].origin)}")
         w.line(f"b = {w.place('o', output.origin)}")
         with w.times("m", outer):
@@ -74,13 +79,13 @@ class TopK(Layer):
                         w.line("i += 1")
                     w.line("h = s")
                     w.line("g = d")
-                    w.store(Y, "g" if self.indices else "h")
-                    w.move(Y, inner)
+                    store_index(w, Y, "g" if self.indices else "h", self.words)
+                    w.move(Y, size * inner)
                 w.line("a += 1")
-                w.line("b += 1")
+                w.line(f"b += {size}")
             if outer > 1:
                 w.line(f"a += {(length - 1) * inner}")
-                w.line(f"b += {(self.k - 1) * inner}")
+                w.line(f"b += {size * (self.k - 1) * inner}")
         return w
 
 
@@ -176,18 +181,21 @@ class Take(Layer):
     """Elements whose place along an axis is what another tensor holds: an embedding, for example.
 
     inputs: what is taken from, unless it is constant (`table`), and the indices. shape: (outer, length, inner) of what
-    is taken from; count: of the indices; zero: theirs. Negative indices count from the end; beyond is the last.
+    is taken from; count: of the indices; zero: theirs; words: they have two bytes. Negative indices count from the
+    end; beyond is the last.
     """
 
     shape: tuple[int, int, int]
     count: int
     table: Array | None
     zero: int = 0
+    words: bool = False
 
     def reference(self, *inputs: Array) -> Array:
         x = inputs[0] if self.table is None else self.table
         length = self.shape[1]
-        at = inputs[-1].reshape(-1).astype(np.int64) - self.zero
+        at = inputs[-1].reshape(-1).astype(np.int64)
+        at = (at[::2] + 256 * at[1::2] if self.words else at) - self.zero
         at = np.clip(np.where(at < 0, at + length, at), 0, length - 1)
         return x.reshape(self.shape)[:, at]
 
@@ -204,7 +212,7 @@ class Take(Layer):
         w.go(Z, ids)
         with w.times("m", outer):
             with w.times("j", self.count):
-                w.line(f"s = {_index(w, Z, self.zero)}")
+                w.line(f"s = {_index(w, Z, self.zero, self.words)}")
                 with w.block("if s < 0"):
                     w.line(f"s += {length}")
                 with w.block("if s < 0"):
@@ -218,10 +226,10 @@ class Take(Layer):
                         w.store(Y, w.load(source, u), u)
                     w.move(source, unroll)
                     w.move(Y, unroll)
-                w.move(Z, 1)
+                w.move(Z, 2 if self.words else 1)
             if outer > 1:
                 w.line(f"a += {length * inner}")
-                w.move(Z, -self.count)
+                w.move(Z, -self.count * (2 if self.words else 1))
         return w
 
 
@@ -270,8 +278,10 @@ class OneHot(Layer):
         return w
 
 
-def _index(w: Writer, p: Pointer, zero: int) -> str:
+def _index(w: Writer, p: Pointer, zero: int, words: bool = False) -> str:
     """The index that an element is."""
     if w.float:
         return f"int({w.load(p)})"
+    if words:
+        return f"{w.load(p)} + ({w.load(p, 1)} << 8) - {zero}"
     return f"{w.load(p)} - {zero}" if zero else w.load(p)

@@ -43,6 +43,7 @@ from ..kernels.softmax import Softmax, SoftmaxFloat
 from ..kernels.state import Keep
 from .calibrate import Range, grid_over
 from .grids import HIDDEN_GRID, with_grids
+from .indices import MOST_IN_A_BYTE, with_words
 from .reference import (
     LIMIT,
     ZERO,
@@ -68,22 +69,19 @@ _CLOSE = 1 / 8
 """An error in steps of the output that no better split of a word is sought for."""
 
 
-MOST_INDICES = 256
-"""An index is a byte of its own."""
-
-
 def quantize_graph(graph: Graph, ranges: Mapping[str, Range] | None = None) -> Graph:
     """The graph in int8: every tensor gets a grid, every layer its integer arithmetic.
 
     ranges: of the tensors over samples; None for a model that came quantized. Raises UnsupportedError for a layer that
     has no integer form, naming it, and for a tensor whose grid nothing tells.
     """
-    graph = with_grids(graph, ranges)
+    graph = with_grids(with_words(graph, ranges), ranges)
     quantizer = QUANTIZERS[graph.doubled](graph, graph.grids)
     layers = tuple(quantizer.layer(layer) for layer in graph.layers)
     grids = graph.grids
+    shapes = {name: (*shape, 2) if name in graph.words else shape for name, shape in graph.shapes.items()}
     states = {n: float(quantize(first, grids[n].scale, grids[n].zero)) for n, first in graph.states.items()}
-    return replace(graph, layers=layers, states=states, is_float=False).check()
+    return replace(graph, layers=layers, shapes=shapes, states=states, is_float=False).check()
 
 
 def _at(layer: _Binary) -> tuple[str, tuple[str, ...], str, str, tuple[int, ...], tuple[int, ...]]:
@@ -291,7 +289,8 @@ class Quantizer:
     def _(self, layer: Take) -> Layer:
         out = self.grids[layer.output]
         table = None if layer.table is None else quantize(layer.table, out.scale, out.zero)
-        return replace(layer, table=table, zero=self._indices(layer, layer.shape[1]))
+        words = layer.inputs[-1] in self.graph.words
+        return replace(layer, table=table, zero=self._indices(layer, layer.shape[1]), words=words)
 
     @layer.register
     def _(self, layer: OneHot) -> Layer:
@@ -302,22 +301,17 @@ class Quantizer:
     def _indices(self, layer: Layer, count: int) -> int:
         """The zero point of a layer's last input, which holds indices into `count`. Raises UnsupportedError."""
         grid = self.grids[layer.inputs[-1]]
-        if grid.scale != 1 or count > MOST_INDICES:
+        if grid.scale != 1 or (count > MOST_IN_A_BYTE and layer.inputs[-1] not in self.graph.words):
             raise UnsupportedError(
-                f"{layer.name}: an index of one of {count}; in int8 an index is a byte, one of at most {MOST_INDICES}: "
-                "build the model with --float"
+                f"{layer.name}: an index of one of {count}; in int8 an index is a byte here, one of at most "
+                f"{MOST_IN_A_BYTE}: build the model with --float"
             )
         return grid.zero
 
     @layer.register(Arg)
     @layer.register(TopK)
     def _(self, layer: Arg | TopK) -> Layer:
-        if (isinstance(layer, Arg) or layer.indices) and layer.shape[1] > MOST_INDICES:
-            raise UnsupportedError(
-                f"{layer.name}: the index of one of {layer.shape[1]} elements; in int8 an index is a byte, "
-                f"one of at most {MOST_INDICES}: build the model with --float"
-            )
-        return layer
+        return replace(layer, words=layer.output in self.graph.words)
 
     @layer.register
     def _(self, layer: Interpolate) -> Layer:
@@ -350,7 +344,10 @@ class Quantizer:
     def _(self, layer: MaxPool) -> Layer:
         return replace(layer, fill=0)
 
-    @layer.register(Reshape)
+    @layer.register
+    def _(self, layer: Reshape) -> Layer:
+        return replace(layer, shape=(*layer.shape, 2)) if layer.output in self.graph.words else layer
+
     @layer.register(Copy)
     @layer.register(Keep)
     def _(self, layer: Layer) -> Layer:
