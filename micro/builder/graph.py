@@ -52,14 +52,14 @@ class Graph:
     bytes of zero of those that are asymmetric; layouts: of inputs that come in another order than the model's, their
     shape in the model and its axes in the order they come; states: tensors that are kept from one inference to the
     next, and what their elements are at first: layers read them, and the last layers, `kernels.state.Keep`, write them;
-    doubled: the arithmetic is TensorFlow Lite's (quantization/doubled.py); once: the names of layers that round once all the same;
-    unsigned: of averages whose bytes are uint8 in the file; cuts: of inputs that hold ranks, the numbers that each
-    feature is ranked among; sums: of outputs that hold words; labels: of outputs, the names of their elements;
-    calls_to_fill: inferences on zeros that fill a stream's states before its first step; integers: of inputs and
-    outputs that are bytes in the model too, what a stored byte is more than the model's number: 0 for uint8, 128 for
-    int8; wide: tensors that the model quantizes to 16 bits; words: of a quantized graph, tensors of indices whose
-    elements take two bytes, along a last axis of 2 (quantization/indices.py); whole: tensors that hold whole numbers (indices,
-    counts, 1 and 0 for true and false), which keep steps of one where those fit a byte.
+    doubled: the arithmetic is TensorFlow Lite's (quantization/doubled.py); once: the names of layers that round once
+    all the same; unsigned: of averages whose bytes are uint8 in the file; cuts: of inputs that hold ranks, the numbers
+    that each feature is ranked among; sums: of outputs that hold words; labels: of outputs, the names of their
+    elements; calls_to_fill: inferences on zeros that fill a stream's states before its first step; integers: of inputs
+    and outputs that are bytes in the model too, what a stored byte is more than the model's number: 0 for uint8, 128
+    for int8; wide: tensors that the model quantizes to 16 bits; words: of a quantized graph, tensors of indices whose
+    elements take two bytes, along a last axis of 2 (quantization/indices.py); whole: tensors that hold whole numbers
+    (indices, counts, 1 and 0 for true and false), which keep steps of one where those fit a byte.
     """
 
     name: str

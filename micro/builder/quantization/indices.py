@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 from emberlet.errors import UnsupportedError
 
-from .calibrate import Range
 from ..graph import Graph, Grid, Reshape
 from ..kernels.arg import Arg
 from ..kernels.lanes import Take, TopK
 from ..kernels.layer import Array, Layer
+from .calibrate import Range
 from .reference import quantize
 
 MOST_IN_A_BYTE = 256
