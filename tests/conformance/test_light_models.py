@@ -38,7 +38,7 @@ def test_light_model_gives_the_output_that_ships_with_it(name: str) -> None:
         model.graph.output[0].name = last.input[0]
     found = np.asarray(load(model, backend="numpy")(asarray(image, backend="numpy")))
     if last is not None:
-        np.testing.assert_allclose(found, found.flat[0], rtol=1e-6)
+        np.testing.assert_allclose(found, found.flat[0], rtol=1e-4)  # sums of thousands of equal numbers
         logits = asarray(np.full_like(found, found.flat[0]), backend="numpy")
         found = np.asarray(F.softmax(logits, axis=1))
     # The tolerance that the runner uses for them.

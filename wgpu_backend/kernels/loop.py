@@ -71,13 +71,34 @@ def wants_group(count, extent, software):
     return False
 
 
+def held(type):
+    """The type that what is folded has between two steps: bools are held as 0 or 1, since NVIDIA's driver loses bools
+    that a loop hands on."""
+    return "u32" if type == "bool" else type
+
+
+def as_held(text, type):
+    """A value of `type` as it is held."""
+    return "select(0u, 1u, {})".format(text) if type == "bool" else text
+
+
+def as_value(text, type):
+    """What is held as a value of `type`."""
+    return "({} != 0u)".format(text) if type == "bool" else text
+
+
+def first(op, type):
+    """WGSL text of what `op` begins with, as it is held."""
+    value = identity(op, type)
+    return wgsl.literal(int(value), "u32") if type == "bool" else wgsl.literal(value, type)
+
+
 def combine(op, type, a, b):
-    """WGSL text that folds b into a."""
+    """WGSL text that folds b into a, both as they are held."""
     if op == "sum":
         return "{} + {}".format(a, b)
     if op == "prod":
         return "{} * {}".format(a, b)
-    # Not || and &&, which are branches: in nested loops NVIDIA's driver loses what was found before.
     if op == "any" or (type == "bool" and op == "max"):
         return "{} | {}".format(a, b)
     if op == "all" or (type == "bool" and op == "min"):
@@ -105,7 +126,7 @@ def render_loop(loop):
     values = {}
     if red is not None and red.counters and red.counters[0][0] == "r" and not red.empty:
         return _group_kernel(loop, red, values)
-    renderer = wgsl.Renderer(loop.slots, "acc")
+    renderer = wgsl.Renderer(loop.slots, "acc" if red is None else as_value("acc", red.type))
     if red is not None:
         _serial(renderer, red)
         if red.op[:3] == "arg":
@@ -136,7 +157,7 @@ def finish(frame, template, values, groups):
 
 
 def _serial(renderer, red):
-    renderer.line("var acc: {} = {};".format(red.type, wgsl.literal(identity(red.op, red.type), red.type)))
+    renderer.line("var acc: {} = {};".format(held(red.type), first(red.op, red.type)))
     if red.op[:3] == "arg":
         renderer.line("var best = 0u;")
     if red.empty:
@@ -207,7 +228,7 @@ def _fold(renderer, red):
         renderer.line("best = {};".format(renderer.index(red.position)))
         renderer.close()
     else:
-        renderer.line("acc = {};".format(combine(red.op, red.type, "acc", text)))
+        renderer.line("acc = {};".format(combine(red.op, red.type, "acc", as_held(text, red.type))))
 
 
 def _group_kernel(loop, red, values):
@@ -217,7 +238,7 @@ def _group_kernel(loop, red, values):
         width *= 2
     renderer = wgsl.Renderer(loop.slots)
     _group_fold(renderer, red, width)
-    after = wgsl.Renderer(loop.slots, "acc")
+    after = wgsl.Renderer(loop.slots, as_value("acc", red.type))
     arg = red.op[:3] == "arg"
     if arg:
         after.reduced = "i32(best)"
@@ -235,8 +256,8 @@ def _group_kernel(loop, red, values):
     values["workgroup"] = width
     values["flat"] = flat(loop.count, "lane", 0)
     values["extent"] = extent
-    values["type"] = red.type
-    values["identity"] = wgsl.literal(identity(red.op, red.type), red.type)
+    values["type"] = held(red.type)
+    values["identity"] = first(red.op, red.type)
     values["fold"] = renderer.text()
     values["body"] = after.text()
     return finish(loop, template, values, spread(loop.count))

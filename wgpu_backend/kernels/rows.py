@@ -3,11 +3,23 @@
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
-from ..lower.reductions import identity
 from ..record.sizes import most, same, typical
 from ..render import wgsl
 from ..run import storage
-from .loop import BLOCK, MAX_ITERATIONS, WORKGROUP, combine, finish, flat, open_blocks, spread
+from .loop import (
+    BLOCK,
+    MAX_ITERATIONS,
+    WORKGROUP,
+    as_held,
+    as_value,
+    combine,
+    finish,
+    first,
+    flat,
+    held,
+    open_blocks,
+    spread,
+)
 
 
 def rows(item, stored, name, options):
@@ -102,7 +114,12 @@ class _Rows:
     def _stage(self, out, name, reduction, body):
         op = reduction.arg[0]
         type = storage.register(reduction.dtype)
-        out.line("var {}: {} = {};".format(name, type, wgsl.literal(identity(op, type), type)))
+        self._fold(out, name if type != "bool" else name + "_held", op, type, body)
+        if type == "bool":
+            out.line("let {} = {};".format(name, as_value(name + "_held", type)))
+
+    def _fold(self, out, name, op, type, body):
+        out.line("var {}: {} = {};".format(name, held(type), first(op, type)))
         if op == "sum" and type == "f32" and most(self.length) > 2 * BLOCK * self.width:
             open_blocks(out, "r", "lane" if self.width > 1 else "0u", self.width, self.length)
             out.line("part = part + {};".format(out.name(body)))
@@ -110,11 +127,11 @@ class _Rows:
             out.line("{0} = {0} + part;".format(name))
         else:
             self._loop(out)
-            out.line("{} = {};".format(name, combine(op, type, name, out.name(body))))
+            out.line("{} = {};".format(name, combine(op, type, name, as_held(out.name(body), type))))
         out.close()
         if self.width == 1:
             return
-        scratch = "scratch_{}".format(type)
+        scratch = "scratch_{}".format(held(type))
         out.line("{}[lane] = {};".format(scratch, name))
         out.open("for (var half = {}u; half > 0u; half = half / 2u) {{".format(self.width // 2))
         out.line("workgroupBarrier();")
@@ -132,7 +149,7 @@ class _Rows:
             return ""
         types = []
         for r in self.region.reductions:
-            type = storage.register(r.dtype)
+            type = held(storage.register(r.dtype))
             if type not in types:
                 types.append(type)
         line = "var<workgroup> scratch_{0}: array<{0}, {1}>;"

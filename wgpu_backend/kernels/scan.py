@@ -3,11 +3,10 @@
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame, coordinates
 from ..lower.lowering import Lowering
-from ..lower.reductions import identity
 from ..record.sizes import most, typical
 from ..render import wgsl
 from ..run import storage
-from .loop import BLOCK, MAX_ITERATIONS, WORKGROUP, combine, finish, flat, spread
+from .loop import BLOCK, MAX_ITERATIONS, WORKGROUP, as_held, as_value, combine, finish, first, flat, held, spread
 
 _GROUP = 256
 # On a GPU a workgroup a line where lines are fewer than the first number and at least as long as the second: below, one
@@ -59,13 +58,13 @@ def cumulative(item, stored, name, options):
     result, store = lowering.place(at, total)
     grouped = wants_group(lines, length, options.software)
     read = wgsl.Renderer(lowering.slots)
-    element = read.name(body)
+    element = as_held(read.name(body), type)
     # In scan.wgsl what is read and what is written stand in one block, and share their names.
-    write = wgsl.Renderer(lowering.slots, "acc", None if grouped else read)
+    write = wgsl.Renderer(lowering.slots, as_value("acc", type), None if grouped else read)
     write.store(store, result)
     values = {
-        "type": type,
-        "identity": wgsl.literal(identity(op, type), type),
+        "type": held(type),
+        "identity": first(op, type),
         "length": length,
         "fold": read.text(),
         "element": element,
