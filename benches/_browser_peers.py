@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,11 +17,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "web"), str(ROOT / "benches")]
 
 
 def are_installed() -> bool:
-    """Whether the peers are there; says how to install them where they are not."""
-    there = (PEERS / "onnxruntime-web").is_dir()
-    if not there:
+    """Whether the peers are there, installed now where they were not; says why where they cannot be."""
+    if (PEERS / "onnxruntime-web").is_dir():
+        return True
+    print("installing the peers: npm ci in benches/web", flush=True)
+    npm = shutil.which("npm")
+    done = npm and subprocess.run([npm, "ci"], cwd=PEERS.parent, check=False).returncode == 0
+    if not done:
         print("the peers are missing; install them: (cd benches/web && npm ci)", file=sys.stderr)
-    return there
+    return bool(done)
 
 
 @contextmanager

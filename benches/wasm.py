@@ -113,11 +113,9 @@ def measure(page: Any, work: Work, folder: Path) -> Line:
     return Line(work, start, times, error)
 
 
-def table(lines: list[Line], chromium: str) -> str:
-    """The page's text."""
+def table(lines: list[Line], chromium: str) -> list[str]:
+    """The lines of the page, its title aside."""
     out = [
-        "# In a browser tab without a GPU",
-        "",
         f"Chromium {chromium}, one thread, WebAssembly. Milliseconds a call, result in JavaScript, best (median) of",
         f"{ROUNDS * CALLS}, in turns; written by `python3 dev.py bench wasm`. *start* is from nothing to the first",
         "result: the downloads, from this machine, are part of it. Errors are against onnxruntime on the CPU, relative",
@@ -135,21 +133,24 @@ def table(lines: list[Line], chromium: str) -> str:
                 f" {min(other):.2f} ({median(other):.2f}) | {min(other) / min(own):.2f} | {x.work.asked:.1f} |"
                 f" {x.start['emberlet']:.0f} | {x.start[peer]:.0f} | {x.error['emberlet']:.1e} | {x.error[peer]:.1e} |"
             )
-    return "\n".join(out) + "\n"
+    return out
+
+
+def section(folder: Path) -> list[str]:
+    """Measure everything, with files in `folder`; writes benches/results/wasm.md, returns its lines but the title."""
+    wanted = works(folder)
+    package = {"/package/": ROOT / "web" / "package"}
+    with _browser_peers.opened("wasm.html", folder, folder, package) as (browser, page):
+        lines = table([measure(page, work, folder) for work in wanted], browser.version)
+    _browser_peers.write("wasm.md", "\n".join(["# In a browser tab without a GPU", "", *lines]) + "\n")
+    return lines
 
 
 def main() -> int:
     if not _browser_peers.are_installed():
         return 1
     with tempfile.TemporaryDirectory() as temporary:
-        site, folder = Path(temporary, "site"), Path(temporary, "work")
-        site.mkdir()
-        folder.mkdir()
-        wanted = works(folder)
-        package = {"/package/": ROOT / "web" / "package"}
-        with _browser_peers.opened("wasm.html", site, folder, package) as (browser, page):
-            text = table([measure(page, work, folder) for work in wanted], browser.version)
-    _browser_peers.write("wasm.md", text)
+        section(Path(temporary))
     return 0
 
 

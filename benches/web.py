@@ -1,8 +1,9 @@
-"""In a browser tab: emberlet's saved plans under MicroPython beside onnxruntime-web's and jax-js's WebGPU.
+"""In a browser tab: saved plans on the GPU, the start of a page, sessions of onnxruntime's API, and WebAssembly.
 
-One Chromium, one page, SwiftShader for a GPU; the engines take turns, every call begins with the input on the host and
-ends with the result there, and the best of many calls counts. Writes benches/results/web.md, then runs benches/wasm.py.
-The peers are installed from benches/web/package-lock.json.
+Plans run under MicroPython beside onnxruntime-web's and jax-js's WebGPU: one Chromium, one page, SwiftShader for a GPU;
+the engines take turns, every call begins with the input on the host and ends with the result there, and the best of
+many calls counts. benches/wasm.py is one of the sections, and has a page of its own, too. Writes
+benches/results/web.md. The peers are installed from benches/web/package-lock.json.
 """
 
 from __future__ import annotations
@@ -16,19 +17,11 @@ from statistics import median
 from typing import Any
 
 import _browser_peers
+import _web_counts
+import _web_visits
 import numpy as np
 
 ROUNDS, CALLS = 4, 3
-VISITS = 7
-VISITED = [
-    ("micropython", "wgpu"),
-    ("micropython", "wasm"),
-    ("micropython", "python"),
-    ("pyodide", "wgpu"),
-    ("pyodide", "wasm"),
-]
-# The service worker begins to keep the site when the page is ready; that is no part of the first prediction.
-HIDE_ITS_CACHE = "Object.defineProperty(Navigator.prototype, 'serviceWorker', { value: undefined })"
 SIZE = 512
 
 
@@ -128,14 +121,16 @@ def measure(page: Any, work: Work, dispatches: int, folder: Path) -> Line:
     return line
 
 
-def table(lines: list[Line], adapter: str, chromium: str, load: float) -> str:
+def table(lines: list[Line], adapter: str, chromium: str) -> list[str]:
     out = [
         "# In a browser tab",
         "",
         f"Chromium {chromium}, adapter {adapter}. Milliseconds a call, result on the host, best (median)",
         f"of {ROUNDS * CALLS}, in turns; written by `python3 dev.py bench web`. emberlet runs a saved plan under",
         "MicroPython's Wasm; *start* is from nothing to the first result. Errors are against onnxruntime on the CPU",
-        f"(NumPy for the product), relative to the largest element. Load average: {load:.0f}.",
+        "(NumPy for the product), relative to the largest element.",
+        "",
+        "## Plans on the GPU",
         "",
         "| work | dispatches | emberlet | peer | peer's | ratio | asked | start | its start | error | its error |",
         "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|",
@@ -149,68 +144,15 @@ def table(lines: list[Line], adapter: str, chromium: str, load: float) -> str:
             f" {x.start['emberlet']:.0f} | {x.start[x.work.peer]:.0f} |"
             f" {x.difference['emberlet']:.1e} | {x.difference[x.work.peer]:.1e} |"
         )
-    return "\n".join(out) + "\n"
-
-
-@dataclass(frozen=True)
-class Start:
-    """Visits of the page: milliseconds from navigation to the first prediction of each, bytes on the wire of one."""
-
-    runtime: str
-    device: str
-    times: list[float]
-    sent: int
-
-
-def starts(browser: Any, folder: Path) -> list[Start]:
-    """The page in a fresh browser profile, an example of the test set as its first input."""
-    import build_page
-    from serve import PAGE_POLICY, start_server
-
-    server = start_server(build_page.build(folder), policy=PAGE_POLICY)
-    found = []
-    for runtime, device in VISITED:
-        times = []
-        for _ in range(VISITS):
-            before = server.sent
-            page = browser.open(f"{server.url}#runtime={runtime}&device={device}&example=7", before=HIDE_ITS_CACHE)
-            page.wait("() => performance.getEntriesByName('first prediction').length", timeout=120000)
-            times.append(page.evaluate("() => performance.getEntriesByName('first prediction')[0].startTime"))
-            sent = server.sent - before
-            page.close()
-        found.append(Start(runtime, device, times, sent))
-        print(f"  {runtime}, {device}: {min(times):.0f} ms, {sent:,} bytes", flush=True)
-    server.shutdown()
-    return found
-
-
-def start_table(found: list[Start], load: float) -> str:
-    names = {"micropython": "MicroPython", "pyodide": "Pyodide", "wgpu": "WebGPU"}
-    names |= {"wasm": "WebAssembly", "python": "plain Python"}
-    out = [
-        "",
-        "## From navigation to the first prediction",
-        "",
-        f"The page of `dev.py web` reads an example digit: milliseconds, best (median) of {VISITS} visits with an",
-        "empty cache, and what the wire carried until then, compressed, headers included. The server is on the same",
-        f"machine: add the time of the download. The machine's load average was {load:.0f},",
-        f"on {os.cpu_count()} processors.",
-        "",
-        "| runtime | device | first prediction | MB transferred |",
-        "|---|---|---:|---:|",
-    ]
-    for x in found:
-        out.append(
-            f"| {names[x.runtime]} | {names[x.device]} | {min(x.times):.0f} ({median(x.times):.0f}) |"
-            f" {x.sent / 1e6:.2f} |"
-        )
-    return "\n".join(out) + "\n"
+    return out
 
 
 def main() -> int:
     if not _browser_peers.are_installed():
         return 1
+    import build_package
     import build_page
+    import wasm
 
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     with tempfile.TemporaryDirectory() as temporary:
@@ -221,16 +163,36 @@ def main() -> int:
         wanted = works(folder)
         build_page.build_runtimes(site)
         build_page.build_packages(site / "packages")
+        build_package.build_modules(site / "emberlet")
+        build_page.build_model(folder)
         with _browser_peers.opened("bench.html", site, folder) as (browser, page):
             adapter = page.evaluate("() => adapterName()")
-            lines = [measure(page, work, dispatches, folder) for work, dispatches in wanted]
             print("visiting the page", flush=True)
-            visits = starts(browser, Path(temporary, "page"))
-            text = table(lines, adapter, browser.version, load) + start_table(visits, load)
-    _browser_peers.write("web.md", text)
-    import wasm
-
-    return wasm.main()
+            visits = _web_visits.starts(browser, Path(temporary, "page"))
+            print("sessions", flush=True)
+            mnist, _ = wanted[0]
+            assert mnist.model
+            shape = mnist.inputs[0].shape
+            sessions = _web_visits.sessions(browser, site, folder, mnist.model, shape)
+            print("plans on the GPU", flush=True)
+            lines = [measure(page, work, dispatches, folder) for work, dispatches in wanted]
+            version = browser.version
+        print("WebAssembly", flush=True)
+        on_cpu = wasm.section(folder)
+        print("a thousand inferences", flush=True)
+        with _browser_peers.opened("growth.html", site, folder) as (_, page):
+            growth = _web_counts.growth(page)
+    print("ONNX's cases", flush=True)
+    sections = [
+        table(lines, adapter, version),
+        _web_visits.start_table(visits, load),
+        _web_visits.session_table(sessions, mnist.name),
+        ["## Without a GPU", "", *on_cpu],
+        growth,
+        _web_counts.cases(),
+    ]
+    _browser_peers.write("web.md", "\n\n".join("\n".join(part) for part in sections) + "\n")
+    return 0
 
 
 if __name__ == "__main__":

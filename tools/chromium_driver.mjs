@@ -17,12 +17,14 @@ const flags = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
+  "--enable-blink-features=ForceEagerMeasureMemory", // measureUserAgentSpecificMemory answers at once
   // A camera and a microphone that show and sound a test pattern, without a question to anybody.
   "--use-fake-device-for-media-stream",
   "--use-fake-ui-for-media-stream",
 ];
 
 const browser = await chromium.launch({ executablePath, headless: true, args: flags });
+const PATIENCE = 4; // a busy machine takes several times as long; what waits asks for a state, so an idle one waits no longer
 const pages = new Map(); // number -> { context, page, log }
 let next = 0;
 
@@ -46,7 +48,7 @@ const commands = {
     page.on("pageerror", (error) => log.push(`uncaught: ${error.stack ?? error}`));
     page.on("crash", () => log.push("crash: the page crashed"));
     page.on("requestfailed", (request) => log.push(`request failed: ${request.url()} ${request.failure()?.errorText}`));
-    const response = await page.goto(url);
+    const response = await page.goto(url, { timeout: PATIENCE * 60000 });
     if (!response?.ok()) throw new Error(`${url} answered ${response?.status()}`);
     pages.set(++next, { context, page, log, requests });
     return next;
@@ -55,18 +57,18 @@ const commands = {
   evaluate: ({ page, code, argument, timeout = 60000 }) =>
     Promise.race([
       pages.get(page).page.evaluate(`(${code})(${JSON.stringify(argument ?? null)})`),
-      new Promise((_, reject) => setTimeout(() => reject(new Error(`no answer in ${timeout} ms`)), timeout)),
+      new Promise((_, reject) => setTimeout(() => reject(new Error(`no answer in ${PATIENCE * timeout} ms`)), PATIENCE * timeout)),
     ]),
   wait: async ({ page, code, timeout = 30000 }) => {
     // Playwright's waitForFunction calls eval in the page, which a content security policy may forbid.
-    const until = Date.now() + timeout;
+    const until = Date.now() + PATIENCE * timeout;
     const holds = () =>
       pages.get(page).page.evaluate(`Promise.resolve((${code})()).then(Boolean)`).catch((error) => {
         if (/Execution context was destroyed/.test(error)) return false; // the page navigates
         throw error;
       });
     while (!(await holds())) {
-      if (Date.now() > until) throw new Error(`Timeout ${timeout}ms exceeded: ${code}`);
+      if (Date.now() > until) throw new Error(`Timeout ${PATIENCE * timeout}ms exceeded: ${code}`);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     return true;

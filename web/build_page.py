@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from packages import ROOT, PackageError, emberlet_files, wgpu_files, write_bundle, write_zip
+from packages import ROOT, PackageError, emberlet_files, small_model_files, wgpu_files, write_bundle, write_zip
 
 WEB = Path(__file__).resolve().parent
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
@@ -109,12 +109,14 @@ def preloaded(html: str, target: Path) -> str:
     """A page that asks for all its modules at once, instead of for each when another that imports it has arrived."""
     for line in re.findall(r'^ *<link rel="modulepreload".*\n', html, re.M):
         html = html.replace(line, "")
-    found = re.search(r'^( *)<script type="module" src="([^"]+)"></script>\n', html, re.M)
-    if not found:
-        return html
-    names = [name[2:] for name in graph(target / found[2], target)]
-    links = [f'{found[1]}<link rel="modulepreload" href="{name}" />\n' for name in names[1:]]
-    return html.replace(found[0], "".join(links) + found[0])
+    scripts = re.findall(r'^( *)(<script type="module"(?: async)? src="([^"]+)"></script>)\n', html, re.M)
+    asked = [name for _, _, name in scripts]
+    for indent, script, name in scripts:
+        others = [other for other in (found[2:] for found in graph(target / name, target)) if other not in asked]
+        asked += others
+        links = [f'{indent}<link rel="modulepreload" href="{other}" />\n' for other in others]
+        html = html.replace(indent + script, "".join(links) + indent + script)
+    return html
 
 
 def rewrite(path: Path, text: str) -> None:
@@ -185,7 +187,8 @@ def webgpu_module(runtime: str) -> str:
 
 
 def build_packages(target: Path) -> None:
-    """emberlet, its compiler and wgpu-py as zips for Pyodide, and emberlet as one JSON of its files for MicroPython."""
+    """emberlet, its compiler and wgpu-py as zips for Pyodide; for MicroPython emberlet as one JSON of its files, and a
+    smaller one of what the digits model needs."""
     try:
         write_zip(target / "wgpu.zip", wgpu_files())
     except PackageError as error:
@@ -193,6 +196,7 @@ def build_packages(target: Path) -> None:
     write_zip(target / "emberlet.zip", emberlet_files())
     write_zip(target / "compiler.zip", emberlet_files(compiler=True))
     write_bundle(target / "emberlet.json", emberlet_files(device=True), plain=True)
+    write_bundle(target / "digits.json", small_model_files(), plain=True)
 
 
 def build_model(target: Path) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,12 +19,15 @@ from build_page import BuildError, refresh
 from packages import ROOT
 
 PAGE = ROOT / "examples" / "own_page" / "index.html"
+FALLBACK = ', { fallback: "model.wasm" }'  # in the page, where there is such a file
 
 
 def build(model: Path, out: Path, dims: Sequence[str] = (), weights: str = "float32") -> int:
     """Write `out`/model.plan, `out`/emberlet/ and, where there is none yet, `out`/index.html; returns an exit status.
 
-    model: what `emberlet compile` takes, or a plan. dims: its --dim, "NAME=N" each. weights: its --weights.
+    `out`/model.wasm, for browsers without WebGPU, is written where the model can be compiled to WebAssembly; otherwise one
+    sentence says why not. model: what `emberlet compile` takes, or a plan, which is for the GPU only. dims: its --dim,
+    "NAME=N" each. weights: its --weights.
 
     Raises:
         BuildError: A runtime or a package is missing, or a plan is none, or `dims` are given with one.
@@ -33,14 +35,20 @@ def build(model: Path, out: Path, dims: Sequence[str] = (), weights: str = "floa
     if model.suffix == ".plan":
         check_plan(model, dims)
     out.mkdir(parents=True, exist_ok=True)
-    plan = out / "model.plan"
+    plan, module = out / "model.plan", out / "model.wasm"
+    module.unlink(missing_ok=True)
     if model.suffix == ".plan":
         refresh(model, plan)
     elif status := compile_plan(model, plan, dims, weights):
         return status
+    elif compile_plan(model, module, dims):
+        print("the site has no model.wasm: visitors need WebGPU", file=sys.stderr)
     build_modules(out / "emberlet")
     if not (out / "index.html").exists():
-        shutil.copyfile(PAGE, out / "index.html")
+        page = PAGE.read_text(encoding="utf-8")
+        if not module.exists():
+            page = page.replace(FALLBACK, "")
+        (out / "index.html").write_text(page, encoding="utf-8", newline="\n")
     return 0
 
 
@@ -75,15 +83,20 @@ def sizes(out: Path) -> str:
     """A table of what a visitor downloads."""
     files = [out / "index.html", out / "model.plan", *sorted((out / "emberlet").iterdir())]
     found = [(file.read_bytes(), file.relative_to(out).as_posix()) for file in files]
+    module = out / "model.wasm"
     rows = [(len(data), len(gzip.compress(data, 9, mtime=0)), name) for data, name in found]
     rows.append((sum(row[0] for row in rows), sum(row[1] for row in rows), "in all"))
+    if module.exists():  # which is loaded instead, without MicroPython
+        data = module.read_bytes()
+        rows.append((len(data), len(gzip.compress(data, 9, mtime=0)), "without WebGPU instead: model.wasm"))
     lines = [f"{size:>10,} {small:>10,}  {name}" for size, small, name in rows]
     return "\n".join([f"{'bytes':>10} {'gzipped':>10}", *lines])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="dev.py site", description="A folder that runs one model on a page, on WebGPU."
+        prog="dev.py site",
+        description="A folder that runs one model on a page, on WebGPU or, without a GPU, in WebAssembly.",
     )
     parser.add_argument("model", type=Path, help="an ONNX file, a generated module (.py), or a plan")
     parser.add_argument("--out", type=Path, default=Path("out/site"), help="folder to write (default out/site)")

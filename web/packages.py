@@ -78,6 +78,19 @@ def plan_runtime_files() -> Files:
     return {name: data for name, data in emberlet_files(device=True).items() if name in wanted}
 
 
+def small_model_files() -> Files:
+    """Those of `emberlet_files` that small networks need in plain Python on MicroPython.
+
+    Of the functions these are the files of core/functional itself, and no backend for a GPU is among them.
+    """
+    return {
+        name: data
+        for name, data in emberlet_files(device=True).items()
+        if not name.startswith("emberlet/wgpu_backend/")
+        and (not name.startswith("emberlet/functional/") or name.count("/") == 2)
+    }
+
+
 def _sources(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
         if path.suffix in _SOURCES and "__pycache__" not in path.parts:

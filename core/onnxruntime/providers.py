@@ -40,10 +40,23 @@ def get_device() -> str:
 
 
 def backend_of(provider: str) -> str:
-    """The name of the backend that a provider stands for."""
+    """The name of the backend that a provider stands for. In a tab without NumPy the CPU is WebAssembly."""
     if provider == WEBGPU:
         return "wgpu"
-    return "python" if missing(["numpy"]) else "numpy"
+    if not missing(["numpy"]):
+        return "numpy"
+    return "wasm" if sys.platform == "emscripten" and _has_vectors() else "python"
+
+
+def _has_vectors() -> bool:
+    from ..backend import get_backend
+    from ..errors import BackendError
+
+    try:
+        get_backend("wasm")
+    except BackendError:
+        return False
+    return True
 
 
 def _has_webgpu() -> bool:

@@ -52,6 +52,7 @@ def test():
     for provider in onnxruntime.get_available_providers():
         session = onnxruntime.InferenceSession(content, providers=[provider])
         assert session.get_providers()[0] == provider
+        assert session._backend.name == dict(WebGPUExecutionProvider="wgpu", CPUExecutionProvider="wasm")[provider]
         (given,) = session.get_inputs()
         assert (given.name, given.type, given.shape) == ("image", "tensor(float)", ["batch", 1, 8, 8])
         for _ in range(2):

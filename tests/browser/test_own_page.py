@@ -19,6 +19,7 @@ from tools.chromium import Browser, Page
 from tools.components import require
 from tools.paths import ROOT
 
+HIDE = "Object.defineProperty(Navigator.prototype, 'gpu', { value: undefined })"
 README = ROOT / "examples" / "own_page" / "README.md"
 DIGITS = ROOT / "examples" / "digits"
 
@@ -218,13 +219,29 @@ def test_what_is_wrong_is_said_in_one_sentence(page: Page, call: str, message: s
     assert message in told and "Traceback" not in told and "\n" not in told, told
 
 
-def test_a_browser_without_webgpu_is_told_on_the_page(browser: Browser, own: Server) -> None:
-    hide = "Object.defineProperty(Navigator.prototype, 'gpu', { value: undefined })"
-    page = browser.open(own.url, before=hide)
+def test_a_browser_without_webgpu_computes_in_webassembly(browser: Browser, own: Server) -> None:
+    page = browser.open(own.url, before=HIDE)
+    page.wait("() => !document.getElementById('state').textContent.startsWith('Loading')")
+    state = page.evaluate("() => document.getElementById('state').textContent")
+    assert state == "Ready, on the CPU, in WebAssembly. Takes image: float32 (1, 1, 8, 8)."
+    page.click(selector="#run")
+    page.wait("() => document.getElementById('results').textContent.endsWith(' ms')")
+    _, values, _ = page.evaluate("() => document.getElementById('results').textContent").splitlines()
+    np.testing.assert_allclose([[float(v) for v in values.split()]], expected(np.zeros((1, 64), np.float32)), atol=1e-4)
+    assert not [url for url in page.requests() if "micropython" in url or url.endswith(".plan")]
+    page.close()
+
+
+def test_a_site_made_of_a_plan_tells_that_it_needs_webgpu(browser: Browser, folder: Path, tmp_path: Path) -> None:
+    assert build_site.main([str(folder / "model.plan"), "--out", str(tmp_path / "site")]) == 0
+    assert not (tmp_path / "site" / "model.wasm").exists()
+    server = start_server(tmp_path / "site")
+    page = browser.open(server.url, before=HIDE)
     page.wait("() => !document.getElementById('state').textContent.startsWith('Loading')")
     assert page.evaluate("() => document.getElementById('state').textContent") == "no WebGPU: this browser has none"
     assert page.evaluate("() => document.getElementById('run').disabled")
     page.close()
+    server.shutdown()
 
 
 def test_after_a_lost_device_the_model_can_be_loaded_again(browser: Browser, own: Server) -> None:
@@ -281,7 +298,7 @@ def test_a_page_that_was_edited_stays(folder: Path) -> None:
 
 
 def test_the_readme_tells_the_sizes(folder: Path) -> None:
-    *_, total = build_site.sizes(folder).splitlines()
+    (total,) = (line for line in build_site.sizes(folder).splitlines() if line.endswith("in all"))
     size, gzipped = (int(number.replace(",", "")) for number in total.split()[:2])
     told = re.search(r"([\d.]+) MB, ([\d.]+) MB compressed", README.read_text(encoding="utf-8"))
     assert told, "the sizes are not where they are looked for"

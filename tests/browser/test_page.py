@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serve import Server
+from serve import PAGE_POLICY, Server, start_server
 
 from tools.chromium import Browser, Page
 from tools.paths import ROOT
@@ -44,7 +44,7 @@ def open_page(browser: Browser, site: Server, runtime: str, device: str, **detai
 def wait_for(page: Page, digit: int) -> dict:
     """What the page shows once it has read all that was drawn, and reads `digit`."""
     page.wait("() => document.getElementById('bars').ariaBusy === 'false'")
-    page.wait(f"() => document.querySelector('#bars .best b')?.textContent === '{digit}'", timeout=2000)
+    page.wait(f"() => document.querySelector('#bars .best b')?.textContent === '{digit}'")
     return page.evaluate(READ)
 
 
@@ -250,8 +250,8 @@ def test_the_site_is_whole(site: Server, built: Path) -> None:
 def test_modules_are_asked_for_at_once(built: Path) -> None:
     for name in ("index.html", "model.html", "gallery.html", "bench.html"):
         html = (built / name).read_text(encoding="utf-8")
-        script = re.findall(r'<script type="module" src="([^"]+)"', html)[0]
-        asked = [script, *re.findall(r'<link rel="modulepreload" href="([^"]+)"', html)]
+        scripts = re.findall(r'<script type="module"(?: async)? src="([^"]+)"', html)
+        asked = [*scripts, *re.findall(r'<link rel="modulepreload" href="([^"]+)"', html)]
         for module in asked:
             text = (built / module).read_text(encoding="utf-8")
             for other in re.findall(r'^import .*"(\./[^"]+)";', text, re.M):
@@ -263,6 +263,27 @@ def test_modules_are_asked_for_at_once(built: Path) -> None:
         assert module in others and all((built / other).is_file() for other in others)
     assert "./emberlet/python.mjs" in ahead["./run_in_micropython.mjs"]
     assert "./emberlet/python.mjs" not in ahead["./run_plain_in_micropython.mjs"]
+
+
+def test_the_worker_begins_before_the_rest_of_the_page(built: Path) -> None:
+    html = (built / "index.html").read_text(encoding="utf-8")
+    first, *_ = re.findall(r"<(?:script|link)[^>]*m?js[^>]*>", html)
+    assert first == '<link rel="modulepreload" href="client.mjs" />', "which begin.mjs imports"
+    assert '<script type="module" async src="begin.mjs">' in html
+    worker = (built / "worker.mjs").read_text(encoding="utf-8")
+    names = re.findall(r'"((?:pyodide|emberlet|packages)/[^"]+)"', worker.split("const BEFORE")[1].split("}[")[0])
+    assert len(names) == 6 and all((built / name).is_file() for name in names)
+
+
+@pytest.mark.parametrize("device", ["wgpu", "wasm", "python"])
+def test_micropython_reads_a_digit_after_half_a_megabyte(browser: Browser, built: Path, device: str) -> None:
+    server = start_server(built, policy=PAGE_POLICY)
+    none = "Object.defineProperty(Navigator.prototype, 'serviceWorker', { value: undefined })"
+    page = browser.open(f"{server.url}#runtime=micropython&device={device}&example=7", before=none)
+    page.wait("() => performance.getEntriesByName('first prediction').length", timeout=120000)
+    assert server.sent < 500_000
+    page.close()
+    server.shutdown()
 
 
 def test_a_gpu_that_is_promised_and_not_there_is_said_and_the_cpu_runs(browser: Browser, site: Server) -> None:

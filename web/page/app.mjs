@@ -1,18 +1,14 @@
 // The page: what is drawn goes to the model in its worker, what the model says goes to the ten bars.
-import { Client } from "./client.mjs";
+import { begin, beginning, nameOf } from "./begin.mjs";
 import { devices, NAMES, offer, told } from "./devices.mjs";
 import { download } from "./download.mjs";
 import { toPixels, SIZE } from "./ink.mjs";
 import { keepForOffline } from "./offline.mjs";
 import { Pad } from "./pad.mjs";
-import { hasSimd } from "./emberlet/wasm.mjs";
 
 const $ = (id) => document.getElementById(id);
 const main = document.querySelector("main");
 main.dataset.started = "";
-const hoped = new URLSearchParams(location.hash.slice(1));
-const plain = hoped.get("device") === "python" || !(navigator.gpu || hasSimd());
-const beginning = begin(nameOf(hoped.get("runtime"), plain ? "python" : ""));
 const known = devices();
 const manifest = await download("manifest.json")
   .then((response) => response.json())
@@ -128,15 +124,6 @@ function workerOf(runtime, device) {
   if (waiting && made !== waiting) waiting.client.end();
   waiting = null;
   return made.client;
-}
-
-function begin(name) {
-  return { name, client: new Client("worker.mjs", undefined, name) };
-}
-
-function nameOf(runtime, device) {
-  if (runtime === "pyodide") return runtime;
-  return device === "python" ? "micropython python" : "micropython";
 }
 
 async function start() {

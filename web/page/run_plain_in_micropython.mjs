@@ -5,7 +5,7 @@ import "./emberlet/micropython.mjs"; // which the interpreter asks for later
 import { classifier } from "./classifier.mjs";
 
 const WASM = "emberlet/micropython.wasm";
-const ARCHIVE = "packages/emberlet.json";
+const ARCHIVE = "packages/digits.json";
 const MODEL = ["model/digits.py", "model/digits.bpk", "model/inference.py"];
 
 export const downloads = () => [WASM, ARCHIVE, ...MODEL];

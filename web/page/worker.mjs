@@ -10,9 +10,17 @@ const module = {
 }[globalThis.name];
 for (const other of AHEAD[module] ?? []) import(other).catch(() => {}); // told of where it is needed
 
+// What a runtime certainly needs is fetched before the modules that ask for it have arrived.
+const BEFORE = {
+  pyodide: ["pyodide/pyodide.asm.wasm", "pyodide/python_stdlib.zip", "packages/emberlet.zip"],
+  micropython: ["emberlet/micropython.wasm"],
+  "micropython python": ["emberlet/micropython.wasm", "packages/digits.json"],
+}[globalThis.name];
+
 // Fetches files of the site and tells how far their download has come, once it is known which will be needed.
 class Fetcher {
   constructor() {
+    this.ahead = new Map(); // address -> { response, abort } of a download that nobody asked for yet
     this.total = 0;
     this.counts = new Map(); // address -> bytes that have arrived
     this.counted = new Set();
@@ -21,6 +29,22 @@ class Fetcher {
     this.fetch = globalThis.fetch.bind(globalThis);
     // The runtimes fetch their Wasm themselves; this way that is counted too.
     globalThis.fetch = (resource, options) => this.#counting(resource, options);
+  }
+
+  begin(name) {
+    const url = new URL(name, import.meta.url).href;
+    const abort = new AbortController();
+    const response = this.fetch(url, { signal: abort.signal });
+    response.catch(() => {}); // told of where it is needed
+    this.ahead.set(url, { response, abort });
+  }
+
+  #begun(resource, options) {
+    const found = this.ahead.get(resource);
+    if (!found) return this.fetch(resource, options);
+    this.ahead.delete(resource);
+    options.signal.addEventListener("abort", () => found.abort.abort(options.signal.reason));
+    return found.response;
   }
 
   expect(sizes, names) {
@@ -48,7 +72,7 @@ class Fetcher {
       if (this.counted.has(url)) this.tell(`Loading ${megabytes(this.done)} of ${megabytes(this.total)} MB`);
     };
     try {
-      return await download(resource.url ? resource : url, { options, counted, fetcher: this.fetch });
+      return await download(resource.url ? resource : url, { options, counted, fetcher: (...given) => this.#begun(...given) });
     } catch (error) {
       this.fail(error);
       throw error;
@@ -60,6 +84,7 @@ const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 
 let model = null;
 const fetcher = new Fetcher();
+for (const name of BEFORE) fetcher.begin(name);
 const loaded = import(module);
 loaded.then(({ prepare }) => prepare?.()).catch(() => {}); // told of where it is needed
 
