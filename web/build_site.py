@@ -25,9 +25,9 @@ FALLBACK = ', { fallback: "model.wasm" }'  # in the page, where there is such a 
 def build(model: Path, out: Path, dims: Sequence[str] = (), weights: str = "float32") -> int:
     """Write `out`/model.plan, `out`/emberlet/ and, where there is none yet, `out`/index.html; returns an exit status.
 
-    `out`/model.wasm, for browsers without WebGPU, is written where the model can be compiled to WebAssembly; otherwise one
-    sentence says why not. model: what `emberlet compile` takes, or a plan, which is for the GPU only. dims: its --dim,
-    "NAME=N" each. weights: its --weights.
+    `out`/model.wasm, for browsers without WebGPU, is written where the model can be compiled to WebAssembly; otherwise
+    one sentence says why not. model: what `emberlet compile` takes, or a plan, which is for the GPU only. dims: its
+    --dim, "NAME=N" each. weights: its --weights.
 
     Raises:
         BuildError: A runtime or a package is missing, or a plan is none, or `dims` are given with one.
