@@ -2,12 +2,12 @@
 
 from emberlet import dtypes, shapes
 from emberlet.backend.protocol import BOOLEAN_RESULT
+from emberlet.backend.sizes import is_open, same, within_words
 
 from .kernels.loop import MAX_ITERATIONS
 from .lower.reductions import identity
 from .record.index_ranges import check_range
 from .record.recording import Recording
-from .record.sizes import is_open, same, within_words
 from .run import storage
 
 LONG = 1 << 18  # elements from which on a reduction is done in two steps

@@ -2,6 +2,8 @@
 
 import sys
 
+from emberlet.backend.axes import ATTEMPTS, argument_names, closed, named, of_model
+from emberlet.backend.sizes import SizeNeeded, same
 from emberlet.errors import BackendError, EmberletError
 from emberlet.tensor import Tensor
 
@@ -9,11 +11,10 @@ from .device import lock, must_await
 from .plan.counts import count, counts_of
 from .plan.make import make_plan
 from .plan.weight_order import reorder_weights
-from .record.axes import ATTEMPTS, Opening, argument_names, closed, named, of_model
 from .record.host_evaluation import evaluate
 from .record.index_ranges import check_range, index_ranges
 from .record.node import Node, ValueNeeded, topological
-from .record.sizes import SizeNeeded, same
+from .record.opening import Opening
 from .record.tracing import assemble, constants, trace
 from .run import storage
 

@@ -8,15 +8,16 @@ several sizes, share one model. What a step returns is new, and no state that so
 
 import sys
 
+from emberlet.backend.axes import closed
+from emberlet.backend.sizes import same
 from emberlet.session.room import LEAST, Growing, Room
 from emberlet.tensor import Tensor
 
 from .compiled import Compiled
 from .device import must_await
 from .plan.counts import at
-from .record.axes import Rooms, closed
 from .record.node import Node
-from .record.sizes import same
+from .record.opening import Rooms
 from .run.runtime import Results
 
 

@@ -70,7 +70,7 @@ class Session:
             if entry.axis is not None:
                 room = self._room(i)
                 if room is not None:
-                    value = Growing(room, value.shape[entry.axis], self.capacity)
+                    value = Growing(room, value.shape[entry.axis], self.capacity, value)
             given.append(value)
         arguments = self._arguments(args, kwargs, given)
         results, done = self._run(arguments)
@@ -97,7 +97,8 @@ class Session:
                 grown = getattr(given[i], "grown", None) if isinstance(given[i], Growing) else None
                 if grown is value or (isinstance(given[i], Growing) and given[i] is value):
                     room = given[i].room
-                    value = room.view(now)
+                    if grown is not value:
+                        value = room.view(now)
                 elif isinstance(value, Growing) and not any(value is x for x in arguments):
                     room = value.room  # what runs the steps has put it there
                     value = room.view(now)
@@ -107,7 +108,7 @@ class Session:
                 value = copied(value)  # the caller's memory: a buffer that the next frame is read into
             values.append(value)
             rooms.append(room)
-        outputs = self._outputs(results, values, rooms)
+        outputs = self._outputs(results, values, rooms, done)
         realize = getattr(values[0].backend, "realize", None) if values else None
         if realize is not None and not done:  # or a GPU would record the history of a state
             realize(*[v for v in list(outputs) + values if isinstance(v, Tensor) and v.backend is values[0].backend])
@@ -151,9 +152,9 @@ class Session:
                 "with a larger capacity=".format(length, self.capacity)
             )
 
-    def _outputs(self, results, values, rooms):
+    def _outputs(self, results, values, rooms, done):
         """What is no state. An output that shows elements of a state is copied: later steps write to rooms, and
-        callers may write to their results."""
+        callers may write to their results. done: outputs are states, or have memory of their own."""
         out = []
         states = [e.output for e in self._entries]
         for k in range(len(results)):
@@ -161,7 +162,10 @@ class Session:
                 continue
             x = results[k]
             if isinstance(x, Tensor):
-                if any(shares(x, v) for v in values) or any(r is not None and shares(x, r.whole) for r in rooms):
+                near = (v for v in values if not done or x is v)
+                if any(shares(x, v) for v in near) or (
+                    not done and any(r is not None and shares(x, r.whole) for r in rooms)
+                ):
                     x = copied(x)
                 elif any(x is v for v in values):
                     x = Tensor(x.data, x.dtype, x.shape, x.backend)
@@ -184,7 +188,7 @@ class Session:
         found = {}
         for k in range(len(args)):
             found[names[k]] = args[k]
-        parameters = parameters_of(self.model)
+        parameters = parameters_of(self.model) if kwargs else None
         for word in kwargs:
             name = word
             if word not in names and parameters is not None and word in parameters:

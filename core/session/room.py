@@ -48,10 +48,10 @@ class Room:
 
 
 class Growing(Tensor):
-    """The state that a model is called with: the first `length` positions of a room. grown: what it became."""
+    """The state that a model is called with: the first `length` positions of a room (`view`). grown: what it became."""
 
-    def __init__(self, room, length, capacity):
-        x = room.view(length)
+    def __init__(self, room, length, capacity, view=None):
+        x = room.view(length) if view is None else view
         Tensor.__init__(self, x.data, x.dtype, x.shape, x.backend)
         self.room = room
         self.capacity = capacity

@@ -161,7 +161,7 @@ def test_a_generated_file_is_run_and_compiled_by_name(tmp_path: Path) -> None:
 
 
 def test_a_plan_names_its_inputs_as_the_file_does() -> None:
-    from emberlet.wgpu_backend.record.axes import argument_names
+    from emberlet.backend.axes import argument_names
 
     names = argument_names(load(network(2), "numpy"), 5)
     assert names[:3] == ["x", "past_key_values_0_key", "past_key_values_0_value"]

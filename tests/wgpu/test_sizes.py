@@ -3,9 +3,7 @@
 import random
 
 import pytest
-from emberlet.wgpu_backend.plan.counts import Counts, at, count, counts_of
-from emberlet.wgpu_backend.plan.data import Plan
-from emberlet.wgpu_backend.record.sizes import (
+from emberlet.backend.sizes import (
     Scope,
     SizeNeeded,
     common_divisor,
@@ -18,6 +16,8 @@ from emberlet.wgpu_backend.record.sizes import (
     smaller,
     surely_less,
 )
+from emberlet.wgpu_backend.plan.counts import Counts, at, count, counts_of
+from emberlet.wgpu_backend.plan.data import Plan
 
 RANGES = {"past": (0, 40), "new": (1, 9), "batch": (1, 6)}
 

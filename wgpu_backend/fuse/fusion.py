@@ -10,8 +10,9 @@ One pass from the sources to the roots decides, for every node, between three st
 A second pass, from the roots to the sources, stores inline nodes that several kernels would otherwise compute again.
 """
 
+from emberlet.backend.sizes import same, typical
+
 from ..record.node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, is_wide, topological
-from ..record.sizes import same, typical
 from ..run import storage
 from .rows import find_regions
 

@@ -5,10 +5,10 @@ the full shape or of one value a row, and further reductions over the same axes.
 is read from outside.
 """
 
+from emberlet.backend.sizes import most, same
 from emberlet.shapes import size
 
 from ..record.node import ELEMENTWISE
-from ..record.sizes import most, same
 
 MAX_LENGTH = 1 << 20  # of a row: longer ones are reduced in two steps by many workgroups
 

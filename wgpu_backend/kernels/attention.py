@@ -4,10 +4,11 @@
 passes over the keys once; whenever a larger score appears, what was summed so far is scaled down.
 """
 
+from emberlet.backend.sizes import divides, same, typical
+
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
-from ..record.sizes import divides, same, typical
 from ..render import wgsl
 from ..run import storage
 from .loop import MAX_ITERATIONS, finish, flat, spread

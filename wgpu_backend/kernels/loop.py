@@ -1,7 +1,8 @@
 """WGSL for a Loop: one invocation an element, or one workgroup an element where a long reduction has few results."""
 
+from emberlet.backend.sizes import is_open, most, positive, smaller, typical
+
 from ..lower.reductions import identity
-from ..record.sizes import is_open, most, positive, smaller, typical
 from ..render import wgsl
 from ..render.arrays import Arrays, with_sizes
 from ..render.template import read, render

@@ -3,11 +3,12 @@
 Serves every contraction with one inner counter: batched products of any layout, and pointwise convolutions.
 """
 
+from emberlet.backend.sizes import divides, typical
+
 from ..lower import index as ix
 from ..lower.contraction import problem
 from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
-from ..record.sizes import divides, typical
 from ..render import wgsl
 from .loop import finish, flat, spread
 

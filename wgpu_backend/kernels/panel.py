@@ -6,11 +6,12 @@ things carried around the loop are counters, and partial sums wait in the result
 subgroups, its four lanes load different parts of a row and broadcast them.
 """
 
+from emberlet.backend.sizes import divides, typical
+
 from ..lower import index as ix
 from ..lower.contraction import problem
 from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
-from ..record.sizes import divides, typical
 from ..render import wgsl
 from .loop import finish, flat, spread
 

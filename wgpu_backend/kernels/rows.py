@@ -1,9 +1,10 @@
 """The kernel of a row region: one workgroup a row (or one invocation, where rows are short or many)."""
 
+from emberlet.backend.sizes import most, same, typical
+
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
-from ..record.sizes import most, same, typical
 from ..render import wgsl
 from ..run import storage
 from .loop import (

@@ -1,9 +1,10 @@
 """Cumulative sums, products, maxima and minima: one invocation a line, or one workgroup where lines are few."""
 
+from emberlet.backend.sizes import most, typical
+
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame, coordinates
 from ..lower.lowering import Lowering
-from ..record.sizes import most, typical
 from ..render import wgsl
 from ..run import storage
 from .loop import BLOCK, MAX_ITERATIONS, WORKGROUP, as_held, as_value, combine, finish, first, flat, held, spread

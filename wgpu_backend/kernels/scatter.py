@@ -4,10 +4,11 @@ Many lines: one invocation copies a line and applies its updates in turn. Few li
 through the indices of its line.
 """
 
+from emberlet.backend.sizes import positive, same, surely_less, typical
+
 from ..lower import index as ix
 from ..lower.kernel_ir import RESULT, Frame, coordinates
 from ..lower.lowering import Lowering, lookup, undisguised
-from ..record.sizes import positive, same, surely_less, typical
 from ..render import wgsl
 from ..render.arrays import assignment, element
 from ..run import storage

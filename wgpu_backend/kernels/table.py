@@ -1,10 +1,11 @@
 """From an item of the fused graph to a kernel: which template serves it."""
 
+from emberlet.backend.sizes import same
+
 from ..fuse.fusion import CHEAP
 from ..lower.lowering import Lowering
 from ..lower.reductions import specification
 from ..record.node import is_wide
-from ..record.sizes import same
 from . import loop as loop_kernel
 
 

@@ -5,11 +5,12 @@ epilogue is evaluated where a result is stored. Four neighboring reads become on
 show that they are contiguous and aligned.
 """
 
+from emberlet.backend.sizes import divides, is_open
+
 from ..lower import index as ix
 from ..lower.contraction import problem
 from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
-from ..record.sizes import divides, is_open
 from ..render import wgsl
 from ..run import storage
 from .loop import finish, flat, spread

@@ -6,13 +6,14 @@ An `Index` is a sum of terms (coefficient × atom) plus a constant, with a known
 kernel (a gathered index). The rules keep sums canonical, so that splitting a shape and merging it again cancels out:
 `reshape(permute(reshape(x)))` of a contiguous buffer is read with the plain counter where that is possible.
 
-Numbers may be sizes that the plan leaves open (record/sizes.py): a rule is applied where it holds whatever the sizes.
+Numbers may be sizes that the plan leaves open (core/backend/sizes.py): a rule is applied where it holds whatever the
+sizes.
 
 Expressions are rendered in unsigned 32-bit arithmetic. A negative intermediate wraps, which is harmless: it only
 occurs under a guard (padding) that discards what is read there.
 """
 
-from ..record.sizes import common_divisor, divides, is_open, least, most, same, surely_less, typical
+from emberlet.backend.sizes import common_divisor, divides, is_open, least, most, same, surely_less, typical
 
 _NO_LIMIT = 1 << 31
 

@@ -8,7 +8,8 @@ Value types are "f32", "i32", "u32" and "bool"; how elements are stored is anoth
 f32.
 """
 
-from ..record.sizes import is_open, least, most, positive, surely_less
+from emberlet.backend.sizes import is_open, least, most, positive, surely_less
+
 from . import index as ix
 
 

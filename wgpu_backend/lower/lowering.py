@@ -6,9 +6,9 @@ everything else is inlined, movement operations by rewriting the indices. `loop`
 
 from emberlet import dtypes
 from emberlet.backend.protocol import BOOLEAN_RESULT
+from emberlet.backend.sizes import positive, same, surely_less
 
 from ..record.node import Node, numbers, own_numbers
-from ..record.sizes import positive, same, surely_less
 from ..run import storage
 from . import index as ix
 from .kernel_ir import Builder, Loop, Reduction, Slots, coordinates

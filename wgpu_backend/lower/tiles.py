@@ -4,7 +4,7 @@
 "gpu": many invocations must be in flight, and registers are few.
 """
 
-from ..record.sizes import divides, typical
+from emberlet.backend.sizes import divides, typical
 
 
 class Class:

@@ -1,9 +1,9 @@
 """How much work a kernel is: arithmetic operations, and bytes that must move at the least."""
 
+from emberlet.backend.sizes import typical
 from emberlet.shapes import size
 
 from ..lower.reductions import specification
-from ..record.sizes import typical
 
 
 def flops(item):

@@ -3,12 +3,12 @@
 So it can be cached, run with other inputs, and saved (plan_file.py).
 """
 
+from emberlet.backend.sizes import greater, same, typical
 from emberlet.errors import UnsupportedError
 
 from ..fuse.fusion import Fusion
 from ..lower.kernel_ir import Limits, pages
 from ..record.node import is_leaf
-from ..record.sizes import greater, same, typical
 from . import estimates
 from .data import Buffer, Plan, Step
 

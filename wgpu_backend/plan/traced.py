@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberlet.backend import get_backend
+from emberlet.backend.sizes import same
 from emberlet.errors import ModelError
 from emberlet.tensor import Tensor
 
 from ..record.host_evaluation import evaluate
 from ..record.node import ValueNeeded, unpacked
-from ..record.sizes import same
 from ..record.tracing import constants, trace
 
 

@@ -9,15 +9,16 @@ from typing import Any
 
 from emberlet import dtypes
 from emberlet.backend import get_backend
+from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model
+from emberlet.backend.sizes import SizeNeeded, is_open
 from emberlet.errors import ModelError, ShapeError
 from emberlet.functional.arrays import asarray
 from emberlet.tensor import Tensor
 
 from ..kernels.table import Options
-from ..record.axes import ATTEMPTS, Opening, argument_names, named, of_model
 from ..record.host_evaluation import evaluate
 from ..record.index_ranges import index_ranges
-from ..record.sizes import SizeNeeded, is_open
+from ..record.opening import Opening
 from .counts import Count, count, counts_of
 from .data import KEY, VERSION, VERSION_OPEN, VERSION_STORED, Plan
 from .make import make_plan

@@ -1,8 +1,9 @@
 """States that grow in place: the concatenation of a state and what is new becomes a write behind the state, in a buffer
 with room for more. Who reads the state, before or after, reads the first positions of that buffer."""
 
+from emberlet.backend.sizes import is_open
+
 from .node import Node
-from .sizes import is_open
 
 
 def append_in_place(traced, states, room, most):

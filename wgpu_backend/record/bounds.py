@@ -6,8 +6,9 @@ interval lies within 32 bits has not wrapped at 64 either. Narrower integers are
 they are cast to a 64-bit one.
 """
 
+from emberlet.backend.sizes import is_open, least, most
+
 from ..run import storage
-from .sizes import is_open, least, most
 
 UNKNOWN = ()  # the interval of what is taken to fit: inputs of a plan being traced, casts from floats
 DEPTH = 16  # operations on narrow integers that are followed back

@@ -1,9 +1,9 @@
 """Which inputs of a plan are indices, and of what: their values are checked on the host, before they are uploaded."""
 
+from emberlet.backend.sizes import smaller
 from emberlet.errors import IndexingError
 
 from .node import LOOKUP, topological
-from .sizes import smaller
 
 _SAME_VALUES = ("reshape", "permute", "expand", "cast")
 

@@ -1,11 +1,11 @@
 """The recorded graph: one Node per tensor, holding how to compute it until it is realized into a buffer."""
 
+from emberlet.backend.sizes import divides, is_open, typical
 from emberlet.errors import BackendError
 from emberlet.shapes import size
 
 from ..run import storage
 from .bounds import interval
-from .sizes import divides, is_open, typical
 
 LEAVES = ("data", "buffer", "input", "host", "numbers")
 CONSTANTS = ("full", "arange", "random")

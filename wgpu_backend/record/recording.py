@@ -2,6 +2,7 @@
 
 from emberlet import dtypes, shapes
 from emberlet.backend import Backend
+from emberlet.backend.sizes import Size, is_open
 from emberlet.errors import BackendError, UnsupportedError
 from emberlet.tensor import Tensor
 
@@ -26,7 +27,6 @@ from .node import (
     unpacked,
 )
 from .size_values import size_values
-from .sizes import Size, is_open
 
 try:
     from weakref import ref as _ref

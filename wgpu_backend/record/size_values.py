@@ -1,9 +1,10 @@
 """What small tensors of integers hold that are made of open sizes: shapes that a model puts together as tensors, and of
 which it makes shapes again. Their elements are followed as numbers and Sizes, with no GPU."""
 
+from emberlet.backend.sizes import greater, is_open, smaller
+
 from ..run import storage
 from .node import of_open_size, topological
-from .sizes import greater, is_open, smaller
 
 MOST = 64  # elements of such a tensor
 LONGEST = 200  # nodes of its history

@@ -4,8 +4,9 @@ A tensor larger than one binding may be is bound as pages, each an array of its 
 which picks the page, and `out[i] = v` is `store_out(i, v)`. On most devices every tensor fits.
 """
 
+from emberlet.backend.sizes import is_open
+
 from ..lower.kernel_ir import RESULT
-from ..record.sizes import is_open
 
 
 def name(slot):

@@ -1,10 +1,10 @@
 """Renders the kernel IR as WGSL."""
 
+from emberlet.backend.sizes import is_open, same
 from emberlet.errors import UnsupportedError
 
 from ..lower import index as ix
 from ..lower.kernel_ir import RESULT
-from ..record.sizes import is_open, same
 from ..run import storage
 from . import arrays, template
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberlet.backend import get_backend
+from emberlet.backend.axes import argument_names
 from emberlet.errors import ModelError
 
 from ..plan.data import Buffer
 from ..plan.make import make_plan
 from ..plan.traced import traced_for
-from ..record.axes import argument_names
 from ..record.index_ranges import index_ranges
 from .file import NAME, SIMD, VERSION
 from .image import Image

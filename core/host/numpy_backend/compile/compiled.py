@@ -137,6 +137,10 @@ class Compiled:
             return x
         return self.backend.from_bytes(x.backend.to_bytes(x), x.dtype, x.shape)
 
+    def planned(self, arguments: list[Any]) -> Plan | None:
+        """The Plan for arguments that the model itself takes, Tensors on its backend; None where it runs as it is."""
+        return self._find(arguments)
+
     def _find(self, arguments: list[Any]) -> Plan | None:
         """The Plan for these arguments, made if need be; None where the model runs as it is."""
         if self.cut is not None:

@@ -229,6 +229,21 @@ def reduce(w: Writer, call: Call) -> Any:
     return None
 
 
+def arange(w: Writer, call: Call) -> Any:
+    """Where it is no constant, its length is open."""
+    start, step, count, dtype = call.args
+    if not dtype.is_integer or dtype.name in NARROW or any(isinstance(n, float) for n in (start, step)):
+        return False
+    out = w.out(call.results[0])
+    w.emit(arange_into, start, step, count, out, writes=(out,))
+    return None
+
+
+def arange_into(start: int, step: int, count: int, out: Array) -> None:
+    """start, start + step, …"""
+    np.copyto(out, np.arange(start, start + count * step, step), casting="unsafe")
+
+
 def take(w: Writer, call: Call) -> Any:
     x, indices, axis = call.args
     out = w.out(call.results[0])
@@ -254,6 +269,7 @@ def take_into(x: Array, indices: Array, axis: int, out: Array) -> None:
 TABLE: dict[str, Lower] = {
     "reshape": reshape, "permute": permute, "expand": expand, "slice": slice_, "pad": pad, "concat": concat,
     "bitcast": bitcast, "unary": unary, "binary": binary, "where": where, "cast": cast, "reduce": reduce, "take": take,
+    "arange": arange,
     "relu": activations.relu, "sigmoid": activations.sigmoid, "softmax": activations.softmax,
     "log_softmax": activations.log_softmax, "gelu": activations.gelu, "clip": activations.clip,
     "layer_norm": activations.layer_norm, "rms_norm": activations.rms_norm, "batch_norm": activations.batch_norm,

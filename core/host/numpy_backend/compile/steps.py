@@ -192,6 +192,11 @@ class Writer:
             found = self._joined[call] = self.out(call.results[0])
         return found
 
+    def grow(self, call: Call, array: Array) -> None:
+        """The array of a `concat`, whose first operand lies in it already."""
+        self.put(call.results[0], array)
+        self._joined[call] = array
+
     def padded(self, value: Value, padding: Any, fill: Any) -> tuple[Array, Array]:
         """(an array with the Value in its middle and `fill` around, the middle), one for each padding. The middle is
         not written yet, unless the Value was computed there."""

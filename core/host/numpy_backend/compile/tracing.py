@@ -121,7 +121,7 @@ class Tracing(Backend):
 
     def visible(self, x: Tensor) -> Tensor | None:
         """x where its elements are known while tracing."""
-        return None if type(x.data) is Traced else x
+        return None if isinstance(x.data, Traced) else x
 
     def assign_in_place(self, x: Tensor, key: Any, value: Any) -> bool:
         """Nothing is: a Value is never changed."""
@@ -132,7 +132,7 @@ class Tracing(Backend):
         raise ValueNeeded("the model draws random numbers, which a plan would repeat")
 
     def _call(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        found = [x for x in _tensors((*args, *keywords.values())) if type(x.data) is Traced]
+        found = [x for x in _tensors((*args, *keywords.values())) if isinstance(x.data, Traced)]
         if found and name in _ASKS:
             value: Value = found[0].data.value
             what = "an input" if value.call is None else "a result of " + described(value.call)
@@ -178,14 +178,14 @@ def _tensors(arguments: Iterable[Any]) -> Iterator[Tensor]:
 def _plain(x: Any) -> Any:
     """An argument for the numpy backend itself."""
     if isinstance(x, Tensor) and isinstance(x.backend, Tracing):
-        array = x.data.array if type(x.data) is Traced else x.data
+        array = x.data.array if isinstance(x.data, Traced) else x.data
         return Tensor(array, x.dtype, x.shape, x.backend.eager)
     return [_plain(v) for v in x] if type(x) is list else tuple(map(_plain, x)) if type(x) is tuple else x
 
 
 def _recorded(x: Any) -> Any:
     """An argument as a Call keeps it."""
-    if isinstance(x, Tensor) and type(x.data) is Traced:
+    if isinstance(x, Tensor) and isinstance(x.data, Traced):
         return x.data.value
     if type(x) in (list, tuple):
         return type(x)(map(_recorded, x))
@@ -232,7 +232,7 @@ def trace(function: Callable[..., Any], arguments: list[Any], tracing: Tracing, 
 
 def _disassemble(value: Any, roots: list[Value]) -> Any:
     if isinstance(value, Tensor):
-        if type(value.data) is not Traced:
+        if not isinstance(value.data, Traced):
             return ("value", _plain(value))
         found = value.data.value
         if found not in roots:

@@ -15,7 +15,7 @@ correct ways asks for `typical(n)`.
 
 import sys
 
-from emberlet.errors import BackendError
+from ..errors import BackendError
 
 HIGHEST = 1 << 20  # the largest value of a symbol for which nothing is said
 _FAR = 1 << 62  # bounds beyond are as good as none

@@ -1,7 +1,6 @@
 """Which axes of a model's arguments are open, and which numbers their symbols stand for in a call."""
 
-from emberlet.errors import BackendError, ShapeError
-
+from ..errors import BackendError, ShapeError
 from .sizes import HIGHEST, Scope, is_open
 
 ATTEMPTS = (0, 1, 2)  # at a plan with open sizes, by the typical values of sizes (Axes.scope)
@@ -26,6 +25,8 @@ class Axes:
                 for name in d[1]:
                     if name not in self.symbols:
                         self.symbols.append(name)
+        # Of axes that are called alike in several arguments, such as caches, the first ones are looked at.
+        self._alike = [self.templates.index(template) for template in self.templates]
         unknown = [name for name in limits if name not in self.symbols]
         if unknown:
             raise BackendError(
@@ -39,8 +40,8 @@ class Axes:
         """{symbol: its number} for shapes of the arguments (None for what is no tensor); None where they do not fit."""
         found = {}
         waiting = []
-        for template, shape in zip(self.templates, shapes):
-            if template is None or shape is None:
+        for template, shape, first in zip(self.templates, shapes, self._alike):
+            if template is None or shape is None or (shape is not shapes[first] and shape == shapes[first]):
                 continue
             if len(template) != len(shape):
                 return None
@@ -158,44 +159,6 @@ def argument_names(model, count):
         for entry in (getattr(model, "INPUTS", None) or ())[len(names) :]:
             names.append("".join([c if c.isalpha() or c.isdigit() else "_" for c in entry[0]]))
     return [names[i] if i < len(names) else "input{}".format(i) for i in range(count)]
-
-
-class Rooms:
-    """States that a call appends to in place. states: list of (argument, output, axis); length: positions that their
-    buffers have room for; fixed: whether plans may take that number as it is."""
-
-    def __init__(self, states, length, fixed):
-        self.states = states
-        self.length = length
-        self.fixed = fixed
-
-    def serves(self, other):
-        """Whether a plan for these serves a call with others."""
-        return other is not None and self.states == other.states and (not self.fixed or self.length == other.length)
-
-
-class Opening:
-    """What a plan is to leave open: the symbols `opened` of Axes, which are `numbers` in the arguments at hand. rooms:
-    the Rooms of the call, None where no state is appended to in place."""
-
-    def __init__(self, axes, opened, numbers, attempt, shapes, kinds, rooms=None):
-        self.axes = axes
-        self.kinds = kinds
-        self.names = [name for name in axes.symbols if name in opened]
-        self.closed = {name: numbers[name] for name in numbers if name not in opened}
-        self.scope, self.symbols = axes.scope(opened, numbers, attempt)
-        self.shapes = axes.shapes(self.symbols, shapes)
-        self.capacity = [axes.capacity(name, numbers[name]) for name in self.names]
-        self.rooms = rooms
-        self.room = rooms.length if rooms else None
-        if rooms and not rooms.fixed:
-            self.room = self.scope.symbol("room of the states", 1, HIGHEST, 97)
-            self.capacity.append(rooms.length)
-
-    def numbers(self, numbers, rooms):
-        """Those of the open sizes, a tuple."""
-        found = [numbers[name] for name in self.names]
-        return tuple(found + [rooms.length] if self.rooms and not self.rooms.fixed else found)
 
 
 def of_model(model, names, shapes, dims):

@@ -1,0 +1,218 @@
+"""Running a model's Python once for all lengths of its open axes.
+
+Shapes hold a `Size` (core/backend/sizes.py) where they are open. NumPy computes with numbers: every primitive runs at
+several *points*, lengths of the open axes, and what its results' shapes are at all of them says which Size they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ....backend import operation
+from ....backend.axes import closed
+from ....backend.sizes import Scope, is_open
+from ....errors import BackendError, EmberletError
+from ....tensor import Tensor
+from ..backend import NumpyBackend
+from ..storage import Array, numpy_dtype
+from .tracing import _ASKS, Call, Trace, Traced, Tracing, Value, ValueNeeded, _disassemble, _flat, _like, described
+
+
+class Everywhere(Traced):
+    """`data` of a Tensor while a model is traced. arrays: what was computed at each point."""
+
+    __slots__ = ("arrays",)
+
+    def __init__(self, value: Value, arrays: list[Array]) -> None:
+        super().__init__(value, arrays[0])
+        self.arrays = arrays
+
+
+class Points:
+    """Lengths of the open axes at which a model is traced. numbers: {symbol: length} for each of them."""
+
+    def __init__(self, scope: Scope, numbers: list[dict[str, int]]) -> None:
+        self.scope = scope
+        self.numbers = numbers
+        self._values: list[list[int]] = [[] for _ in numbers]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def at(self, x: Any, point: int) -> Any:
+        """x with numbers for its Sizes."""
+        if len(self._values[point]) < len(self.scope.atoms):
+            self._values[point] = values(self.scope, self.numbers[point])
+        return closed(x, self._values[point])
+
+    def size(self, lengths: list[int], known: list[Any]) -> Any:
+        """A length that is this at each point: a number, or one of the Sizes that are known."""
+        if len(set(lengths)) == 1:
+            return lengths[0]
+        for x in known:
+            if all(self.at(x, i) == n for i, n in enumerate(lengths)):
+                return x
+        raise ValueNeeded("a length follows from the open ones in a way that is not known")
+
+
+def values(scope: Scope, numbers: dict[str, int]) -> list[int]:
+    """The values of a scope's atoms, given those of its symbols."""
+    out: list[int] = []
+    for what in scope.atoms:
+        if what[0] == "symbol":
+            out.append(numbers[what[1]])
+            continue
+        a, b = closed(what[1], out), closed(what[2], out)
+        out.append(max(a, b) if what[0] == "max" else a // b if b else 0)
+    return out
+
+
+class OpenTracing(Tracing):
+    """The backend of a trace with open sizes. What depends neither on inputs nor on sizes is computed at once."""
+
+    def __init__(self, eager: NumpyBackend, points: Points) -> None:
+        super().__init__(eager)
+        self.points = points
+
+    def _call(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        given = (*args, *keywords.values())
+        found: list[Everywhere] = [x.data for x in _tensors(given) if type(x.data) is Everywhere]
+        sizes = list(_sizes(given))
+        if not found and not sizes:
+            return super()._call(name, args, keywords)
+        if name in _ASKS:
+            value = found[0].value
+            what = "an input" if value.call is None else "a result of " + described(value.call)
+            raise ValueNeeded(f"the model asks for the elements of {what}, {value!r}", value.inputs)
+        method = operation(self.eager, name)
+        outs = []
+        for i in range(len(self.points)):
+            at = [self._plain(a, i) for a in args]
+            outs.append(method(*at, **{k: self._plain(v, i) for k, v in keywords.items()}))
+        call = Call(name, method, tuple(map(_recorded, args)), {k: _recorded(v) for k, v in keywords.items()})
+        call.single = isinstance(outs[0], Tensor)
+        inputs: frozenset[int] = frozenset().union(*(x.value.inputs for x in found))
+        known = [*sizes, *(d for x in found for d in x.value.shape if is_open(d))]
+        known.extend(_lengths(name, args))
+        results = []
+        for i, parts in enumerate(zip(*(_parts(out) for out in outs), strict=True)):
+            if not all(isinstance(p, Tensor) for p in parts):
+                raise ValueNeeded(f"{name} gives what is no tensor", inputs)
+            if len({len(p.shape) for p in parts}) > 1:
+                raise ValueNeeded(f"{name} gives as many axes as it is long")
+            lengths = zip(*(p.shape for p in parts), strict=True)
+            shape = tuple(self.points.size(list(n), known) for n in lengths)
+            call.results.append(Value(call, i, parts[0].dtype, shape, inputs))
+            results.append(Tensor(Everywhere(call.results[-1], [p.data for p in parts]), parts[0].dtype, shape, self))
+        self.calls.append(call)
+        return results[0] if call.single else _like(outs[0], iter(results))
+
+    def _plain(self, x: Any, point: int) -> Any:
+        """An argument for the numpy backend itself, at a point."""
+        if isinstance(x, Tensor):
+            data = x.data.arrays[point] if type(x.data) is Everywhere else x.data
+            return Tensor(data, x.dtype, data.shape, self.eager) if isinstance(x.backend, Tracing) else x
+        if type(x) in (list, tuple):
+            return type(x)([self._plain(v, point) for v in x])
+        return self.points.at(x, point) if is_open(x) else x
+
+
+def _lengths(name: str, args: tuple[Any, ...]) -> list[Any]:
+    """Lengths of a primitive's result that are none of its operands'."""
+    if name == "concat":
+        return [sum(x.shape[args[1]] for x in args[0])]
+    if name == "pad":
+        return [n + low + high for n, (low, high) in zip(args[0].shape, args[1], strict=True)]
+    if name not in ("conv", "pool"):
+        return []
+    x, kernel, (stride, padding, dilation) = args[name == "pool"], args[2 if name == "pool" else 1], args[3:6]
+    kernel = kernel if name == "pool" else kernel.shape[2:]
+    sides = zip(x.shape[2:], kernel, stride, padding, dilation, strict=True)
+    return [(n + low + high - d * (k - 1) - 1) // s + 1 for n, k, s, (low, high), d in sides]
+
+
+def _tensors(arguments: Iterable[Any]) -> Iterator[Tensor]:
+    for x in arguments:
+        if isinstance(x, Tensor):
+            yield x
+        elif type(x) in (list, tuple):
+            yield from _tensors(x)
+
+
+def _sizes(arguments: Iterable[Any]) -> Iterator[Any]:
+    for x in arguments:
+        if is_open(x):
+            yield x
+        elif type(x) in (list, tuple):
+            yield from _sizes(x)
+
+
+def _parts(out: Any) -> list[Any]:
+    return [out] if isinstance(out, Tensor) else list(_flat(out)) if isinstance(out, (list, tuple)) else [None]
+
+
+def _recorded(x: Any) -> Any:
+    """An argument as a Call keeps it."""
+    if isinstance(x, Tensor):
+        if isinstance(x.data, Traced):
+            return x.data.value
+        return Tensor(x.data, x.dtype, x.shape, x.backend.eager) if isinstance(x.backend, Tracing) else x
+    if type(x) in (list, tuple):
+        return type(x)(map(_recorded, x))
+    return x
+
+
+def trace(
+    function: Callable[..., Any], arguments: list[Any], shapes: list[Any], points: Points, eager: NumpyBackend
+) -> Trace:
+    """Trace function(*arguments), whose Tensors are on the numpy backend and taken to have `shapes`, with Sizes.
+
+    Raises ValueNeeded where the control flow depends on values, SizeNeeded where it depends on a length.
+    """
+    tracing = OpenTracing(eager, points)
+    inputs, given = [], []
+    for i, (x, shape) in enumerate(zip(arguments, shapes, strict=True)):
+        if isinstance(x, Tensor):
+            inputs.append(Value(None, i, x.dtype, shape, frozenset([i])))
+            arrays = [x.data] * len(points)
+            if any(map(is_open, shape)):
+                kind = numpy_dtype(x.dtype)
+                arrays = [np.zeros(points.at(shape, k), kind) for k in range(len(points))]
+            x = Tensor(Everywhere(inputs[-1], arrays), x.dtype, shape, tracing)
+        given.append(x)
+    try:
+        result = function(*given)
+        roots: list[Value] = []
+        return Trace(tracing.calls, inputs, roots, _disassemble(result, roots))
+    except BackendError:
+        raise
+    except (EmberletError, IndexError, TypeError) as error:  # at other lengths than those of now it may not run
+        raise ValueNeeded(f"it cannot be traced at other lengths: {error}") from error
+
+
+def at_point(trace: Trace, points: Points, point: int) -> Trace:
+    """The Trace with numbers for its Sizes."""
+    known: dict[Value, Value] = {}
+
+    def value(v: Value, call: Call | None) -> Value:
+        known[v] = Value(call, v.index, v.dtype, points.at(v.shape, point), v.inputs)
+        return known[v]
+
+    def argument(x: Any) -> Any:
+        if type(x) is Value:
+            return known[x]
+        if type(x) in (list, tuple):
+            return type(x)(map(argument, x))
+        return points.at(x, point) if is_open(x) else x
+
+    inputs = [value(v, None) for v in trace.inputs]
+    calls = []
+    for c in trace.calls:
+        call = Call(c.op, c.method, tuple(map(argument, c.args)), {k: argument(v) for k, v in c.keywords.items()})
+        call.single = c.single
+        call.results = [value(v, call) for v in c.results]
+        calls.append(call)
+    return Trace(calls, inputs, [known[v] for v in trace.roots], trace.structure)

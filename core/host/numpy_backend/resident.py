@@ -1,0 +1,128 @@
+"""A model whose steps run by plans that leave the length of its past open: what a Session (core/session) runs on NumPy.
+
+A state that grows lies in an array with room behind it (core/session/room.py). A plan reads it there and writes what is
+new behind it. States that are replaced are inputs and results like others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...backend.axes import Axes, argument_names, of_model
+from ...errors import BackendError
+from ...session.room import Growing, Room
+from ...tensor import Tensor
+from .backend import NumpyBackend
+from .compile.compiled import Compiled, _OnTrace
+from .compile.open_plan import OpenPlan, States
+
+AFTER = 3  # steps of a kind, from which on there is a plan for it: a plan takes as long as some steps
+PLANS = 4  # of one session
+
+
+class Resident:
+    """entries: the states, with `input`, `output` and `axis` (core/session). One serves a session and its forks."""
+
+    def __init__(self, model: Any, entries: list[Any], capacity: int | None, backend: NumpyBackend) -> None:
+        self.model = model
+        self.entries = entries
+        self.backend = backend
+        self.plans: list[OpenPlan] = []
+        self.refused: dict[Any, BackendError] = {}  # kind of a step -> why it has no plan
+        self._met: dict[Any, int] = {}
+        self._grown = [e for e in entries if e.axis is not None]
+        self._opened: list[str] = []
+        self._axes: Any = None
+        self._compiled = Compiled(model, (), backend)
+
+    def step(self, arguments: list[Any], check: Callable[[int], None]) -> list[Any] | None:
+        """The model's results; None where there is no plan for such a step. check: raises where a state gets too
+        long."""
+        if not self._grown:
+            return self._replaced(arguments)
+        if any(type(arguments[e.input]) is not Growing or not arguments[e.input].shape[e.axis] for e in self._grown):
+            return None
+        for plan in self.plans:
+            lengths = plan.lengths(arguments)
+            if lengths is not None:
+                return self._run(plan, arguments, lengths, check)
+        kind = self._kind(arguments)
+        self._met[kind] = self._met.get(kind, 0) + 1
+        if self._met[kind] < AFTER or kind in self.refused or len(self.plans) == PLANS:
+            return None
+        try:
+            plan = self._plan(arguments)
+            lengths = plan.lengths(arguments)
+            if lengths is None:
+                raise BackendError("the model computes something else at the lengths of now")
+        except BackendError as error:
+            self.refused[kind] = error
+            return None
+        self.plans.append(plan)
+        return self._run(plan, arguments, lengths, check)
+
+    def _replaced(self, arguments: list[Any]) -> list[Any] | None:
+        """`step` where no state grows."""
+        kind = repr([(x.dtype, x.shape) if isinstance(x, Tensor) else x for x in arguments])
+        self._met[kind] = self._met.get(kind, 0) + 1
+        if self._met[kind] < AFTER:
+            return None
+        plan = self._compiled.planned(arguments)
+        if plan is None:
+            return None
+        found = plan.finish(plan.arrays([x.data if isinstance(x, Tensor) else x for x in arguments]))
+        return list(found) if isinstance(found, tuple) else [found]
+
+    def _kind(self, arguments: list[Any]) -> Any:
+        """What the steps have in common that one plan may serve: all lengths but the open ones."""
+        shapes = [x.shape if isinstance(x, Tensor) else None for x in arguments]
+        numbers = self._axes.numbers(shapes) if self._axes else None
+        if numbers is None:
+            self._axes = self._axes_of(arguments, shapes)
+            numbers = self._axes.numbers(shapes) or {}
+        known = sorted((name, n) for name, n in numbers.items() if name not in self._opened)
+        kinds = [x.dtype.name if isinstance(x, Tensor) else repr(x) for x in arguments]
+        return repr((kinds, self._axes.templates, known))
+
+    def _axes_of(self, arguments: list[Any], shapes: list[Any]) -> Axes:
+        names = argument_names(self.model, len(arguments))
+        described = getattr(self.model, "INPUTS", None) or ()
+        dims: dict[str, Any] = {}
+        for e in self._grown:
+            said = described[e.input][2] if e.input < len(described) else None
+            if said is None or not isinstance(said[e.axis], str):
+                dims[names[e.input]] = {e.axis: "past"}
+        axes = of_model(self.model, names, shapes, dims)
+        self._opened = []
+        for e in self._grown:
+            self._opened += [s for s in axes.templates[e.input][e.axis][1] if s not in self._opened]
+        return axes
+
+    def _plan(self, arguments: list[Any]) -> OpenPlan:
+        room = arguments[self._grown[0].input].room.length
+        states = States([(e.input, e.output, e.axis) for e in self._grown], room)
+        return OpenPlan(_OnTrace(self.model), arguments, self.backend, self._axes, self._opened, states)
+
+    def _run(
+        self, plan: OpenPlan, arguments: list[Any], lengths: dict[str, int], check: Callable[[int], None]
+    ) -> list[Any] | None:
+        grown = self._grown
+        roots = [plan.root(e.output) for e in grown]
+        after = [plan.length(root, e.axis, lengths) for root, e in zip(roots, grown, strict=True)]
+        for n in after:
+            check(n)
+        rooms = []
+        for e, n in zip(grown, after, strict=True):
+            x = arguments[e.input]
+            if n > x.room.length:
+                x.room = Room(x, e.axis, 2 * n)
+            rooms.append(x.room.whole.data)
+        if len({room.shape[e.axis] for room, e in zip(rooms, grown, strict=True)}) > 1:
+            return None
+        found = plan.run(arguments, lengths, rooms)
+        for e, root, n in zip(grown, roots, after, strict=True):
+            x = arguments[e.input]
+            found[root] = x.grown = x.room.view(n)
+        results = plan.finish(found)
+        return list(results) if isinstance(results, tuple) else [results]

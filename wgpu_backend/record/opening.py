@@ -1,0 +1,41 @@
+"""What a plan with open sizes is made for: its symbols, and the states that a call appends to in place."""
+
+from emberlet.backend.sizes import HIGHEST
+
+
+class Rooms:
+    """States that a call appends to in place. states: list of (argument, output, axis); length: positions that their
+    buffers have room for; fixed: whether plans may take that number as it is."""
+
+    def __init__(self, states, length, fixed):
+        self.states = states
+        self.length = length
+        self.fixed = fixed
+
+    def serves(self, other):
+        """Whether a plan for these serves a call with others."""
+        return other is not None and self.states == other.states and (not self.fixed or self.length == other.length)
+
+
+class Opening:
+    """What a plan is to leave open: the symbols `opened` of Axes, which are `numbers` in the arguments at hand. rooms:
+    the Rooms of the call, None where no state is appended to in place."""
+
+    def __init__(self, axes, opened, numbers, attempt, shapes, kinds, rooms=None):
+        self.axes = axes
+        self.kinds = kinds
+        self.names = [name for name in axes.symbols if name in opened]
+        self.closed = {name: numbers[name] for name in numbers if name not in opened}
+        self.scope, self.symbols = axes.scope(opened, numbers, attempt)
+        self.shapes = axes.shapes(self.symbols, shapes)
+        self.capacity = [axes.capacity(name, numbers[name]) for name in self.names]
+        self.rooms = rooms
+        self.room = rooms.length if rooms else None
+        if rooms and not rooms.fixed:
+            self.room = self.scope.symbol("room of the states", 1, HIGHEST, 97)
+            self.capacity.append(rooms.length)
+
+    def numbers(self, numbers, rooms):
+        """Those of the open sizes, a tuple."""
+        found = [numbers[name] for name in self.names]
+        return tuple(found + [rooms.length] if self.rooms and not self.rooms.fixed else found)
