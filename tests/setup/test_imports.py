@@ -35,7 +35,7 @@ ROOMS = {
     "config": "errors atomic_write",
     "host": f"{GROUND} backend tensor data names lookup functional burnpack "
     "module param python_backend host.numpy_backend",
-    "host.numpy_backend": f"{GROUND} backend tensor functional host",
+    "host.numpy_backend": f"{GROUND} backend tensor functional session host",
     "host.interface": f"{GROUND} host names module model nn param",
     # The command line alone calls what is built on core.
     "__main__": "host.cli",
