@@ -123,13 +123,22 @@ class Session:
     def _run(self, arguments):
         """(the model's results, whether they are computed): by a plan where the backend keeps states in its memory."""
         if self._engine is None:
-            make = getattr(self._values[0].backend, "resident", None) if isinstance(self._values[0], Tensor) else None
-            self._engine = (make and make(self.model, self._entries, self.capacity)) or False
+            self._engine = self._resident() or False
         if self._engine:
             found = self._engine.step(arguments, self._check_capacity)
             if found is not None:
                 return tuple(found), True
         return self.model.forward(*arguments), False
+
+    def _resident(self):
+        """What runs the steps by plans, or None."""
+        backend = self._values[0].backend if isinstance(self._values[0], Tensor) else None
+        if getattr(backend, "name", None) == "numpy":
+            from ..host.numpy_backend.resident import Resident
+
+            return Resident(self.model, self._entries, backend)
+        make = getattr(backend, "resident", None)
+        return make and make(self.model, self._entries, self.capacity)
 
     def _room(self, i):
         """The Room of an appended state, where its values lie in one that this session may write behind."""

@@ -27,7 +27,7 @@ ROOMS = {
     "param": f"{GROUND} backend",
     "burnpack": f"{GROUND} backend host",
     "module": f"{GROUND} backend param tensor burnpack atomic_write store session host host.numpy_backend wgpu_backend",
-    "session": f"{GROUND} backend tensor functional python_backend host",
+    "session": f"{GROUND} backend tensor functional python_backend host host.numpy_backend",
     "nn": f"{GROUND} backend tensor functional param module host.interface",
     "store": f"{GROUND} backend tensor functional burnpack module param nn host",
     "model": "errors burnpack module host",
@@ -35,7 +35,7 @@ ROOMS = {
     "config": "errors atomic_write",
     "host": f"{GROUND} backend tensor data names lookup functional burnpack "
     "module param python_backend host.numpy_backend",
-    "host.numpy_backend": f"{GROUND} backend tensor functional session host",
+    "host.numpy_backend": f"{GROUND} backend tensor functional host",
     "host.interface": f"{GROUND} host names module model nn param",
     # The command line alone calls what is built on core.
     "__main__": "host.cli",

@@ -112,14 +112,6 @@ class NumpyBackend(Protocol):
         """Uniforms of numpy.random.RandomState(seed), the stream that ONNX's Dropout cases expect."""
         return self._tensor(np.random.RandomState(seed).uniform(0, 1.0, shape), dtypes.float64)
 
-    # -- sessions
-
-    def resident(self, model: Any, entries: list[Any], capacity: int | None) -> Any:
-        """What runs the steps of a session (core/session)."""
-        from .resident import Resident
-
-        return Resident(model, entries, capacity, self)
-
     # -- overridden composites
 
     def dft(self, x: Tensor, length: int, axis: int, inverse: bool, onesided: bool) -> Tensor:

@@ -11,7 +11,6 @@ from typing import Any
 
 from ...backend.axes import Axes, argument_names, of_model
 from ...errors import BackendError
-from ...session.room import Growing, Room
 from ...tensor import Tensor
 from .backend import NumpyBackend
 from .compile.compiled import Compiled, _OnTrace
@@ -24,7 +23,7 @@ PLANS = 4  # of one session
 class Resident:
     """entries: the states, with `input`, `output` and `axis` (core/session). One serves a session and its forks."""
 
-    def __init__(self, model: Any, entries: list[Any], capacity: int | None, backend: NumpyBackend) -> None:
+    def __init__(self, model: Any, entries: list[Any], backend: NumpyBackend) -> None:
         self.model = model
         self.entries = entries
         self.backend = backend
@@ -41,7 +40,7 @@ class Resident:
         long."""
         if not self._grown:
             return self._replaced(arguments)
-        if any(type(arguments[e.input]) is not Growing or not arguments[e.input].shape[e.axis] for e in self._grown):
+        if any(not hasattr(arguments[e.input], "room") or not arguments[e.input].shape[e.axis] for e in self._grown):
             return None
         for plan in self.plans:
             lengths = plan.lengths(arguments)
@@ -116,7 +115,7 @@ class Resident:
         for e, n in zip(grown, after, strict=True):
             x = arguments[e.input]
             if n > x.room.length:
-                x.room = Room(x, e.axis, 2 * n)
+                x.room = type(x.room)(x, e.axis, 2 * n)
             rooms.append(x.room.whole.data)
         if len({room.shape[e.axis] for room, e in zip(rooms, grown, strict=True)}) > 1:
             return None
