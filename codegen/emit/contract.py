@@ -1,4 +1,4 @@
-"""What a generated class says of its inputs and outputs: INPUTS, OUTPUTS and STATE, and the docstring of `forward`."""
+"""What a generated class says of its inputs and outputs: INPUTS, OUTPUTS and STATE."""
 
 from __future__ import annotations
 
@@ -68,9 +68,13 @@ def _listed(name: str, entries: Sequence[Entry], group: Repeated | None) -> list
     width = len(group.parts)
     names = [e[0] for e in rest]
     kinds = [flat(lift(e[1])) + ", " + flat(lift(e[2])) for e in rest[:width]]
-    template = numbered(names, width)
     if len(set(kinds)) > 1:
         return render([Assign((name,), lift(tuple(entries)))], 4)
+    label = group.name.upper()
+    said_of = _names(label, names, width)
+    if label not in _TAKEN and said_of is not None and all(len(line) <= WIDTH for line in said_of):
+        return [*said_of, *lines, *_tuple_of(head, f"(name, {kinds[0]})", [f"for name in {label}"])]
+    template = numbered(names, width)
     if template is None:
         if any(re.search(r"\s", n) for n in names) or "" in names:
             return render([Assign((name,), lift(tuple(entries)))], 4)
@@ -82,12 +86,35 @@ def _listed(name: str, entries: Sequence[Entry], group: Repeated | None) -> list
             texts = [string_literal(row + " ") for row in rows[:-1]] + [string_literal(rows[-1])]
             loops = ["for name in (", *("    " + text for text in texts), ").split()"]
         return [*lines, *_tuple_of(head, f"(name, {kinds[0]})", loops)]
-    text, start, step, parts = template
-    bounds = [start, start + step * group.layers, step] if step > 1 else [start, start + group.layers]
-    loops = [f"for i in range({', '.join(map(str, bounds if any(bounds[:1]) or step > 1 else bounds[1:]))})"]
-    if width > 1:
-        loops.append(f"for part in {_tuple(parts)}")
+    text, loops = _loops(template, len(names) // width)
     return [*lines, *_tuple_of(head, f"({text}, {kinds[0]})", loops)]
+
+
+_TAKEN = ("WEIGHTS", "INPUTS", "OUTPUTS", "STATE", "EMBEDDED")
+
+
+def _loops(template: tuple[str, int, int, list[str]], layers: int) -> tuple[str, list[str]]:
+    """An f-string and the loops of its comprehension."""
+    text, start, step, parts = template
+    bounds = [start, start + step * layers, step] if step > 1 else [start, start + layers]
+    loops = [f"for i in range({', '.join(map(str, bounds if any(bounds[:1]) or step > 1 else bounds[1:]))})"]
+    if parts:
+        loops.append(f"for part in {_tuple(parts)}")
+    return text, loops
+
+
+def _names(label: str, names: Sequence[str], width: int) -> list[str] | None:
+    """A list of all names, as a comprehension; the first layer's, which exporters may leave without a number, apart."""
+    template, first = numbered(names, width), []
+    if template is None and len(names) > 2 * width:
+        template, first = numbered(names[width:], width), list(names[:width])
+    if template is None:
+        return None
+    text, loops = _loops(template, (len(names) - len(first)) // width)
+    made = f"[{' '.join([text, *loops])}]"
+    if not first:
+        return [f"    {label} = {made}"]
+    return [f"    {label} = {flat(lift(first))}", f"    {label} += {made}"]
 
 
 def _tuple(words: Sequence[str]) -> str:
@@ -155,22 +182,3 @@ def _entry(name: str, t: Type) -> Entry:
 
 def said(t: Type) -> str:
     return clean(describe(t))
-
-
-# -- words ------------------------------------------------------------------------------------------------------------
-
-
-def arguments(names: Sequence[str], of: Sequence[Argument], group: Repeated | None = None) -> list[str]:
-    """Name and type of each argument; those of the layers together, after `names` have their one."""
-    end = len(of) if group is None else group.start
-    lines = [f"{name}: {said(a.type)}" for name, a in zip(names, of[:end], strict=False)]
-    if group is not None:
-        width = len(group.parts)
-        types = [said(a.type) for a in of[group.start : group.start + width]]
-        if len(set(types)) == 1:
-            what = " and ".join(group.parts) if width > 1 else "one tensor"
-            lines.append(f"{names[-1]}: {what} of each of {group.layers} layers, {types[0]}")
-        else:
-            each = ", ".join(f"{p} {t}" for p, t in zip(group.parts, types, strict=True))
-            lines.append(f"{names[-1]}: for each of {group.layers} layers {each}")
-    return lines

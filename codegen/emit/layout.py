@@ -83,6 +83,11 @@ class _Layout:
 
     def statement(self, s: Statement, indent: int) -> list[Statement]:
         match s:
+            case Assign((target,), Conditional(test, then, Literal("None")) as value, _) if target.startswith(
+                "self."
+            ) and not _fits(value, indent, s):
+                first = Assign((target,), Literal("None"))
+                return [first, *self.statement(If(test, [Assign((target,), then)]), indent)]
             case Assign(targets, Conditional(test, then, otherwise) as value, _) if not _fits(value, indent, s):
                 return self.statement(If(test, [Assign(targets, then)], [Assign(targets, otherwise)]), indent)
             case Assign((_,), Binary("+")) if not _fits(s.value, indent, s) and (parts := _lists(s.value)):

@@ -187,8 +187,8 @@ def reads(statements: Iterable[Statement], into: Counter[str]) -> None:
 
 def with_expressions(s: Statement, change: Callable[[Expr], Expr]) -> Statement:
     match s:
-        case Assign(targets, value, comment):
-            return Assign(targets, change(value), comment)
+        case Assign(targets, value, comment, grows):
+            return Assign(targets, change(value), comment, grows)
         case Do(value):
             return Do(change(value))
         case If(test, then, otherwise):
@@ -272,10 +272,13 @@ def _merged(
             return None  # a name that the file gives says what is returned
     if _is_activated(before.value) and any(_layer_takes(e, name) for e in expressions(s)):
         return None
+    if isinstance(before.value, Conditional) and s != Return((Name(name),)):
+        return None
     made = with_expressions(s, lambda e: substituted(e, {name: before.value}))
-    text = ", ".join(_VARIABLE.sub("middle", flat(e)) for e in expressions(made))
+    said = lambda m: hints.words.get(m[0], "middle")  # noqa: E731
+    text = ", ".join(_VARIABLE.sub(said, flat(e)) for e in expressions(made))
     head = sum(len(t) + 2 for t in made.targets) if isinstance(made, Assign) else 7
-    if len(text) + min(head, 9) > ROOM or any(depth(e) > MAX_DEPTH for e in expressions(made)):
+    if len(text) + min(head, 9) > ROOM or any(depth(e) > MAX_DEPTH + isinstance(s, Return) for e in expressions(made)):
         return None
     return made
 
@@ -365,7 +368,12 @@ _FUNCTION_ROLES = {
     "one_hot": "one_hot",
     "argmax": "best",
 }
-_ARGUMENT_ROLES = {"attention": ("query", "key", "value", "mask"), "rotary_embedding": ("", "cos", "sin")}
+_ARGUMENT_ROLES = {
+    "attention": ("query", "key", "value", "mask"),
+    "rotary_embedding": ("", "cos", "sin"),
+    "cos": ("angles",),
+    "sin": ("angles",),
+}
 _WEAK = ("joined", "stacked", "part")  # words that say less than what a value is used as
 _KEEP = ("reshape", "permute", "expand", "astype", "squeeze", "flatten")
 _PLAIN = ("x", "y", "z", "a", "b", "c", "d", "e", "g", "h")
@@ -547,6 +555,8 @@ class _Naming:
                 return "" if word in _PLAIN else word.rstrip("0123456789")
             case Binary("@", _, _):
                 return "scores" if self._is_scores(e) else ""
+            case Binary(">=", left, right) if self._is_positions(left) and self._is_positions(right):
+                return "causal"
             case Binary(op, left, right) if op in ("==", "!=", "<", "<=", ">", ">=", "&", "|"):
                 return "mask"
             case Binary(op, left, right) if op in ("*", "/", "+", "-"):
@@ -564,6 +574,18 @@ class _Naming:
         """The word for what an expression is only another view of."""
         role = self._role_of(e, chosen)
         return "" if role in ("positions", "joined", "mean", "part") else role
+
+    def _is_positions(self, e: Expr) -> bool:
+        """Whether an expression counts up, along one axis or another."""
+        match e:
+            case Call(Attribute(Name("F"), "arange"), _, _):
+                return True
+            case Call(Attribute(Name("F"), "expand_dims"), (inside, *_), _) | Binary("+", inside, _):
+                return self._is_positions(inside)
+            case Name(variable) if variable in self.made_by:
+                return self._is_positions(self.made_by[variable][0])
+            case _:
+                return False
 
     def _is_scores(self, e: Expr) -> bool:
         names: Counter[str] = Counter()
@@ -607,11 +629,11 @@ def renamed(statements: list[Statement], names: Mapping[str, str]) -> list[State
     for s in statements:
         s = with_expressions(s, lambda e: substituted(e, table))
         match s:
-            case Assign(targets, value, comment):
+            case Assign(targets, value, comment, grows):
                 made = tuple(names.get(t, t) if "[" not in t else _indexed(t, names) for t in targets)
                 if len(made) == 1 and value == Name(made[0]):
                     continue
-                s = Assign(made, value, "" if comment and comment in flat(value) else comment)
+                s = Assign(made, value, "" if comment and comment in flat(value) else comment, grows)
             case If(test, then, otherwise):
                 s = If(test, renamed(then, names), renamed(otherwise, names))
             case For(target, iterable, body):

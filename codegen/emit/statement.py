@@ -6,12 +6,13 @@ from dataclasses import field
 from typing import assert_never
 
 from ..records import dataclass
-from .expression import WIDTH, Expr, Name, Tuple, flat, spread
+from .expression import WIDTH, Binary, Expr, Name, Tuple, flat, spread
 
 
 @dataclass
 class Assign:
-    """`a, b = value  # comment`; a target may be an attribute path such as self.conv1."""
+    """`a, b = value  # comment`; a target may be an attribute path such as self.conv1. grows: `a += value`, where value
+    may also be `a + value`."""
 
     targets: tuple[str, ...]
     value: Expr
@@ -97,6 +98,8 @@ def _render(s: Statement, indent: int) -> list[str]:
         case Assign(targets, value, comment):
             if len(targets) == 1 and value == Name(targets[0]):
                 return []
+            if s.grows and isinstance(value, Binary) and value.left == Name(targets[0]):
+                value = value.right
             head = ", ".join(targets) + (" += " if s.grows else " = ")
             if len(targets) > 1 and indent + len(head) > WIDTH - 4:  # the targets themselves do not fit a line
                 pad, head = "", "".join([" " * indent, "(\n", *(f"{' ' * indent}    {t},\n" for t in targets)])

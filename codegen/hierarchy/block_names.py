@@ -8,10 +8,11 @@ from typing import Any
 from ..ir.graph import Node
 from ..records import dataclass
 
-_CONVOLUTIONS = ("Conv", "FusedConv", "ConvTranspose", "ConvInteger", "QLinearConv")
+CONVOLUTIONS = ("Conv", "FusedConv", "ConvTranspose", "ConvInteger", "QLinearConv")
 _PRODUCTS = ("Linear", "MatMul", "Gemm", "FusedMatMul", "MatMulNBits", "MatMulInteger", "QLinearMatMul")
 _ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention", "DecoderMaskedMultiHeadAttention")
 _NORMS = ("BatchNormalization", "InstanceNormalization", "GroupNormalization")
+_GATES = ("Sigmoid", "HardSigmoid")
 POOLS = ("MaxPool", "AveragePool", "LpPool")
 _SUMS = ("Add", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "QLinearAdd", "Sum")
 
@@ -32,7 +33,7 @@ def kind_of(part: Part) -> str:
     attention = part.count(*_ATTENTIONS) or part.count("Softmax")
     if attention:
         return _transformer(part, attention)
-    if part.count(*_CONVOLUTIONS):
+    if part.count(*CONVOLUTIONS):
         return _convolutional(part)
     if part.count("LSTM", "GRU", "RNN"):
         return "RecurrentLayer"
@@ -60,8 +61,10 @@ def _after_attention(part: Part) -> int:
 
 
 def _convolutional(part: Part) -> str:
-    convolutions = [n for n in part.nodes if n.op() in _CONVOLUTIONS]
+    convolutions = [n for n in part.nodes if n.op() in CONVOLUTIONS]
     deep = [n for n in convolutions if _depthwise(n)]
+    if part.count(*_GATES) == 1 and len(convolutions) == 2 and part.nodes[-1].op() in (*_GATES, "Mul"):
+        return "SqueezeExcitation"
     joined = [n for n in part.nodes if n.op() == "Concat"]
     if joined:
         made = {o.name for n in part.nodes for o in n.outputs}
@@ -97,7 +100,7 @@ def _projects(part: Part) -> bool:
     for node in part.nodes:
         if node.op() in _SUMS:
             both = [made.get(a.name) for a in node.inputs if a.present and a.value is None]
-            if len(both) > 1 and all(n is not None and n.op() in (*_CONVOLUTIONS, *_NORMS) for n in both):
+            if len(both) > 1 and all(n is not None and n.op() in (*CONVOLUTIONS, *_NORMS) for n in both):
                 return True
     return False
 

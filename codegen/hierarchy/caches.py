@@ -13,7 +13,7 @@ from typing import Any
 
 from ..emit.contract import Repeated, uniform
 from ..emit.emitter import Emission, Emitter
-from ..emit.expression import Binary, Call, Comprehension, Expr, Index, List, Literal, Name, SliceKey, Tuple, lift
+from ..emit.expression import Binary, Call, Comprehension, Expr, Index, List, Name, SliceKey, Tuple, lift
 from ..emit.names import identifier
 from ..ir.argument import Argument
 from ..ir.graph import Graph, Model, Node
@@ -223,8 +223,8 @@ class Unpack(Internal[None]):
         return held
 
 
-class Pack(Internal[None]):
-    """A layer's value of its tensors, or the list of all layers'."""
+class Pack(Internal[int]):
+    """A layer's value of its tensors, or one tuple of all layers'; how many tensors a layer has."""
 
     def infer(self) -> tuple[Type, ...]:
         return tuple(o.type for o in self.outputs)
@@ -233,18 +233,36 @@ class Pack(Internal[None]):
         parts = tuple(e.block.held(a) for a in self.inputs)
         held = parts[0] if len(parts) == 1 and isinstance(self.inputs[0].type, TensorType) else Tuple(parts)
         whole = isinstance(self.inputs[0].type, SequenceType)
-        made = sequence(parts) if whole else held
+        made = together(parts, self.config) if whole else held
         e.block.settle(self, (made,))
         return (made,)
 
 
-def sequence(parts: Sequence[Expr]) -> Expr:
-    """A list of these: the one they are the elements of, where they are."""
-    match parts[0]:
-        case Index(base, Literal("0")):
-            if all(p == Index(base, lift(n)) for n, p in enumerate(parts)):
-                return base
-    return List(tuple(parts))
+def together(parts: Sequence[Expr], width: int) -> Expr:
+    """The tensors of all layers as one tuple. parts: for each layer a tuple of `width` tensors, or its only tensor, or
+    where they are in a tuple of several layers'."""
+    made: Expr | None = None
+    i = 0
+    while i < len(parts):
+        n = 1
+        match parts[i]:
+            case Index(base, key) if key == place(0, width):
+                while i + n < len(parts) and parts[i + n] == Index(base, place(n, width)):
+                    n += 1
+                part = base
+            case other:
+                part = other if width > 1 else Tuple((other,))
+        if isinstance(made, Tuple) and isinstance(part, Tuple):
+            made = Tuple((*made.items, *part.items))
+        else:
+            made = part if made is None else Binary("+", made, part)
+        i += n
+    return made if made is not None else Tuple(())
+
+
+def place(layer: int, width: int) -> Expr:
+    """Where a layer's tensors are in the tuple of all layers'."""
+    return lift(layer) if width == 1 else SliceKey(lift(layer * width), lift((layer + 1) * width))
 
 
 def bundled(graph: Graph, scopes: Sequence[Path], caches: Caches) -> tuple[Graph, list[Path]]:
@@ -307,12 +325,12 @@ def _put_together(group: Group, nodes: list[Node[Any]], paths: list[Path]) -> tu
         path: Path = paths[made[0]] if made else ()
         for i in made:
             path = common(path, paths[i])
-        packed = Pack(f"{layer.name} packed", members, (layer,), None)
+        packed = Pack(f"{layer.name} packed", members, (layer,), group.width)
         behind.setdefault(max(made, default=len(nodes) - 1), []).append((packed, path))
     out: list[tuple[Node[Any], Path]] = []
     for i, pair in enumerate(zip(nodes, paths, strict=True)):
         out += [pair, *behind.get(i, [])]
-    out.append((Pack(group.whole.name, group.layers, (group.whole,), None), ()))
+    out.append((Pack(group.whole.name, group.layers, (group.whole,), group.width), ()))
     return [n for n, _ in out], [p for _, p in out]
 
 
@@ -336,7 +354,7 @@ def collapsed(region: Region, caches: Caches) -> None:
         if set(names) <= {a.name for a in region.outputs}:
             region.outputs = [a for a in region.outputs if a.name not in names] + [made.whole]
             if not any(made.whole in inner.outputs for inner in region.regions()):
-                region.items = [*region.items, Pack(made.whole.name, made.layers, (made.whole,), None)]
+                region.items = [*region.items, Pack(made.whole.name, made.layers, (made.whole,), made.width)]
     region.outputs.sort(key=lambda a: made is not None and (a in made.layers or a == made.whole))
 
 
@@ -357,16 +375,20 @@ def listed(group: Group, names: Sequence[str], star: str) -> Expr:
 
 def returned(group: Group, others: Sequence[Expr], held: Expr, outputs: Sequence[Argument]) -> tuple[Expr, ...]:
     """What `forward` returns: `others`, and the tensors of the caches that `held` has, where OUTPUTS has them."""
-    if group.trailing and not isinstance(held, List):
-        if group.width == 1:
-            return (Binary("+", Tuple(tuple(others)), Call(Name("tuple"), (held,))),)
-        each = Comprehension(Name("tensor"), "cache", held, ("tensor", Name("cache")))
-        return (Binary("+", Tuple(tuple(others)), Call(Name("tuple"), (each,))),)
+    if group.trailing and not isinstance(held, Tuple):
+        return (Binary("+", Tuple(tuple(others)), held),)
+    flat = dict(zip([a.name for a in group.flat], elements(held, len(group.flat), group.width), strict=True))
     left = list(others)
-    flat: dict[str, Expr] = {}
-    for n, layer in enumerate(group.members):
-        for m, a in enumerate(layer):
-            whole = held.items[n] if isinstance(held, List) else Index(held, lift(n))
-            part = whole.items[m] if isinstance(whole, Tuple) else Index(whole, lift(m))
-            flat[a.name] = whole if group.width == 1 else part
     return tuple(flat[a.name] if a.name in flat else left.pop(0) for a in outputs)
+
+
+def elements(held: Expr, count: int, width: int) -> list[Expr]:
+    """The tensors, `count` of them, of a tuple of all layers'."""
+    match held:
+        case Tuple(items):
+            return list(items)
+        case Binary("+", left, right):  # the last is a layer's
+            last = len(right.items) if isinstance(right, Tuple) else width
+            return [*elements(left, count - last, width), *elements(right, last, width)]
+        case _:
+            return [Index(held, lift(n)) for n in range(count)]

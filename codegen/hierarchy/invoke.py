@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from ..emit.emitter import Emission, Emitter
-from ..emit.expression import Attribute, Call, Expr, Index, Literal, Name, SliceKey, Tuple, flat, lift
+from ..emit.expression import Attribute, Binary, Call, Expr, Index, Literal, Name, SliceKey, Tuple, flat, lift
 from ..emit.statement import Assign, Do, For, Statement
 from ..ir.types import Type
 from ..ops.internal import Internal
@@ -92,16 +92,21 @@ class Repeat(Internal[RepeatConfig]):
                 name = writer.variable(output, first)
                 parts = writer.variable(output, first)
                 writer.hints.words[parts] = writer.list_word(output) or writer.hints.words.get(name, "output") + "s"
-                e.push(Assign((parts,), lift([])))
+                width = writer.cache_width(output)
+                e.push(Assign((parts,), Tuple(()) if width else lift([])))
                 outs.append(name)
-                lists.append((parts, name))
+                lists.append((parts, name, width))
                 for k, call in enumerate(c.calls):
-                    results[call.outputs[o].name] = Index(Name(parts), lift(k))
+                    results[call.outputs[o].name] = Index(Name(parts), writer.place(k, width))
             else:
                 outs.append("_")
         body.append(Assign(tuple(outs), Call(Name(loop), tuple(held))))
-        for parts, name in lists:
-            body.append(Do(Call(Attribute(Name(parts), "append"), (Name(name),))))
+        for parts, name, width in lists:
+            if width:
+                more: Expr = Name(name) if width > 1 else Tuple((Name(name),))
+                body.append(Assign((parts,), Binary("+", Name(parts), more), grows=True))
+            else:
+                body.append(Do(Call(Attribute(Name(parts), "append"), (Name(name),))))
         iterable = iterables[0] if len(iterables) == 1 else Call(Name("zip"), tuple(iterables))
         e.push(For(", ".join(targets), iterable, body))
         made = tuple(results[o.name] for o in self.outputs)

@@ -20,7 +20,6 @@ from ..emit.module import (
     ModuleWriter,
     Written,
     defined,
-    docstring,
     header,
     input_names,
     signature,
@@ -35,10 +34,11 @@ from ..ir.types import ScalarType, SequenceType, ShapeType, TensorType, describe
 from ..ir.value import Transposed, Value
 from ..ops.internal import InputSize, InputSizeConfig, Sizes
 from . import caches
+from .block_names import CONVOLUTIONS, Part, kind_of
 from .caches import Caches
 from .classes import Class, Draft, classified, parameters_of
-from .classes import held as tree_of
 from .invoke import invoke
+from .lists import held as tree_of
 from .regions import Region, grouped
 from .repetition import blocks_of
 from .roles import Roles
@@ -179,7 +179,7 @@ class Hierarchy:
                 self.drafts[region.path] = writer.draft()
                 drafts.append(self.drafts[region.path])
                 self.problems += writer.problems
-            new = classified(drafts, self.names, known)
+            new = classified(drafts, self.names, known, self.nameless)
             for kind in new:
                 kind.parameters, kind.body = polished(kind.parameters, kind.body, kind.hints)
             classes += new
@@ -191,7 +191,7 @@ class Hierarchy:
         lines += ["from emberlet import functional as F", "from emberlet import nn", "from emberlet.model import Model"]
         for made in classes:
             lines += ["", "", *_class_lines(made)]
-        lines += ["", "", f"class {name}(Model):", *docstring(writer._summary(), 4), ""]
+        lines += ["", "", f"class {name}(Model):", *writer._summary()]
         if weights is not None:
             lines += [f'    WEIGHTS = "{weights}"'] if '"' not in weights else [f"    WEIGHTS = {weights!r}"]
         given, results = self.caches.repeated()
@@ -201,7 +201,7 @@ class Hierarchy:
         names, body = polished(draft.parameters, draft.body, draft.hints)
         starred = [*names[:-1], "*" + names[-1]] if given is not None else names
         writer.model = self.face
-        lines += ["", *signature(tuple(starred)), *docstring(writer._contract(names, given, results), 8)]
+        lines += ["", *signature(tuple(starred))]
         lines += render(laid_out(hand_on(fold_return(body)), 8), 8)
         source = used_imports("\n".join(lines) + "\n")
         record = writer.record
@@ -382,7 +382,11 @@ class RegionWriter(ModuleWriter):
         kind = self.hierarchy.model.kinds.get(path, "")
         if kind and kind.isidentifier() and kind not in ("Sequential", "ModuleList"):
             return class_name(kind)
-        return class_from(path)
+        name = class_from(path)
+        nodes = self.region.nodes()
+        if name == "Block" and any(n.op() in CONVOLUTIONS for n in nodes):  # the path says nothing
+            return kind_of(Part(nodes, len(self.region.inputs)))
+        return name
 
     def _about(self) -> str:
         graph = self.model.graph
@@ -426,6 +430,15 @@ class RegionWriter(ModuleWriter):
         """A word for the list of what every round makes, of which `a` is the first; empty where nothing says it."""
         made = self.hierarchy.caches.made
         return self.hierarchy.caches.words[made.whole.name] if made is not None and a in made.layers else ""
+
+    def cache_width(self, a: Argument) -> int:
+        """How many tensors a layer's new caches are, of which `a` is the first layer's; 0 where it is none."""
+        made = self.hierarchy.caches.made
+        return made.width if made is not None and a in made.layers else 0
+
+    def place(self, n: int, width: int) -> Expr:
+        """Where the n-th round's is in what a loop collects."""
+        return caches.place(n, max(width, 1))
 
     def word(self, wanted: str) -> str:
         """A variable for a loop."""

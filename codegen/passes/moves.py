@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..ir.argument import Argument
@@ -11,6 +12,7 @@ from ..ir.value import ints_value
 from ..ops.base import axes_of
 from ..ops.internal import Sizes, SizesConfig
 from ..ops.movement import Flatten, Reshape, ReshapeConfig, Squeeze, Transpose, TransposeConfig, Unsqueeze
+from ..ops.reduction import Reduction
 from .rewriting import Change, Rewrite, Walk, instead, interim, rewrite, value_of
 
 RESHAPES = (Flatten, Reshape, Squeeze, Unsqueeze)
@@ -25,13 +27,34 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
         return permuted(node, walk)
     if isinstance(node, RESHAPES):
         return (
-            exchanged(node, walk)
+            narrowed(node, walk)
+            or exchanged(node, walk)
             or divided(node, walk)
             or passing(node, walk)
             or unsqueezed(node, walk)
             or reshaped(node, walk)
         )
     return None
+
+
+def narrowed(node: Node[Any], walk: Walk) -> Change | None:
+    """A reduction that keeps its axes, and a reshape that removes them and nothing else: one that removes them."""
+    before = walk.producer(node.inputs[0])
+    out = node.outputs[0].type
+    if not isinstance(before, Reduction) or not before.config.keepdims or not walk.alone(node.inputs[0]):
+        return None
+    axes, kept = before.axes(), before.outputs[0].type
+    if not axes or not isinstance(kept, TensorType) or not isinstance(out, TensorType) or kept.shape is None:
+        return None
+    rest = tuple(d for i, d in enumerate(kept.shape) if i not in axes)
+    if (
+        out.shape is None
+        or len(out.shape) != len(rest)
+        or sum(not _same(a, b) for a, b in zip(rest, out.shape, strict=True)) > 1
+    ):
+        return None
+    made = replace(before, name=node.name, outputs=node.outputs, config=replace(before.config, keepdims=False))
+    return instead(node, "removed the axes of {} reductions at once", made)
 
 
 def permuted(node: Transpose, walk: Walk) -> Change | None:

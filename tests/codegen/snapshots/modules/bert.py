@@ -78,8 +78,6 @@ class BertLayer(nn.Module):
 
 
 class Bert(Model):
-    """The model bert."""
-
     WEIGHTS = "bert.bpk"
     INPUTS = (("in0", "int64", ("batch", "length")),)
     OUTPUTS = (
@@ -93,12 +91,6 @@ class Bert(Model):
         self.pooler = nn.Group(dense=nn.Linear(8, 8, backend=backend))
 
     def forward(self, in0):
-        """Run the model.
-
-        in0: int64 (batch, length)
-        Returns layer_norm_24: float32 (batch, length, 8)
-            and tanh: float32 (batch, 8)
-        """
         x = self.embeddings(in0)
         for layer in self.encoder.layer:
             x = layer(x)

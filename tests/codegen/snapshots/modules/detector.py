@@ -6,8 +6,6 @@ from emberlet.model import Model
 
 
 class Detector(Model):
-    """The model detector."""
-
     WEIGHTS = "detector.bpk"
     INPUTS = (("image", "float32", ("batch", 3, 32, 32)),)
     OUTPUTS = (
@@ -34,13 +32,6 @@ class Detector(Model):
         self.slice_1 = nn.Param.zeros((160, 2), backend=backend)
 
     def forward(self, image):
-        """Run the model.
-
-        image: float32 (batch, 3, 32, 32)
-        Returns boxes: float32 (u0, 4)
-            and scores: float32 (u0,)
-            and selected: int64 (u0, 3)
-        """
         x = F.relu(self.stage1[0](image))
         x = F.relu(self.stage1[2](x))
         y = F.relu(self.stage2[0](x))

@@ -7,8 +7,6 @@ from emberlet.model import Model
 
 
 class Gpt(Model):
-    """The model gpt."""
-
     WEIGHTS = "gpt.bpk"
     INPUTS = (("tokens", "int64", ("batch", "length")),)
     OUTPUTS = (("logits", "float32", ("batch", "length", 96)),)
@@ -35,11 +33,6 @@ class Gpt(Model):
         self.linear1 = nn.Linear(32, 96, bias=False, backend=backend)
 
     def forward(self, tokens):
-        """Run the model.
-
-        tokens: int64 (batch, length)
-        Returns logits: float32 (batch, length, 96)
-        """
         backend = tokens.backend
         batch, length = tokens.shape[:2]
         x = self.lm_head(tokens)  # (batch, length, 32)
@@ -65,5 +58,4 @@ class Gpt(Model):
         y = F.softmax(F.where(mask, -3.4028235e38, y)) @ a  # (batch, 4, length, 8)
         x = x + self.h[1].c_proj(y.permute(0, 2, 1, 3).reshape(shape))
         y = F.gelu(self.h[1].c_fc(self.h[0].ln_1(x)), approximate="tanh")
-        x = self.h[0].ln_1(x + self.h[1].mlp_proj(y))
-        return self.linear1(x)
+        return self.linear1(self.h[0].ln_1(x + self.h[1].mlp_proj(y)))

@@ -25,15 +25,12 @@ class Block(nn.Module):
         a = a.reshape((batch, length, 4, -1)).permute(0, 2, 1, 3)
         y = y @ z.permute(0, 2, 3, 1) / 2.828427
         y = F.softmax(F.where(mask, -3.4028235e38, y)) @ a  # (batch, 4, length, 8)
-        y = self.c_proj(y.permute(0, 2, 1, 3).reshape((batch, length, -1)))
-        x = x + y
+        x = x + self.c_proj(y.permute(0, 2, 1, 3).reshape((batch, length, -1)))
         y = F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh")
         return x + self.mlp_proj(y)
 
 
 class GptTraced(Model):
-    """The model gpt_traced."""
-
     WEIGHTS = "gpt_traced.bpk"
     INPUTS = (("tokens", "int64", ("batch", "length")),)
     OUTPUTS = (("logits", "float32", ("batch", "length", 96)),)
@@ -47,11 +44,6 @@ class GptTraced(Model):
         self.lm_head = nn.Linear(32, 96, bias=False, backend=backend)
 
     def forward(self, tokens):
-        """Run the model.
-
-        tokens: int64 (batch, length)
-        Returns logits: float32 (batch, length, 96)
-        """
         backend = tokens.backend
         length = tokens.shape[1]
         x = self.wte(tokens)  # (batch, length, 32)

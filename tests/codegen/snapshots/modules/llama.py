@@ -35,8 +35,7 @@ class LlamaMLP(nn.Module):
         self.down_proj = nn.Linear(16, 8, bias=False, backend=backend)
 
     def forward(self, x):
-        x = F.silu(self.gate_proj(x)) * self.up_proj(x)
-        return self.down_proj(x)
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
 class LlamaDecoderLayer(nn.Module):
@@ -67,17 +66,15 @@ class LlamaModel(nn.Module):
         y = self.embed_tokens(x)  # (batch, length, 8)
         positions = F.arange(x.shape[1], dtype=emberlet.int64, backend=backend)
         x = F.expand_dims(positions, (0, 2)).astype(emberlet.float32)
-        x = x * self.rotary_emb.inv_freq.val()  # (1, length, 2)
-        cos = F.cos(x)
-        sin = F.sin(x)
+        angles = x * self.rotary_emb.inv_freq.val()  # (1, length, 2)
+        cos = F.cos(angles)
+        sin = F.sin(angles)
         for layer in self.layers:
             y = layer(y, cos, sin)
         return self.norm(y)
 
 
 class Llama(Model):
-    """The model llama."""
-
     WEIGHTS = "llama.bpk"
     INPUTS = (("in0", "int64", ("batch", "length")),)
     OUTPUTS = (("linear_56", "float32", ("batch", "length", 40)),)
@@ -87,9 +84,4 @@ class Llama(Model):
         self.lm_head = nn.Linear(8, 40, bias=False, backend=backend)
 
     def forward(self, in0):
-        """Run the model.
-
-        in0: int64 (batch, length)
-        Returns linear_56: float32 (batch, length, 40)
-        """
         return self.lm_head(self.model(in0))

@@ -5,61 +5,54 @@ from emberlet import nn
 from emberlet.model import Model
 
 
-class Block(nn.Module):
-    def __init__(self, in_channels, out_channels, backend=None):
-        self.reduce = nn.Conv2d(in_channels, out_channels, 1, backend=backend)
-        self.expand = nn.Conv2d(out_channels, in_channels, 1, backend=backend)
+class SqueezeExcitation(nn.Module):
+    def __init__(self, in_channels, hidden, backend=None):
+        self.reduce = nn.Conv2d(in_channels, hidden, 1, backend=backend)
+        self.expand = nn.Conv2d(hidden, in_channels, 1, backend=backend)
 
     def forward(self, x):
         x = F.relu(self.reduce(x))
         return F.hard_sigmoid(self.expand(x), alpha=0.16666667)
 
 
-class Block_2(nn.Module):
-    def __init__(self, in_channels, out_channels, out_channels_2, backend=None):
+class InvertedResidual(nn.Module):
+    def __init__(
+        self,
+        in_channels,
+        hidden,
+        kernel_size,
+        hidden_2,
+        out_channels,
+        padding,
+        stride=1,
+        residual=False,
+        backend=None,
+    ):
+        self.residual = residual
         self.block = {
-            0: nn.Conv2d(in_channels, out_channels, 1, backend=backend),
+            0: nn.Conv2d(in_channels, hidden, 1, backend=backend),
             3: nn.Conv2d(
-                out_channels,
-                out_channels,
-                3,
-                stride=2,
-                padding=1,
-                groups=out_channels,
+                hidden,
+                hidden,
+                kernel_size,
+                stride=stride,
+                padding=padding,
+                groups=hidden,
                 backend=backend,
             ),
-            6: Block(out_channels, in_channels, backend=backend),
-            7: nn.Conv2d(out_channels, out_channels_2, 1, backend=backend),
-        }
-
-    def forward(self, x):
-        x = F.hard_swish(self.block[0](x))
-        x = F.clip(self.block[3](x), 0.0, 6.0)
-        x = x * self.block[6](F.mean(x, axis=(2, 3), keepdims=True))
-        return self.block[7](x)
-
-
-class Block_3(nn.Module):
-    """(batch, 16, 8, 8) to (batch, 16, 8, 8)."""
-
-    def __init__(self, backend=None):
-        self.block = {
-            0: nn.Conv2d(16, 48, 1, backend=backend),
-            3: nn.Conv2d(48, 48, 5, padding=2, groups=48, backend=backend),
-            6: Block(48, 12, backend=backend),
-            7: nn.Conv2d(48, 16, 1, backend=backend),
+            6: SqueezeExcitation(hidden, hidden_2, backend=backend),
+            7: nn.Conv2d(hidden, out_channels, 1, backend=backend),
         }
 
     def forward(self, x):
         y = F.hard_swish(self.block[0](x))
         y = F.clip(self.block[3](y), 0.0, 6.0)
         y = y * self.block[6](F.mean(y, axis=(2, 3), keepdims=True))
-        return x + self.block[7](y)
+        y = self.block[7](y)
+        return x + y if self.residual else y
 
 
 class MobileCnn(Model):
-    """The model mobile_cnn."""
-
     WEIGHTS = "mobile_cnn.bpk"
     INPUTS = (("image", "float32", ("batch", 3, 32, 32)),)
     OUTPUTS = (("probabilities", "float32", ("batch", 10)),)
@@ -67,9 +60,11 @@ class MobileCnn(Model):
     def __init__(self, backend=None):
         self.stem = [nn.Conv2d(3, 8, 3, stride=2, padding=1, backend=backend)]
         self.blocks = [
-            Block_2(8, 32, 16, backend=backend),
-            Block_3(backend=backend),
-            Block_2(16, 64, 24, backend=backend),
+            InvertedResidual(8, 32, 3, 8, 16, padding=1, stride=2, backend=backend),
+            InvertedResidual(
+                16, 48, 5, 12, 16, padding=2, residual=True, backend=backend
+            ),
+            InvertedResidual(16, 64, 3, 16, 24, padding=1, stride=2, backend=backend),
         ]
         self.classifier = {
             0: nn.Linear(24, 64, backend=backend),
@@ -77,14 +72,8 @@ class MobileCnn(Model):
         }
 
     def forward(self, image):
-        """Run the model.
-
-        image: float32 (batch, 3, 32, 32)
-        Returns probabilities: float32 (batch, 10)
-        """
         x = F.hard_swish(self.stem[0](image))
         for block in self.blocks:
             x = block(x)
-        x = F.mean(x, axis=(2, 3), keepdims=True).reshape((-1, 24))  # (batch, 24)
-        x = F.hard_swish(self.classifier[0](x))
+        x = F.hard_swish(self.classifier[0](F.mean(x, axis=(2, 3))))
         return F.softmax(self.classifier[3](x))

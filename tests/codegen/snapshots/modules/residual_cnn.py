@@ -29,8 +29,6 @@ class Layer2(nn.Module):
 
 
 class ResidualCnn(Model):
-    """The model residual_cnn."""
-
     WEIGHTS = "residual_cnn.bpk"
     INPUTS = (("image", "float32", ("batch", 3, 32, 32)),)
     OUTPUTS = (("logits", "float32", ("batch", 10)),)
@@ -42,11 +40,6 @@ class ResidualCnn(Model):
         self.fc = nn.Linear(32, 10, backend=backend)
 
     def forward(self, image):
-        """Run the model.
-
-        image: float32 (batch, 3, 32, 32)
-        Returns logits: float32 (batch, 10)
-        """
         x = F.max_pool(F.relu(self.conv1(image)), 3, stride=2, padding=1)
         for layer1 in self.layer1:
             x = layer1(x)

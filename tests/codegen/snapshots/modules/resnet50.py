@@ -6,61 +6,55 @@ from emberlet.model import Model
 
 
 class Bottleneck(nn.Module):
-    def __init__(self, in_channels, out_channels, out_channels_2, stride, backend=None):
-        self.conv1 = nn.Conv2d(in_channels, out_channels, 1, backend=backend)
+    def __init__(
+        self,
+        in_channels,
+        hidden,
+        out_channels,
+        stride=1,
+        downsample=False,
+        backend=None,
+    ):
+        self.conv1 = nn.Conv2d(in_channels, hidden, 1, backend=backend)
         self.conv2 = nn.Conv2d(
-            out_channels, out_channels, 3, stride=stride, padding=1, backend=backend
+            hidden, hidden, 3, stride=stride, padding=1, backend=backend
         )
-        self.conv3 = nn.Conv2d(out_channels, out_channels_2, 1, backend=backend)
-        self.downsample = [
-            nn.Conv2d(in_channels, out_channels_2, 1, stride=stride, backend=backend),
-        ]
+        self.conv3 = nn.Conv2d(hidden, out_channels, 1, backend=backend)
+        self.downsample = None
+        if downsample:
+            self.downsample = [
+                nn.Conv2d(in_channels, out_channels, 1, stride=stride, backend=backend),
+            ]
 
     def forward(self, x):
-        y = F.relu(self.conv1(x))
-        y = F.relu(self.conv2(y))
-        return F.relu(self.conv3(y) + self.downsample[0](x))
-
-
-class Bottleneck_2(nn.Module):
-    def __init__(self, in_channels, out_channels, backend=None):
-        self.conv1 = nn.Conv2d(in_channels, out_channels, 1, backend=backend)
-        self.conv2 = nn.Conv2d(
-            out_channels, out_channels, 3, padding=1, backend=backend
-        )
-        self.conv3 = nn.Conv2d(out_channels, in_channels, 1, backend=backend)
-
-    def forward(self, x):
-        y = F.relu(self.conv1(x))
-        y = F.relu(self.conv2(y))
-        return F.relu(self.conv3(y) + x)
+        residual = x if self.downsample is None else self.downsample[0](x)
+        x = F.relu(self.conv1(x))
+        x = F.relu(self.conv2(x))
+        return F.relu(self.conv3(x) + residual)
 
 
 class Resnet50(Model):
-    """The model resnet50."""
-
     WEIGHTS = "resnet50.bpk"
     INPUTS = (("in0", "float32", ("batch", 3, 32, 32)),)
     OUTPUTS = (("linear", "float32", ("batch", 10)),)
 
     def __init__(self, backend=None):
         self.conv1 = nn.Conv2d(3, 2, 7, stride=2, padding=3, backend=backend)
-        self.layer1 = [Bottleneck(2, 2, 8, stride=1, backend=backend)]
-        self.layer1 += [Bottleneck_2(8, 2, backend=backend) for _ in range(2)]
-        self.layer2 = [Bottleneck(8, 4, 16, stride=2, backend=backend)]
-        self.layer2 += [Bottleneck_2(16, 4, backend=backend) for _ in range(3)]
-        self.layer3 = [Bottleneck(16, 8, 32, stride=2, backend=backend)]
-        self.layer3 += [Bottleneck_2(32, 8, backend=backend) for _ in range(5)]
-        self.layer4 = [Bottleneck(32, 16, 64, stride=2, backend=backend)]
-        self.layer4 += [Bottleneck_2(64, 16, backend=backend) for _ in range(2)]
+        self.layer1 = [Bottleneck(2, 2, 8, downsample=True, backend=backend)]
+        self.layer1 += [Bottleneck(8, 2, 8, backend=backend) for _ in range(2)]
+        self.layer2 = [Bottleneck(8, 4, 16, stride=2, downsample=True, backend=backend)]
+        self.layer2 += [Bottleneck(16, 4, 16, backend=backend) for _ in range(3)]
+        self.layer3 = [
+            Bottleneck(16, 8, 32, stride=2, downsample=True, backend=backend),
+        ]
+        self.layer3 += [Bottleneck(32, 8, 32, backend=backend) for _ in range(5)]
+        self.layer4 = [
+            Bottleneck(32, 16, 64, stride=2, downsample=True, backend=backend),
+        ]
+        self.layer4 += [Bottleneck(64, 16, 64, backend=backend) for _ in range(2)]
         self.fc = nn.Linear(64, 10, backend=backend)
 
     def forward(self, in0):
-        """Run the model.
-
-        in0: float32 (batch, 3, 32, 32)
-        Returns linear: float32 (batch, 10)
-        """
         x = F.max_pool(F.relu(self.conv1(in0)), 3, stride=2, padding=1)
         for layer1 in self.layer1:
             x = layer1(x)
@@ -70,4 +64,4 @@ class Resnet50(Model):
             x = layer3(x)
         for layer4 in self.layer4:
             x = layer4(x)
-        return self.fc(F.mean(x, axis=(2, 3), keepdims=True).reshape((-1, 64)))
+        return self.fc(F.mean(x, axis=(2, 3)))

@@ -7,8 +7,6 @@ from emberlet.model import Model
 
 
 class TransformerEncoder(Model):
-    """The model transformer_encoder."""
-
     WEIGHTS = "transformer_encoder.bpk"
     INPUTS = (
         ("tokens", "int64", ("batch", "length")),
@@ -41,13 +39,6 @@ class TransformerEncoder(Model):
         self.pooler = nn.Linear(32, 8, backend=backend)
 
     def forward(self, tokens, padding):
-        """Run the model.
-
-        tokens: int64 (batch, length)
-        padding: bool (batch, length)
-        Returns states: float32 (batch, length, 32)
-            and pooled: float32 (batch, 8)
-        """
         backend = tokens.backend
         batch, length = tokens.shape[:2]
         x = self.embedding(tokens) * 5.656854 + self.position.val()[:length]

@@ -6,8 +6,6 @@ from emberlet.model import Model
 
 
 class Unet(Model):
-    """The model unet."""
-
     WEIGHTS = "unet.bpk"
     INPUTS = (("image", "float32", ("batch", 1, 16, 24)),)
     OUTPUTS = (("mask", "float32", ("batch", 2, 16, 24)),)
@@ -45,11 +43,6 @@ class Unet(Model):
         self.head = nn.Conv2d(8, 2, 1, backend=backend)
 
     def forward(self, image):
-        """Run the model.
-
-        image: float32 (batch, 1, 16, 24)
-        Returns mask: float32 (batch, 2, 16, 24)
-        """
         gate = F.silu(self.group_norm1(self.down1[0](image)))
         x = F.leaky_relu(self.down1[4](self.down1[3](gate)), negative_slope=0.1)
         y = self.group_norm2(self.down2[0](F.max_pool(x, 2)))

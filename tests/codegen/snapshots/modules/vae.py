@@ -6,8 +6,6 @@ from emberlet.model import Model
 
 
 class Vae(Model):
-    """The model vae."""
-
     WEIGHTS = "vae.bpk"
     INPUTS = (
         ("image", "float32", ("batch", 1, 28, 28)),
@@ -37,14 +35,6 @@ class Vae(Model):
         self.p_relu1 = nn.PRelu(backend=backend)
 
     def forward(self, image, noise):
-        """Run the model.
-
-        image: float32 (batch, 1, 28, 28)
-        noise: float32 (batch, 8)
-        Returns reconstruction: float32 (batch, 1, 28, 28)
-            and mean: float32 (batch, 8)
-            and log_variance: float32 (batch, 8)
-        """
         x = F.elu(self.encoder[0](image))
         x = self.encoder[5](F.elu(self.encoder[2](x)).reshape((-1, 784)))  # (batch, 64)
         x = F.elu(x)

@@ -6,8 +6,6 @@ from emberlet.model import Model
 
 
 class Vit(Model):
-    """The model vit."""
-
     WEIGHTS = "vit.bpk"
     INPUTS = (("image", "float32", ("batch", 3, 32, 32)),)
     OUTPUTS = (("logits", "float32", ("batch", 10)),)
@@ -40,11 +38,6 @@ class Vit(Model):
         self.head = nn.Linear(48, 10, backend=backend)
 
     def forward(self, image):
-        """Run the model.
-
-        image: float32 (batch, 3, 32, 32)
-        Returns logits: float32 (batch, 10)
-        """
         x = self.patch(image).reshape((-1, 48, 16)).permute(0, 2, 1)  # (batch, 16, 48)
         joined = F.concat((self.token.val().expand((image.shape[0], 1, 1)), x), axis=1)
         x = joined + self.position.val()

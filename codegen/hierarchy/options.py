@@ -1,0 +1,242 @@
+"""Options: a part of a block that other blocks of its kind do without, such as the projection of a shortcut.
+
+Two drafts are one class with an option where the code of one is that of the other with a few steps, and perhaps one
+field, added: `x + y` in the place of `y`, `self.shortcut(x)` in that of `x`. With the option off, the class is the
+shorter draft's code; nothing else needs to be proved.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..emit.expression import Attribute, Binary, Conditional, Expr, Literal, Name, flat, names_in
+from ..emit.polish import count, reads, substituted
+from ..emit.statement import Assign, Return, Statement
+from ..records import dataclass
+from .templates import Holes, field_value, statement
+
+if TYPE_CHECKING:
+    from .classes import Class, Draft
+
+LEAST = 4  # fields and steps that two drafts share
+LONGEST = 72
+RESIDUAL = "residual"
+
+
+@dataclass
+class Piece:
+    """A field or a statement without its numbers, and these."""
+
+    template: Statement
+    values: list[Expr]
+    words: list[str]
+
+
+@dataclass
+class Pieces:
+    """The code of a draft in pieces."""
+
+    fields: list[Piece]
+    body: list[Piece]
+
+    def every(self) -> list[Piece]:
+        return [*self.fields, *self.body]
+
+
+@dataclass
+class Option:
+    """field: the place among the fields of the one that is optional, None where there is none. steps: the places in
+    the body of the optional statements. result: the variable that the last of them makes. instead: what stands for it
+    without them."""
+
+    name: str
+    field: int | None
+    steps: tuple[int, ...]
+    result: str
+    instead: str
+
+    def padded(self, small: Pieces, large: Pieces) -> list[Expr | None]:
+        """The numbers of the shorter draft, None where only the longer one has any."""
+        out: list[Expr | None] = []
+        for skipped, mine, others in (
+            ((self.field,), small.fields, large.fields),
+            (self.steps, small.body, large.body),
+        ):
+            left = iter(mine)
+            for i, piece in enumerate(others):
+                out += [None] * len(piece.values) if i in skipped else next(left).values
+        return out
+
+    def widened(self, body: Sequence[Statement], large: Sequence[Statement]) -> list[Statement]:
+        """The statements of the shorter draft, those of the longer one between them."""
+        left = iter(body)
+        return [s if i in self.steps else next(left) for i, s in enumerate(large)]
+
+    def applied(
+        self, flag: str, fields: list[Assign], body: list[Statement]
+    ) -> tuple[list[Statement], list[Statement]]:
+        """The class's fields and statements, from those of the longer draft. flag: the constructor's argument."""
+        self_ = Name("self")
+        made: list[Statement] = list(fields)
+        if self.field is None:
+            made.insert(0, Assign((f"self.{self.name}",), Name(flag)))
+            test: Expr = Attribute(self_, self.name)
+        else:
+            target, part = fields[self.field].targets, fields[self.field].value
+            made[self.field] = Assign(target, Conditional(Name(flag), part, Literal("None")))
+            test = Binary("is", Attribute(self_, target[0].removeprefix("self.")), Literal("None"))
+        value = _composed([s for i, s in enumerate(body) if i in self.steps])
+        assert value is not None
+        sides = (value, Name(self.instead)) if self.field is None else (Name(self.instead), value)
+        chosen = Assign((self.result,), Conditional(test, *sides))
+        needed = names_in(chosen.value)
+        out = [s for i, s in enumerate(body) if i not in self.steps]
+        ahead = body[: self.steps[0]]
+        at = max((i + 1 for i, s in enumerate(ahead) if isinstance(s, Assign) and needed & {*s.targets}), default=0)
+        out.insert(at, chosen)
+        return made, out
+
+
+def pieces(draft: Draft, known: dict[str, Class]) -> Pieces:
+    """A draft's code in pieces."""
+
+    def of(s: Assign | Statement, is_field: bool) -> Piece:
+        holes = Holes(known=known)
+        made = Assign(s.targets, field_value(s.value, holes)) if is_field and isinstance(s, Assign) else None
+        return Piece(made if made is not None else statement(s, holes), holes.values, holes.words)
+
+    return Pieces([of(f, True) for f in draft.fields], [of(s, False) for s in draft.body])
+
+
+def option(large: Draft, small: Draft, longer: Pieces, shorter: Pieces) -> Option | None:
+    """What the code of `large` has that the code of `small` does without; None where more than that differs."""
+    if len(longer.body) <= len(shorter.body) or len(large.parameters) != len(small.parameters):
+        return None
+    place = _optional_field(longer.fields, shorter.fields)
+    if place is False or len(shorter.fields) + len(shorter.body) < LEAST:
+        return None
+    env = dict(zip(small.parameters, large.parameters, strict=True))
+    hidden: set[str] = set()
+    swapped: dict[str, str] = {}
+    steps: list[int] = []
+    j = 0
+    for i, piece in enumerate(longer.body):
+        if j < len(shorter.body) and _same(piece.template, shorter.body[j].template, env, hidden, swapped):
+            j += 1
+            continue
+        if not isinstance(piece.template, Assign) or len(piece.template.targets) != 1:
+            return None
+        steps.append(i)
+        hidden.add(piece.template.targets[0])
+    if j < len(shorter.body) or len(swapped) != 1:
+        return None
+    ((result, instead),) = swapped.items()
+    if _result(large, steps) != result or instead not in _before(large, steps[-1]):
+        return None
+    value = _composed([large.body[i] for i in steps])
+    if value is None or len(flat(value)) > LONGEST or hidden & large.hints.fixed:
+        return None
+    if place is None:
+        fine = isinstance(value, Binary) and value.op == "+" and not _uses_self(value)
+        fine = fine and all(f.targets != (f"self.{RESIDUAL}",) for f in large.fields)
+        return Option(RESIDUAL, None, tuple(steps), result, instead) if fine else None
+    target = large.fields[place].targets[0]
+    name = target.removeprefix("self.")
+    if not _uses_self(value) or not name.isidentifier():
+        return None
+    large.hints.words.setdefault(result, RESIDUAL)
+    return Option(name, place, tuple(steps), result, instead)
+
+
+def _result(large: Draft, steps: Sequence[int]) -> str:
+    last = large.body[steps[-1]]
+    return last.targets[0] if isinstance(last, Assign) else ""
+
+
+def _before(large: Draft, end: int) -> set[str]:
+    """The variables that have a value before a statement."""
+    found = set(large.parameters)
+    for s in large.body[:end]:
+        if isinstance(s, Assign):
+            found.update(s.targets)
+    return found
+
+
+def _optional_field(longer: Sequence[Piece], shorter: Sequence[Piece]) -> int | bool | None:
+    """The place of the only field that the shorter draft does without, None where there is none; False where others
+    differ too."""
+    mine = [p.template for p in shorter]
+    others = [p.template for p in longer]
+    if len(others) == len(mine):
+        return None if all(map(_equal_fields, others, mine)) else False
+    if len(others) != len(mine) + 1:
+        return False
+    for i in range(len(others)):
+        rest = [*others[:i], *others[i + 1 :]]
+        if all(map(_equal_fields, rest, mine)):
+            return i
+    return False
+
+
+def _equal_fields(a: Statement, b: Statement) -> bool:
+    return isinstance(a, Assign) and isinstance(b, Assign) and (a.targets, flat(a.value)) == (b.targets, flat(b.value))
+
+
+def _same(a: Statement, b: Statement, env: dict[str, str], hidden: set[str], swapped: dict[str, str]) -> bool:
+    """Whether a statement of the longer draft is one of the shorter draft's, whose variables `env` names; `swapped` is
+    what stands for the result of the optional steps."""
+    tried = dict(swapped)
+    match a, b:
+        case Assign(targets, value), Assign(others, other):
+            if len(targets) != len(others) or not _equal(value, other, env, hidden, tried):
+                return False
+            if any("." in t or "[" in t for t in targets) and targets != others:
+                return False
+            env.update(zip(others, targets, strict=True))
+        case Return(values), Return(others):
+            if len(values) != len(others):
+                return False
+            if not all(_equal(v, o, env, hidden, tried) for v, o in zip(values, others, strict=True)):
+                return False
+        case _:
+            return False
+    swapped.update(tried)
+    return True
+
+
+def _equal(a: Any, b: Any, env: dict[str, str], hidden: set[str], swapped: dict[str, str]) -> bool:
+    if isinstance(a, Name) and isinstance(b, Name):
+        want = env.get(b.id, b.id)
+        return a.id == want or (a.id in hidden and swapped.setdefault(a.id, want) == want)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(_equal(x, y, env, hidden, swapped) for x, y in zip(a, b, strict=True))
+    if isinstance(a, Expr):
+        return all(_equal(x, y, env, hidden, swapped) for x, y in zip(vars(a).values(), vars(b).values(), strict=True))
+    return bool(a == b)
+
+
+def _composed(steps: Sequence[Statement]) -> Expr | None:
+    """The statements as one expression; None where a value is read more than once."""
+    value: Expr | None = None
+    held: dict[str, Expr] = {}
+    for s in steps:
+        if not isinstance(s, Assign):
+            return None
+        read: Counter[str] = Counter()
+        reads([s], read)
+        if any(read[name] > 1 for name in held):
+            return None
+        value = substituted(s.value, held)
+        held = {name: e for name, e in held.items() if not read[name]}
+        held[s.targets[0]] = value
+    return value if len(held) == 1 else None
+
+
+def _uses_self(e: Expr) -> bool:
+    read: Counter[str] = Counter()
+    count(e, read)
+    return read["self"] > 0
