@@ -116,7 +116,7 @@ def _with_options(groups: list[Group], known: dict[str, Class], nameless: bool) 
         return groups
     cut = {id(g): pieces(g.drafts[0], known) for g in groups if called[_kind(g)] > 1}
     out = list(groups)
-    for small in sorted(groups, key=lambda g: len(g.bodies[0])):
+    for small in sorted(groups, key=lambda g: -len(g.bodies[0])):
         for large in out:
             if large is small or _kind(large) != _kind(small) or small.option is not None:
                 continue

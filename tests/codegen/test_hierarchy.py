@@ -12,9 +12,12 @@ import pytest
 from emberlet import dtypes, get_backend
 from emberlet.codegen import load
 from emberlet.codegen.generation import translate
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from models.index import HERE, Case, cases
 from support.onnx_models import check, parse
 
+SLOW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 BACKENDS = ["numpy", "python", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))]
 
 
@@ -156,3 +159,37 @@ def test_no_local_hides_a_builtin(flat: bool) -> None:
     source = translate(model, "net", flat=flat, passes=[])[1].source
     names = {n.id for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     assert not [n for n in names if hasattr(builtins, n) or n.endswith("_")]
+
+
+@SLOW
+@given(
+    projected=st.permutations([True, True, False, False]).map(lambda p: [*p, False]),
+    named=st.booleans(),
+    first=st.booleans(),
+)
+def test_blocks_with_and_without_a_part_are_one_class(projected: list[bool], named: bool, first: bool) -> None:
+    """A shortcut with a layer of its own, or none; or what is added at the end, or nothing."""
+    random = np.random.default_rng(0)
+    nodes, weights = [], {}
+    for i, on in enumerate(projected):
+        w = [f"layers.{i}.{n}.weight" for n in ("a", "b", "side")] if named else [f"w{i}a", f"w{i}b", f"w{i}c"]
+        nodes.append(f'h{i} = MatMul(x{i}, "{w[0]}") r{i} = Relu(h{i}) m{i} = MatMul(r{i}, "{w[1]}")')
+        if first:
+            nodes.append(f'p{i} = MatMul(x{i}, "{w[2]}") s{i} = Add(m{i}, p{i})' if on else f"s{i} = Add(m{i}, x{i})")
+        else:
+            nodes.append(f"s{i} = Add(x{i}, m{i})" if on else f"s{i} = Identity(m{i})")
+        nodes.append(f"x{i + 1} = Tanh(s{i})")
+        for name in w[: 3 if first and on else 2]:
+            weights[name] = random.standard_normal((20, 20)).astype(np.float32) / 5
+    text = " ".join(nodes).replace('"', "").replace(".", "_")
+    model = parse(f"g (float[N, 20] x0) => (float[N, 20] y) {{ {text} y = Exp(x{len(projected)}) }}")
+    for name, array in weights.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    for node in model.graph.node:
+        for k, name in enumerate(node.input):
+            node.input[k] = next((w for w in weights if w.replace(".", "_") == name), name)
+    source = translate(model, "net")[1].source
+    if named:
+        option = "side" if first else "residual"
+        assert f"{option}=True" in source and f"{option}=False" in source
+    check(model, random.standard_normal((2, 20)).astype(np.float32))
