@@ -14,7 +14,8 @@ EVERYDAY = {
     "reshaping": ("reshape flatten", ""),
 }
 
-_functions = {}
+_known = {}
+gate = None  # on CPython: the gate that explains wrong arguments (host/guarding.py)
 
 
 def _search(families, name):
@@ -41,19 +42,18 @@ def _find(name):
 
 def function(name):
     """The function called `name`, imported from its family on first use. None where there is no such function."""
-    found = _functions.get(name)
-    if found is None:
-        where = _find(name)
-        if where is None:
-            return None
+    found = _known.get(name)
+    where = None if found else _find(name)
+    if where:
         home = "emberlet.functional." + where[0] if where[0] != "display" else "emberlet.display"
-        found = _functions[name] = getattr(__import__(home, None, None, ("*",)), name)
+        found = getattr(__import__(home, None, None, ("*",)), name)
+        if gate:
+            found = gate(found)
+        _known[name] = found
     return found
 
 
 def method(name):
     """The function behind the Tensor method `name`, or None."""
     where = _find(name)
-    if where is None or not where[1]:
-        return None
-    return function(name)
+    return function(name) if where and where[1] else None

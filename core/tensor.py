@@ -17,8 +17,6 @@ class Tensor:
     2024.12, and Burn's tensor table for what the standard does not have (docs/tensors.md).
     """
 
-    __array_priority__ = 1000  # numpy_array + tensor must ask the tensor
-
     def __init__(self, data, dtype, shape, backend):
         self.data = data
         self.dtype = dtype

@@ -9,7 +9,7 @@ class EmberletError(Exception):
 
 
 # MicroPython cannot inherit from two built-in exceptions.
-_Value, _Index = (ValueError, IndexError) if hasattr(memoryview, "cast") else (object, object)
+_Type, _Value, _Index = (TypeError, ValueError, IndexError) if hasattr(memoryview, "cast") else (object,) * 3
 
 
 class ShapeError(EmberletError, _Value):  # type: ignore[misc, valid-type]
@@ -24,8 +24,9 @@ class IndexingError(EmberletError, _Index):  # type: ignore[misc, valid-type]
     """An index outside its axis, or one that is not understood. An IndexError too (not on MicroPython)."""
 
 
-class DTypeError(EmberletError):
-    """A dtype an operation is not defined for, or two that do not mix."""
+class DTypeError(EmberletError, _Type):  # type: ignore[misc, valid-type]
+    """A dtype an operation is not defined for, two that do not mix, or an argument of another type than the function
+    takes. A TypeError too (not on MicroPython)."""
 
 
 class BackendError(EmberletError):

@@ -34,9 +34,9 @@ ROOMS = {
     "atomic_write": "host",
     "config": "errors atomic_write",
     "host": f"{GROUND} backend tensor data names lookup functional burnpack "
-    "module param python_backend host.numpy_backend",
+    "module param python_backend host.numpy_backend host.interface",
     "host.numpy_backend": f"{GROUND} backend tensor functional host",
-    "host.interface": f"{GROUND} host names module model nn param",
+    "host.interface": f"{GROUND} backend tensor host names module model nn param",
     # The command line alone calls what is built on core.
     "__main__": "host.cli",
     "host.cli": f"emberlet {GROUND} backend tensor functional param burnpack store model host batch "

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from ... import lookup
 from ...dtypes import DType
 from ...errors import refuse
 from ...names import method_names
+from ..guarding import guarded
 from ..public import Method
 
 
@@ -21,6 +23,7 @@ def _late(file: str, name: str) -> Callable[..., Any]:
 
 def attach(tensor: Any) -> None:
     """Give the class `Tensor` the methods by which other libraries share or copy its memory."""
+    tensor.__array_priority__ = 1000  # numpy_array + tensor must ask the tensor
     tensor.__array__ = _array
     tensor.__array_function__ = _late("sharing.interop", "numpy_function")
     tensor.__dlpack__ = _dlpack
@@ -36,6 +39,7 @@ def attach(tensor: Any) -> None:
     tensor.__deepcopy__ = _late("sharing.copies", "deep_copy")
     for name in method_names():
         setattr(tensor, name, Method(name))
+    lookup.gate = guarded  # type: ignore[assignment]
 
 
 def _array(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:

@@ -1,0 +1,152 @@
+"""Every public function, called with arguments drawn at random, most of them wrong: what it cannot compute it refuses
+with an error of the EmberletError family, and no call takes long."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import random
+import secrets
+import time
+import warnings
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.backend import get_backend
+from emberlet.errors import DTypeError, EmberletError, ShapeError
+from emberlet.host.interface.declarations import read
+from support.every_backend import WGPU
+
+DECLARED = [
+    d for d in read() if d.kind in ("method", "function") and not inspect.iscoroutinefunction(getattr(F, d.name))
+]
+# EMBERLET_CALLS=1000 asks for more of them.
+CALLS = int(os.environ.get("EMBERLET_CALLS", "6"))
+SHAPES = [(), (0,), (1,), (3,), (2, 3), (3, 2), (3, 3), (1, 2, 3), (2, 0, 3), (1, 2, 4, 4), (2, 1, 3, 3)]
+DTYPES = "float32 float32 float32 float64 float16 bfloat16 int64 int32 uint8 bool string".split()
+WRONG = [None, "abc", "", [], [[1.0, 2.0], [3.0, 4.0]], [[1], [2, 3]], {}, {"a": 1}, object(), (), (1, None), b"ab",
+         2.5, -1, 0, 7, True, float("nan"), float("inf"), slice(1, 2), 1j, int, lambda x: x]  # fmt: skip
+
+
+def _tensor(choose: random.Random, backend: Any) -> Any:
+    dtype, shape = choose.choice(DTYPES), choose.choice(SHAPES)
+    if dtype == "string":
+        return F.asarray(np.full(shape, "ab"), backend="python" if backend.name != "numpy" else "numpy")
+    numbers = np.random.default_rng(choose.randrange(1 << 30)).integers(0 if dtype == "uint8" else -3, 4, shape)
+    return F.astype(F.asarray(numbers, backend=backend), dtype)
+
+
+def _argument(choose: random.Random, said: str, backend: Any) -> Any:
+    """An argument of the declared type, or of another one."""
+    if choose.random() < 0.25:
+        return choose.choice(WRONG) if choose.random() < 0.7 else _tensor(choose, backend)
+    if "Sequence[Tensor" in said:
+        return [_tensor(choose, backend) for _ in range(choose.randrange(4))]
+    if "Tensor" in said:
+        return _tensor(choose, backend)
+    if "Sequence" in said and choose.random() < 0.6:
+        return [choose.randint(-3, 5) for _ in range(choose.randrange(6))]
+    if said.startswith("int"):
+        return choose.randint(-4, 6)
+    if said.startswith("float"):
+        return choose.choice([-1.0, 0.0, 0.5, 1, 2])
+    if said.startswith("bool"):
+        return choose.random() < 0.5
+    if "DType" in said:
+        return choose.choice(DTYPES)
+    return backend if "Backend" in said else choose.choice(WRONG)
+
+
+def _shown(x: Any) -> str:
+    return f"tensor {x.dtype.name} {x.shape}" if isinstance(x, emberlet.Tensor) else repr(x)
+
+
+def _read(x: Any) -> None:
+    for item in x if isinstance(x, tuple) else (x,):
+        if isinstance(item, emberlet.Tensor) and item.size < 10_000:
+            F.tolist(item)
+
+
+@pytest.mark.parametrize("name", ["numpy", "python", WGPU])
+def test_wrong_arguments_end_in_an_error_of_the_family(name: str) -> None:
+    backend = get_backend(name)
+    seed = secrets.randbelow(1 << 32)
+    drawn = random.Random(seed).sample(DECLARED, 60) if name == "wgpu" else DECLARED  # each compiles kernels
+    for d in drawn:
+        choose = random.Random(f"{seed}/{d.name}")
+        for _ in range(CALLS if name == "numpy" else max(CALLS // 3, 1)):
+            positional, named, said = [], {}, []
+            for p in d.parameters():
+                left_out = p.kind in ("mark", "**") or (p.default is not None and choose.random() < 0.5)
+                if left_out and p.kind == "":
+                    break
+                if left_out:
+                    continue
+                value = _argument(choose, d.type_of(p), backend)
+                said.append(f"{p.name}={_shown(value)}")
+                if p.kind == "keyword":
+                    named[p.name] = value
+                else:
+                    positional.append(value)
+            call = f"{d.name}({', '.join(said)}), seed {seed} on {name}"
+            start = time.monotonic()
+            try:
+                with warnings.catch_warnings(), np.errstate(all="ignore"):
+                    warnings.simplefilter("ignore")
+                    _read(getattr(F, d.name)(*positional, **named))
+            except EmberletError as error:
+                assert len(str(error)) > 15, call
+            except MemoryError:
+                pass
+            except Exception as error:
+                raise AssertionError(f"{call} raises {type(error).__name__}: {error}") from error
+            assert time.monotonic() - start < 60, call
+
+
+X = F.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+SAYS = {
+    "avg_pool2d: x is None; it takes a tensor": lambda: F.avg_pool2d(None, 2),
+    "avg_pool2d: x is the list [[1.0]]; it takes a tensor; emberlet.asarray(…) makes one": lambda: F.avg_pool2d(
+        [[1.0]], 2
+    ),
+    "take: indices is the str 'ab'; it takes a tensor": lambda: F.take(X, "ab"),
+    "softmax: axis is the str 'a'; it takes an int": lambda: X.softmax("a"),
+    "concat: arrays is a list of a tensor float32 (2, 3), None; it takes a list (a tensor each)": lambda: F.concat(
+        [X, None]
+    ),
+    "exp: missing a required argument: 'x'; it is called as exp(x)": lambda: F.exp(),
+    "sum: got an unexpected keyword argument 'dim'; it is called as sum(x, axis=None": lambda: F.sum(X, dim=1),
+}
+
+
+@pytest.mark.parametrize("words", SAYS)
+def test_the_error_names_the_function_the_argument_and_what_it_takes(words: str) -> None:
+    with pytest.raises(DTypeError) as caught:
+        SAYS[words]()
+    assert str(caught.value).startswith(words)
+    assert isinstance(caught.value, TypeError)
+
+
+def test_what_fits_its_declaration_but_cannot_be_computed_is_refused_with_all_arguments() -> None:
+    with pytest.raises(ShapeError, match=r"deform_conv cannot .*: x is a tensor float32 \(2, 3\), weight is"):
+        F.deform_conv(X, X, X)
+
+
+def test_errors_of_a_callers_own_code_stay_as_they_are() -> None:
+    class Own:
+        def __array__(self, *given: Any, **named: Any) -> Any:
+            raise KeyError("of my own")
+
+    with pytest.raises(KeyError, match="of my own"):
+        F.exp(Own())
+
+
+def test_functions_behind_the_gate_pickle_and_show_their_signatures() -> None:
+    for d in DECLARED:
+        function = getattr(F, d.name)
+        assert pickle.loads(pickle.dumps(function)) is function
+    assert str(inspect.signature(F.softmax)) == "(x, axis=-1)"
