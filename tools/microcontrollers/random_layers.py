@@ -249,7 +249,8 @@ def bordered_copy(rng: Rng) -> Case:
 
 def rounding_twice(rng: Rng) -> Case:
     """A layer in TensorFlow Lite's arithmetic."""
-    made = (dense, conv, depthwise, pool, reduce, binary)[int(rng.integers(6))](rng)
+    kinds = (dense, conv, depthwise, pool, reduce, binary, many_channels, wide_depthwise)
+    made = kinds[int(rng.integers(len(kinds)))](rng)
     layer, zero = made.layer, int(rng.integers(0, 256))
     clamp = clamp_at_random(rng, zero)
     if isinstance(layer, Dot | Depthwise):
@@ -346,7 +347,7 @@ def forest(rng: Rng) -> Case:
 
 def asymmetric(rng: Rng) -> Case:
     """A layer whose weights have a zero point of their own."""
-    case = (dense, conv, depthwise)[int(rng.integers(3))](rng)
+    case = (dense, conv, depthwise, many_channels, wide_depthwise)[int(rng.integers(5))](rng)
     layer, own = case.layer, int(rng.choice([0, 255, int(rng.integers(0, 256))]))
     assert isinstance(layer, Dot | Depthwise)
     requant = requant_for(rng, layer.weights, layer.bias, layer.zero, own)
@@ -575,7 +576,10 @@ def many_channels(rng: Rng) -> Case:
     return Case(layer, (bytes_at_random(rng, (h, w, c)),), (*window.output(h, w), n), window.pads, zero)
 
 
-ASSEMBLY_KINDS = (dense, conv, many_channels, wide_depthwise, depthwise, recurrent, binary, pool, reduce)
+ASSEMBLY_KINDS = (
+    *(dense, conv, many_channels, wide_depthwise, depthwise, recurrent, binary, pool, reduce),
+    *(asymmetric, rounding_twice, rounding_twice),
+)
 """Kinds of layers that some instruction set has kernels in assembly for."""
 
 

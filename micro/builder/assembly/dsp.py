@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from ..quantization.doubled import HALF, DoubledRequant
 from ..quantization.reference import Requant
 from .frame import Frame
 from .thumb import LR, PC, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, SP, ThumbDsp
@@ -111,8 +112,9 @@ def spread(a: ThumbDsp, f: Frame, gather: bool, step: int) -> None:
 
 
 def start(a: ThumbDsp, f: Frame) -> None:
-    """From the bytes' sum in r2 to what a position adds to every bias: -128 * sum - lift, in r2. Clobbers r3."""
-    a.lsls(R2, R2, 7)
+    """From the bytes' sum in r2 to what a position adds to every bias: -wz * sum - lift, in r2. Clobbers r3."""
+    a.ldr(R3, SP, f["wz"])
+    a.muls(R2, R3)
     a.ldr(R3, SP, f["lift"])
     a.adds(R2, R2, R3)
     a.rsbs(R2, R2)
@@ -131,6 +133,8 @@ def requant_fields(r: Requant) -> dict[str, int] | None:
     `s * m`. A clamp to low..high is a saturation to a byte of what lies above low, a saturating addition of
     `c1 = 255 - (high - low)` and a subtraction of `c2 = 255 - high`.
     """
+    if isinstance(r, DoubledRequant):
+        return {"up": 0, "scale": 0, "base": r.zero - r.low, "c1": 255 - (r.high - r.low), "c2": 255 - r.high}
     if r.shift > 32 or r.rest < 2:
         return None
     most = max(r.multipliers)
@@ -139,3 +143,51 @@ def requant_fields(r: Requant) -> dict[str, int] | None:
         return None
     c1, c2 = 255 - (r.high - r.low), 255 - r.high
     return {"up": up, "scale": 32 - r.shift - up, "base": r.zero - r.low, "c1": c1, "c2": c2}
+
+
+def multiplier(a: ThumbDsp, words: int) -> None:
+    """Of TensorFlow Lite's arithmetic: from a channel's words behind its bias, where `words` points, the multiplier in
+    r7, its shift to the left in r2 and the one to the right in r8. Clobbers nothing else."""
+    a.ldrd(R7, R8, words, 4)
+    a.lsl_w(R2, R8, 32 - HALF)
+    a.lsr_w(R2, R2, 32 - HALF)
+    a.orr_w(R7, R2, R7, HALF)
+    a.lsr_w(R2, R8, HALF + 5)
+    a.lsl_w(R8, R8, 32 - HALF - 5)
+    a.lsr_w(R8, R8, 27)
+
+
+def doubled(a: ThumbDsp, sums: Sequence[int], words: int, base: int, twice: bool) -> None:
+    """Bring sums of one channel to the output's scale as TensorFlow Lite does, and add register `base`.
+
+    SMMULR rounds half up at bit 32: the product of a sum shifted left by one more is rounded at bit 31. Then ties go
+    away from zero: a negative number is one less before it is rounded, unless nothing is shifted. Without `twice` the
+    product is shifted and rounded once. Clobbers r2, r6, r7, r8 and lr.
+    """
+    multiplier(a, words)
+    if twice:
+        a.addw(R2, R2, 1)
+        for s in sums:
+            a.lsl_reg(s, s, R2)
+            a.smmulr(s, s, R7)
+    else:
+        a.sub_w(R8, R8, R2)
+        a.addw(R8, R8, 3)
+    a.mov_w(LR, 1)
+    a.lsl_reg(LR, LR, R8)
+    a.lsr_w(LR, LR, 1)
+    if twice:
+        a.usat(R2, 1, LR)
+    for s in sums:
+        if twice:
+            a.asr_w(R6, s, 31)
+            a.ands(R6, R2)
+            a.sub_w(R6, LR, R6)
+            a.add_w(s, s, R6)
+        else:
+            a.smull(R6, s, s, R7)
+            a.lsr_w(R6, R6, 28)
+            a.orr_w(s, R6, s, 4)
+            a.add_w(s, s, LR)
+        a.asr_reg(s, s, R8)
+        a.add_w(s, s, base)

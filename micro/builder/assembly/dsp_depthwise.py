@@ -7,7 +7,7 @@ channels are no multiple of four the last group overlaps the one before.
 
 from __future__ import annotations
 
-from .dsp import REQUANT, enter, leave
+from .dsp import REQUANT, enter, leave, multiplier
 from .frame import Frame
 from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP, ThumbDsp
 
@@ -18,15 +18,23 @@ MOST_TAPS = 64
 """Larger windows would need more of the stack than a small board has to spare."""
 
 
-def frame(taps: int) -> Frame:
+NUMBERS = {
+    False: (("m0",), ("m1",), ("m2",), ("m3",)),
+    True: tuple((f"m{k}", f"left{k}", f"right{k}", f"half{k}") for k in range(4)),
+}
+"""What a channel's sums are multiplied with and shifted by; True: in TensorFlow Lite's arithmetic."""
+
+
+def frame(taps: int, doubled: bool = False) -> Frame:
     """x, y: the first window and output, of channel 0; w, q: as in dsp_dot.CONV; C, N: channels of a pixel, of the
     output; dx: bytes from one column of the window to the next; dy: from one row to the next, less the steps taken
     within the row; rows, cols: positions; xstep, xrow: from one position to the next, and what is added behind a row;
-    ygap: behind a row of the output. At the end: bias and multiplier of four channels, and the weights.
+    ygap: behind a row of the output; wz: the byte of a weight of zero. At the end: bias and multiplier of four channels, and the weights.
     """
     return Frame(
-        ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "cols", "xstep", "xrow", "ystep", "ygap") + REQUANT,
-        ("at", "row", "b0", "b1", "b2", "b3", "m0", "m1", "m2", "m3"),
+        ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "cols", "xstep", "xrow", "ystep", "ygap", "wz")
+        + REQUANT,
+        ("at", "row", "b0", "b1", "b2", "b3") + tuple(name for names in NUMBERS[doubled] for name in names),
         8 * taps,
     )
 
@@ -36,10 +44,10 @@ def columns_stepped(kw: int) -> int:
     return 3 * ((kw - 1) // 3)
 
 
-def depthwise(kh: int, kw: int, up: bool) -> ThumbDsp:
-    """A window of kh rows and kw columns."""
+def depthwise(kh: int, kw: int, up: bool, doubled: bool) -> ThumbDsp:
+    """A window of kh rows and kw columns. doubled: in TensorFlow Lite's arithmetic."""
     a, taps = ThumbDsp(), kh * kw
-    f = frame(taps)
+    f = frame(taps, doubled)
     weights = f.block
     enter(a, f, {"x": R0, "y": R0, "w": R1, "q": R2})
     for name in ("c1", "c2"):
@@ -57,26 +65,18 @@ def depthwise(kh: int, kw: int, up: bool) -> ThumbDsp:
     a.muls(R1, R0)
     a.ldr(R2, SP, f["w"])
     a.add(R2, R1)
+    a.ldr(R1, SP, f["wz"])
     for k, half in enumerate((0, 4, 2, 6)):
         a.add_from_sp(R4, weights)
         a.movs(R5, taps)
         a.adds_imm(R4, half)
         a.label(f"weights {k}")
         a.ldrb_after(R6, R2, 1)
-        a.subs_imm(R6, 128)
+        a.subs(R6, R6, R1)
         a.strh_after(R6, R4, 8)
         a.subs_imm(R5, 1)
         a.b_if("ne", f"weights {k}")
-    a.ldr(R1, SP, f["q"])
-    a.add_w(R1, R1, R0, 3)
-    a.ldr(R2, SP, f["lift"])
-    a.ldr(R3, SP, f["scale"])
-    for k in range(4):
-        a.ldrd(R4, R5, R1, 8 * k)
-        a.subs(R4, R4, R2)
-        a.lsls_reg(R5, R3)
-        a.str_(R4, SP, f[f"b{k}"])
-        a.str_(R5, SP, f[f"m{k}"])
+    _numbers(a, f, doubled)
 
     a.ldr(R4, SP, f["x"])
     a.add_w(R0, R4, R0)
@@ -94,7 +94,7 @@ def depthwise(kh: int, kw: int, up: bool) -> ThumbDsp:
     a.ldr(R1, SP, f["cols"])
     a.label("position")
     a.push(R1)
-    _position(a, f, kh, kw, up, weights, 4)
+    _position(a, f, kh, kw, up, doubled, weights, 4)
     a.pop(R1)
     a.subs_imm(R1, 1)
     a.b_if_w("ne", "position")
@@ -124,7 +124,38 @@ def depthwise(kh: int, kw: int, up: bool) -> ThumbDsp:
     return a
 
 
-def _position(a: ThumbDsp, f: Frame, kh: int, kw: int, up: bool, weights: int, pushed: int) -> None:
+def _numbers(a: ThumbDsp, f: Frame, doubled: bool) -> None:
+    """Biases and multipliers of four channels, the first of which is in r0, to the stack."""
+    a.ldr(R1, SP, f["q"])
+    a.add_w(R1, R1, R0, 3)
+    if doubled:
+        a.add_w(R1, R1, R0, 2)
+    a.ldr(R3, SP, f["lift"])
+    if not doubled:
+        a.ldr(R2, SP, f["scale"])
+    for k in range(4):
+        a.ldr(R4, R1)
+        a.subs(R4, R4, R3)
+        a.str_(R4, SP, f[f"b{k}"])
+        if not doubled:
+            a.ldr(R5, R1, 4)
+            a.lsls_reg(R5, R2)
+            a.str_(R5, SP, f[f"m{k}"])
+            a.adds_imm(R1, 8)
+            continue
+        multiplier(a, R1)
+        a.addw(R2, R2, 1)
+        a.movs(R5, 1)
+        a.lsl_reg(R5, R5, R8)
+        a.lsrs(R5, R5, 1)
+        a.strd(R7, R2, SP, f.pair(f"m{k}", f"left{k}"))
+        a.strd(R8, R5, SP, f.pair(f"right{k}", f"half{k}"))
+        a.adds_imm(R1, 12)
+
+
+def _position(
+    a: ThumbDsp, f: Frame, kh: int, kw: int, up: bool, doubled: bool, weights: int, pushed: int
+) -> None:
     """Four outputs: x at r0, dx in r2, dy in r11, y in lr, the biases at r12. Moves r0 and lr on."""
     a.ldm(R12, *SUMS)
     base = R0
@@ -155,11 +186,15 @@ def _position(a: ThumbDsp, f: Frame, kh: int, kw: int, up: bool, weights: int, p
         for s in SUMS:
             a.lsl_reg(s, s, R1)
     a.ldr(R1, SP, f["base"] + pushed)
-    a.ldrd(R7, R8, SP, f.pair("m0", "m1") + pushed)
-    a.ldrd(R9, R10, SP, f.pair("m2", "m3") + pushed)
-    for s, m in zip(SUMS, (R7, R8, R9, R10), strict=True):
-        a.smmlar(s, s, m, R1)
-        a.usat(s, 8, s)
+    if doubled:
+        for k, s in enumerate(SUMS):
+            _doubled(a, f, k, s, pushed)
+    else:
+        a.ldrd(R7, R8, SP, f.pair("m0", "m1") + pushed)
+        a.ldrd(R9, R10, SP, f.pair("m2", "m3") + pushed)
+        for s, m in zip(SUMS, (R7, R8, R9, R10), strict=True):
+            a.smmlar(s, s, m, R1)
+            a.usat(s, 8, s)
     a.orr_w(R3, R3, R4, 8)
     a.orr_w(R3, R3, R5, 16)
     a.orr_w(R3, R3, R6, 24)
@@ -171,3 +206,19 @@ def _position(a: ThumbDsp, f: Frame, kh: int, kw: int, up: bool, weights: int, p
     a.add(LR, R4)
     a.ldr(R4, SP, f["xstep"] + pushed)
     a.add(R0, R4)
+
+
+def _doubled(a: ThumbDsp, f: Frame, k: int, s: int, pushed: int) -> None:
+    """As dsp.doubled, of channel k of the group, and saturated to a byte. Clobbers r7 to r10; base in r1."""
+    a.ldrd(R7, R8, SP, f.pair(f"m{k}", f"left{k}") + pushed)
+    a.lsl_reg(s, s, R8)
+    a.smmulr(s, s, R7)
+    a.ldrd(R7, R8, SP, f.pair(f"right{k}", f"half{k}") + pushed)
+    a.usat(R9, 1, R8)
+    a.asr_w(R10, s, 31)
+    a.and_w(R9, R9, R10)
+    a.sub_w(R8, R8, R9)
+    a.add_w(s, s, R8)
+    a.asr_reg(s, s, R7)
+    a.add_w(s, s, R1)
+    a.usat(s, 8, s)

@@ -9,14 +9,14 @@ Where rows are left over at the end the last one is computed more than once, and
 
 from __future__ import annotations
 
-from .dsp import REQUANT, WINDOW, enter, halved_loop, leave, spread, start
+from .dsp import REQUANT, WINDOW, doubled, enter, halved_loop, leave, spread, start
 from .frame import Frame
 from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP, ThumbDsp
 
 SUMS = (R9, R10, R11, R12)
 
 CONV = Frame(
-    ("x", "y", "w", "q", "e", "K4", "g", "K", "lift", "N", "left", "cols", "xstep", "xrow", "ystep", "ygap")
+    ("x", "y", "w", "q", "e", "K4", "g", "K", "lift", "N", "left", "cols", "xstep", "xrow", "ystep", "ygap", "wz")
     + tuple(n for n in WINDOW if n != "K4")
     + REQUANT,
     ("W", "KS", "Q", "QS", "t0", "t1", "y0", "y1", "YS", "rem", "filled", "row", "col"),
@@ -24,11 +24,16 @@ CONV = Frame(
 """x: the first window; y: the first output; w, q: the weights, and the pairs of bias and multiplier; e: the spread
 windows, g: a gathered one; K: bytes of a window; lift: what every bias lies
 above itself; N: channels; left: positions; cols: in a row; xstep, xrow: from one
-position to the next, across and down; ystep: of the output; ygap: behind a row of it."""
+position to the next, across and down; ystep: of the output; ygap: behind a row of it; wz: the byte of a weight of
+zero."""
+
+DOUBLED = {"": 8, "twice": 12, "once": 12}
+"""How sums are brought to the output's scale (dsp.doubled, "" for SMMLAR), and a channel's bytes in T."""
 
 
-def conv(gather: bool, up: bool) -> ThumbDsp:
-    """gather: a run of the window is no whole number of words; up: sums are shifted before they are multiplied."""
+def conv(gather: bool, up: bool, how: str) -> ThumbDsp:
+    """gather: a run of the window is no whole number of words; up: sums are shifted before they are multiplied; how: of
+    DOUBLED."""
     a, f = ThumbDsp(), CONV
     enter(a, f, {"x": R0, "y": R0, "e": R0, **({"g": R0} if gather else {}), "w": R1, "q": R2})
     a.movs(R4, 0)
@@ -70,7 +75,7 @@ def conv(gather: bool, up: bool) -> ThumbDsp:
     a.str_(R5, SP, f["y1"])
 
     a.label("both")
-    _rows_of_two(a, f, up)
+    _rows_of_two(a, f, up, how)
     a.movs(R7, 0)
     a.str_(R7, SP, f["filled"])
     a.ldr(R6, SP, f["left"])
@@ -102,12 +107,12 @@ def conv(gather: bool, up: bool) -> ThumbDsp:
     return a
 
 
-def _rows_of_two(a: ThumbDsp, f: Frame, up: bool) -> None:
+def _rows_of_two(a: ThumbDsp, f: Frame, up: bool, how: str) -> None:
     """All channels of the two positions in the buffer."""
     for name, source in (("rem", "N"), ("W", "w"), ("Q", "q"), ("KS", "K")):
         a.ldr(R7, SP, f[source])
         a.str_(R7, SP, f[name])
-    a.movs(R6, 8)
+    a.movs(R6, DOUBLED[how])
     a.str_(R6, SP, f["QS"])
     a.movs(R6, 1)
     a.str_(R6, SP, f["YS"])
@@ -146,18 +151,14 @@ def _rows_of_two(a: ThumbDsp, f: Frame, up: bool) -> None:
     halved_loop(a, "products", LR, four)
 
     a.ldrd(R6, R7, SP, f.pair("Q", "QS"))
-    a.ldr(R3, R6, 4)
-    a.add(R7, R6)
-    a.ldr(R4, R7, 4)
-    a.ldrd(R0, R1, SP, f.pair("scale", "base"))
-    a.lsl_reg(R3, R3, R0)
-    a.lsl_reg(R4, R4, R0)
-    if up:
-        a.ldr(R2, SP, f["up"])
-        for s in SUMS:
-            a.lsl_reg(s, s, R2)
-    for s, m in zip(SUMS, (R3, R4, R3, R4), strict=True):
-        a.smmlar(s, s, m, R1)
+    if how:
+        a.mov(R3, R6)
+        a.add_w(R4, R6, R7)
+        a.ldr(R5, SP, f["base"])
+        doubled(a, (R9, R11), R3, R5, how == "twice")
+        doubled(a, (R10, R12), R4, R5, how == "twice")
+    else:
+        _by_product(a, f, up)
     a.ldrd(R0, R1, SP, f.pair("c1", "c2"))
     for s in SUMS:
         _clamp(a, s)
@@ -175,12 +176,28 @@ def _rows_of_two(a: ThumbDsp, f: Frame, up: bool) -> None:
     a.add_w(R0, R0, R1, 1)
     a.str_(R0, SP, f["W"])
     a.ldr(R6, SP, f["Q"])
-    a.adds_imm(R6, 16)
+    a.adds_imm(R6, 2 * DOUBLED[how])
     a.str_(R6, SP, f["Q"])
     a.ldr(R7, SP, f["rem"])
     a.subs_imm(R7, 2)
     a.str_(R7, SP, f["rem"])
     a.b_if_w("gt", "channels")
+
+
+def _by_product(a: ThumbDsp, f: Frame, up: bool) -> None:
+    """The sums of two channels, whose words r6 and, r7 further on, point at, times their multipliers."""
+    a.ldr(R3, R6, 4)
+    a.add(R7, R6)
+    a.ldr(R4, R7, 4)
+    a.ldrd(R0, R1, SP, f.pair("scale", "base"))
+    a.lsl_reg(R3, R3, R0)
+    a.lsl_reg(R4, R4, R0)
+    if up:
+        a.ldr(R2, SP, f["up"])
+        for s in SUMS:
+            a.lsl_reg(s, s, R2)
+    for s, m in zip(SUMS, (R3, R4, R3, R4), strict=True):
+        a.smmlar(s, s, m, R1)
 
 
 def _clamp(a: ThumbDsp, s: int) -> None:
@@ -191,16 +208,16 @@ def _clamp(a: ThumbDsp, s: int) -> None:
 
 
 DENSE = Frame(
-    ("x", "y", "w", "q", "e", "K4", "g", "K", "lift", "N") + tuple(n for n in WINDOW if n != "K4") + REQUANT,
+    ("x", "y", "w", "q", "e", "K4", "g", "K", "lift", "N", "wz") + tuple(n for n in WINDOW if n != "K4") + REQUANT,
     ("K1", "K2", "K3", "Q1", "Q2", "Q3", "Y1", "Y2", "Y3", "t0", "rem"),
 )
 """As CONV."""
 
 
-def dense(gather: bool, up: bool, wide: bool) -> ThumbDsp:
-    """wide: the outputs are numbers of 16 bits."""
+def dense(gather: bool, up: bool, wide: bool, how: str) -> ThumbDsp:
+    """wide: the outputs are numbers of 16 bits; how: of DOUBLED."""
     a, f = ThumbDsp(), DENSE
-    size = 2 if wide else 1
+    size, each = 2 if wide else 1, DOUBLED[how]
     enter(a, f, {"x": R0, "y": R0, "e": R0, **({"g": R0} if gather else {}), "w": R1, "q": R2})
     a.ldr(R0, SP, f["x"])
     a.ldr(R1, SP, f["e"])
@@ -214,7 +231,7 @@ def dense(gather: bool, up: bool, wide: bool) -> ThumbDsp:
     for k in (1, 2, 3):
         a.adds(R5, R5, R4)
         a.str_(R5, SP, f[f"K{k}"])
-        a.movs(R6, 8 * k)
+        a.movs(R6, each * k)
         a.str_(R6, SP, f[f"Q{k}"])
         a.movs(R6, size * k)
         a.str_(R6, SP, f[f"Y{k}"])
@@ -271,11 +288,14 @@ def dense(gather: bool, up: bool, wide: bool) -> ThumbDsp:
         if k:
             a.ldr(R7, SP, f[f"Q{k}"])
             a.add(R6, R7)
-        a.ldr(R6, R6, 4)
-        a.lsl_reg(R6, R6, R2)
-        if up:
-            a.lsl_reg(s, s, LR)
-        a.smmlar(s, s, R6, R3)
+        if how:
+            doubled(a, (s,), R6, R3, how == "twice")
+        else:
+            a.ldr(R6, R6, 4)
+            a.lsl_reg(R6, R6, R2)
+            if up:
+                a.lsl_reg(s, s, LR)
+            a.smmlar(s, s, R6, R3)
         if wide:
             a.usat(s, 16, s)
         else:
@@ -287,7 +307,7 @@ def dense(gather: bool, up: bool, wide: bool) -> ThumbDsp:
         (a.strh_index if wide else a.strb_index)(s, R5, R7)
     a.adds_imm(R5, 4 * size)
     a.str_(R5, SP, f["y"])
-    a.adds_imm(R4, 32)
+    a.adds_imm(R4, 4 * each)
     a.str_(R4, SP, f["q"])
     a.ldr(R0, SP, f["w"])
     a.ldr(R1, SP, f["K"])

@@ -11,6 +11,7 @@ from ..kernels.dot import Dot
 from ..kernels.layer import Layer, View
 from ..kernels.recurrent import Rows, _Recurrent
 from ..kernels.window import Loops, window_loops
+from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import ZERO, Requant
 from . import dsp, dsp_depthwise, dsp_dot, scalar_depthwise, scalar_dot
 from .assembler import Assembler
@@ -49,6 +50,10 @@ MOST_GROUPS = 8
 """A grouped convolution is a call for each group, up to this many."""
 
 
+MOST_SHIFT = 26
+"""To the right, of a product in TensorFlow Lite's arithmetic."""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A function in assembly: its name says what it was made for. frame: the numbers it takes."""
@@ -83,8 +88,6 @@ def calls(
     layer: Layer, family: str, inputs: Sequence[View], output: View, places: Mapping[str, int]
 ) -> list[Call] | None:
     """The calls that compute a layer, or None where viper does."""
-    if isinstance(layer, Dot | Depthwise) and layer.weight_zero != ZERO:
-        return None
     if isinstance(layer, Dot):
         return _dot(layer, family, inputs[0], output, places)
     if isinstance(layer, Depthwise):
@@ -107,7 +110,7 @@ def sums(rows: Rows, family: str, source: str, places: Mapping[str, int]) -> Cal
     else:
         kernel, own = _scalar_dot(family, (), k, k, n < 4, rows.requant.split > 0, places["zs"], wide=True)
     places_of: dict[str, int | str] = {"x": source, "y": places["o"], "w": places["wo"], "q": 4 * (places["to"] + 2)}
-    numbers: dict[str, int | str] = {"K": k, "N": n, "lift": rows.lift, **one, **requant, **own}
+    numbers: dict[str, int | str] = {"K": k, "N": n, "lift": rows.lift, "wz": ZERO, **one, **requant, **own}
     return Call(kernel, {**numbers, **places_of})
 
 
@@ -129,9 +132,18 @@ def _room(k: int, one: bool, spread: bool) -> int:
 
 def _bound(requant: Requant, family: str) -> dict[str, int] | None:
     """The fields of requantization, or None where a family's arithmetic does not do it."""
-    if type(requant) is not Requant:
+    if isinstance(requant, DoubledRequant):
+        # A shift of more than a word has bits is not one.
+        if min(requant.shifts) < -MOST_SHIFT:
+            return None
+    elif type(requant) is not Requant:
         return None
     return dsp.requant_fields(requant) if family == DSP else scalar_dot.requant_fields(requant)
+
+
+def _how(requant: Requant) -> str:
+    """How often TensorFlow Lite's arithmetic rounds; "" for others."""
+    return ("twice" if requant.twice else "once") if isinstance(requant, DoubledRequant) else ""
 
 
 @cache
@@ -144,8 +156,8 @@ def _scalar(make: Callable[..., Scalar], family: str, *options: object) -> Calla
     return lambda: make(SCALAR[family](), *options)
 
 
-def _name(kind: str, **flags: bool) -> str:
-    return "_".join([kind, *(name for name, is_set in flags.items() if is_set)])
+def _name(kind: str, how: str = "", **flags: bool) -> str:
+    return "_".join([kind, *([how] if how else []), *(name for name, is_set in flags.items() if is_set)])
 
 
 def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -> list[Call] | None:
@@ -156,11 +168,13 @@ def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -
     oh, ow = layer.window.output(*layer.image[:2])
     each, n = layer.weights.shape[3], len(layer.weights) // layer.groups
     k = layer.weights[0].size
-    one = layer.positions == 1
+    one, how = layer.positions == 1, _how(layer.requant)
+    words = 1 + layer.requant.words
     numbers = {
         "K": k,
         "N": n,
         "lift": layer.lift,
+        "wz": layer.weight_zero,
         "rows": oh,
         "cols": ow,
         "xstep": layer.window.strides[1] * layer.image[2],
@@ -170,10 +184,10 @@ def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -
         **requant,
     }
     if family == DSP:
-        kernel, own = _dsp_dot(loops, run, k, one, requant["up"] > 0, places["zs"])
+        kernel, own = _dsp_dot(loops, run, k, one, requant["up"] > 0, places["zs"], how=how)
         numbers["left"] = layer.positions
     else:
-        kernel, own = _scalar_dot(family, loops, run, k, n < 4, layer.requant.split > 0, places["zs"])
+        kernel, own = _scalar_dot(family, loops, run, k, n < 4, layer.requant.split > 0, places["zs"], how=how)
     return [
         Call(
             kernel,
@@ -183,7 +197,7 @@ def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -
                 "x": places["i0"] + layer.window.corner(x) + g * each,
                 "y": places["o"] + y.origin + g * n,
                 "w": places["wo"] + g * n * k,
-                "q": 4 * (places["to"] + 2 + 2 * g * n),
+                "q": 4 * (places["to"] + 2 + words * g * n),
             },
         )
         for g in range(layer.groups)
@@ -197,7 +211,7 @@ def _two_loops(loops: Loops) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def _dsp_dot(
-    loops: Loops, run: int, k: int, one: bool, up: bool, scratch_at: int, wide: bool = False
+    loops: Loops, run: int, k: int, one: bool, up: bool, scratch_at: int, wide: bool = False, how: str = ""
 ) -> tuple[Kernel, dict[str, int]]:
     gather = run % 4 != 0
     (n0, step0), (n1, step1) = _two_loops(loops)
@@ -215,13 +229,21 @@ def _dsp_dot(
         "after0": step0 - n1 * step1,
     }
     if one:
-        name = _name("dense", gather=gather, up=up, wide=wide)
-        return Kernel(name, _bind(dsp_dot.dense, gather, up, wide), dsp_dot.DENSE), fields
-    return Kernel(_name("conv", gather=gather, up=up), _bind(dsp_dot.conv, gather, up), dsp_dot.CONV), fields
+        name = _name("dense", how, gather=gather, up=up, wide=wide)
+        return Kernel(name, _bind(dsp_dot.dense, gather, up, wide, how), dsp_dot.DENSE), fields
+    return Kernel(_name("conv", how, gather=gather, up=up), _bind(dsp_dot.conv, gather, up, how), dsp_dot.CONV), fields
 
 
 def _scalar_dot(
-    family: str, loops: Loops, run: int, k: int, few: bool, split: bool, scratch_at: int, wide: bool = False
+    family: str,
+    loops: Loops,
+    run: int,
+    k: int,
+    few: bool,
+    split: bool,
+    scratch_at: int,
+    wide: bool = False,
+    how: str = "",
 ) -> tuple[Kernel, dict[str, int]]:
     gather = bool(loops)
     (n0, step0), (n1, step1) = _two_loops(loops)
@@ -236,16 +258,16 @@ def _scalar_dot(
         "after1": step1 - run,
         "after0": step0 - n1 * step1,
     }
-    name = _name("conv", gather=gather, few=few, split=split, wide=wide)
-    return Kernel(name, _scalar(scalar_dot.conv, family, gather, few, split, wide), scalar_dot.FRAME), fields
+    name = _name("conv", how, gather=gather, few=few, split=split, wide=wide)
+    return Kernel(name, _scalar(scalar_dot.conv, family, gather, few, split, wide, how), scalar_dot.FRAME), fields
 
 
 def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[str, int]) -> list[Call] | None:
-    requant = _bound(layer.requant, family)
+    requant, how = _bound(layer.requant, family), _how(layer.requant)
     channels, window = layer.image[2], layer.window
     kh, kw = window.kernel
     least, most = (4, dsp_depthwise.MOST_TAPS) if family == DSP else (1, scalar_depthwise.MOST_TAPS)
-    if requant is None or channels < least or len(layer.weights) != channels or kh * kw > most:
+    if requant is None or how == "once" or channels < least or len(layer.weights) != channels or kh * kw > most:
         return None
     oh, ow = window.output(*layer.image[:2])
     dx = window.dilations[1] * channels
@@ -255,6 +277,7 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
         "w": places["wo"],
         "q": 4 * (places["to"] + 2),
         "lift": layer.lift,
+        "wz": layer.weight_zero,
         "C": channels,
         "dx": dx,
         "dy": window.dilations[0] * x.pitch - dsp_depthwise.columns_stepped(kw) * dx,
@@ -269,8 +292,8 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
     size = f"depthwise_{kh}x{kw}"
     if family == DSP:
         up = requant["up"] > 0
-        make = _bind(dsp_depthwise.depthwise, kh, kw, up)
-        return [Call(Kernel(_name(size, up=up), make, dsp_depthwise.frame(kh * kw)), numbers)]
+        make = _bind(dsp_depthwise.depthwise, kh, kw, up, bool(how))
+        return [Call(Kernel(_name(size, how, up=up), make, dsp_depthwise.frame(kh * kw, bool(how))), numbers)]
     split = layer.requant.split > 0
-    make = _scalar(scalar_depthwise.depthwise, family, kh, kw, split)
-    return [Call(Kernel(_name(size, split=split), make, scalar_depthwise.frame(kh * kw)), numbers)]
+    make = _scalar(scalar_depthwise.depthwise, family, kh, kw, split, bool(how))
+    return [Call(Kernel(_name(size, how, split=split), make, scalar_depthwise.frame(kh * kw)), numbers)]

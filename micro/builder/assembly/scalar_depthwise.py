@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from . import scalar_doubled
 from .frame import Frame
 from .scalar import H0, H1, H2, V0, V1, V2, V3, V4, V5, V6, V7, Scalar
-from .scalar_dot import REQUANT, requantize
+from .scalar_dot import REQUANT, clamp, requantize
 
 MOST_TAPS = 64
 
@@ -12,26 +13,28 @@ MOST_TAPS = 64
 def frame(taps: int) -> Frame:
     """As dsp_depthwise.frame; C: channels. At the end the weights, a word each."""
     return Frame(
-        ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "cols", "xstep", "xrow", "ystep", "ygap") + REQUANT,
-        ("row", "col", "b", "m"),
+        ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "cols", "xstep", "xrow", "ystep", "ygap", "wz")
+        + REQUANT,
+        ("row", "col", "b", "m", "m2"),
         4 * taps,
     )
 
 
-def depthwise(a: Scalar, kh: int, kw: int, split: bool) -> Scalar:
-    """A window of kh rows and kw columns."""
+def depthwise(a: Scalar, kh: int, kw: int, split: bool, doubled: bool) -> Scalar:
+    """A window of kh rows and kw columns. doubled: in TensorFlow Lite's arithmetic."""
     taps = kh * kw
     f = frame(taps)
     a.enter(f, {"x": "A", "y": "A", "w": "W", "q": "T"})
     a.label("channel")
     a.get(V0, f["w"])
+    a.get(V2, f["wz"])
     done = 0
     for k in range(taps):
         if k - done == 32:
             a.step(V0, 32)
             done = k
         a.byte(V1, V0, k - done)
-        a.step(V1, -128)
+        a.minus(V1, V2)
         a.put(V1, f.block + 4 * k)
     a.step(V0, taps - done)
     a.put(V0, f["w"])
@@ -42,7 +45,10 @@ def depthwise(a: Scalar, kh: int, kw: int, split: bool) -> Scalar:
     a.put(V1, f["b"])
     a.word(V1, V0, 4)
     a.put(V1, f["m"])
-    a.step(V0, 8)
+    if doubled:
+        a.word(V1, V0, 8)
+        a.put(V1, f["m2"])
+    a.step(V0, 12 if doubled else 8)
     a.put(V0, f["q"])
     for high, name in ((H0, "x"), (H1, "y"), (H2, "dy")):
         a.get(V0, f[name])
@@ -58,7 +64,7 @@ def depthwise(a: Scalar, kh: int, kw: int, split: bool) -> Scalar:
     a.get(V3, f["cols"])
     a.label("position")
     a.put(V3, f["col"])
-    _position(a, f, kh, kw, split)
+    _position(a, f, kh, kw, split, doubled)
     a.get(V3, f["col"])
     a.step(V3, -1)
     a.go_if_not_zero_now(V3, "position", far=True)
@@ -77,7 +83,7 @@ def depthwise(a: Scalar, kh: int, kw: int, split: bool) -> Scalar:
     return a
 
 
-def _position(a: Scalar, f: Frame, kh: int, kw: int, split: bool) -> None:
+def _position(a: Scalar, f: Frame, kh: int, kw: int, split: bool, doubled: bool) -> None:
     """One output: x at H0, y at H1, dy in H2, dx in V1 and twice in V2, the constants in V6
     and V7; moves x and y on."""
     a.copy(V0, H0)
@@ -96,8 +102,13 @@ def _position(a: Scalar, f: Frame, kh: int, kw: int, split: bool) -> None:
             a.get(V4, f.block + 4 * (i * kw + j))
             a.times(V4, V3)
             a.plus(V5, V4)
-    a.get(V4, f["m"])
-    requantize(a, f, V5, V4, split, (V0, V3), (V6, V7), "0")
+    if doubled:
+        both = (lambda d: a.get(d, f["m"])), (lambda d: a.get(d, f["m2"]))
+        scalar_doubled.doubled(a, f, V5, *both, (V3, V4, V0, V6, V7), "0", True)
+        clamp(a, f, V5, V0, "0")
+    else:
+        a.get(V4, f["m"])
+        requantize(a, f, V5, V4, split, (V0, V3), (V6, V7), "0")
     a.copy(V3, H1)
     a.store_byte(V5, V3)
     for high, name in ((H0, "xstep"), (H1, "ystep")):

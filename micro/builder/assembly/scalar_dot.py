@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import Requant
 from .frame import Frame
+from . import scalar_doubled
 from .scalar import H0, H1, H2, H3, V0, V1, V2, V3, V4, V5, V6, V7, Scalar
 
 SUMS = (H0, H1, H2, H3)
@@ -22,7 +24,7 @@ UNROLL = 8
 FRAME = Frame(
     (
         *("x", "y", "w", "q", "g", "K", "K8", "rest8", "lift", "N", "rows", "cols"),
-        *("xstep", "xrow", "ystep", "ygap", "n0", "n1", "run4", "rest4", "after0", "after1"),
+        *("xstep", "xrow", "ystep", "ygap", "wz", "n0", "n1", "run4", "rest4", "after0", "after1"),
         *REQUANT,
     ),
     ("row", "col", "W", "Q", "Y", "t0", "xs", "rem"),
@@ -32,6 +34,8 @@ FRAME = Frame(
 
 def requant_fields(r: Requant) -> dict[str, int]:
     """Values of REQUANT."""
+    if isinstance(r, DoubledRequant):
+        return scalar_doubled.fields(r)
     return {
         "offset": r.offset,
         "rest": r.rest,
@@ -66,6 +70,11 @@ def requantize(
         a.times(s, m)
     a.plus(s, offset)
     a.right(s, rest)
+    clamp(a, f, s, first, mark)
+
+
+def clamp(a: Scalar, f: Frame, s: int, first: int, mark: str) -> None:
+    """Clamp register s. Changes register `first`."""
     a.get(first, f["low"])
     a.go_if("ge", s, first, f"above {mark}")
     a.copy(s, first)
@@ -76,9 +85,10 @@ def requantize(
     a.label(f"below {mark}")
 
 
-def conv(a: Scalar, gather: bool, few: bool, split: bool, wide: bool) -> Scalar:
+def conv(a: Scalar, gather: bool, few: bool, split: bool, wide: bool, how: str) -> Scalar:
     """gather: the window has several runs; few: there are fewer than four channels, taken one by one; split: the
-    product with the multiplier is taken in two halves; wide: the outputs are numbers of 16 bits."""
+    product with the multiplier is taken in two halves; wide: the outputs are numbers of 16 bits; how: "twice" or "once"
+    in TensorFlow Lite's arithmetic, which rounds so often."""
     f = FRAME
     a.enter(f, {"x": "A", "y": "A", "w": "W", "q": "T", **({"g": "A"} if gather else {})})
     a.get(V0, f["x"])
@@ -87,7 +97,7 @@ def conv(a: Scalar, gather: bool, few: bool, split: bool, wide: bool) -> Scalar:
     a.put(V0, f["col"])
     a.label("position")
     _sum(a, f, gather)
-    _channels(a, f, 1 if few else 4, split, 2 if wide else 1)
+    _channels(a, f, 1 if few else 4, split, 2 if wide else 1, how)
     a.get(V0, f["y"])
     a.get(V1, f["ystep"])
     a.plus(V0, V1)
@@ -152,7 +162,8 @@ def _sum(a: Scalar, f: Frame, gather: bool) -> None:
             a.plus(V0, V4)
             a.step(counter, -1)
             a.go_if_not_zero_now(counter, again)
-    a.left(V2, 7)
+    a.get(V3, f["wz"])
+    a.times(V2, V3)
     a.get(V3, f["lift"])
     a.plus(V2, V3)
     a.number(V3, 0)
@@ -160,8 +171,9 @@ def _sum(a: Scalar, f: Frame, gather: bool) -> None:
     a.put(V3, f["t0"])
 
 
-def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int) -> None:
+def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int, how: str) -> None:
     """All channels of one position, `rows` at a time; where they are no multiple of it, the last ones overlap."""
+    each = 12 if how else 8
     for name, source in (("W", "w"), ("Q", "q"), ("Y", "y"), ("rem", "N")):
         a.get(V0, f[source])
         a.put(V0, f[name])
@@ -170,7 +182,7 @@ def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int) -> None:
     a.get(V0, f["Q"])
     a.get(V2, f["t0"])
     for k, s in enumerate(sums):
-        a.word(V1, V0, 8 * k)
+        a.word(V1, V0, each * k)
         a.plus(V1, V2)
         a.copy(s, V1)
     a.get(V3, f["W"])
@@ -200,8 +212,19 @@ def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int) -> None:
     a.get(V7, f["rest"])
     for k, s in enumerate(sums):
         a.copy(V0, s)
-        a.word(V1, V4, 8 * k + 4)
-        requantize(a, f, V0, V1, split, (V2, V3), (V6, V7), str(k))
+        if how:
+
+            def upper(d: int, at: int = each * k + 4) -> None:
+                a.word(d, V4, at)
+
+            def lower(d: int, at: int = each * k + 8) -> None:
+                a.word(d, V4, at)
+
+            scalar_doubled.doubled(a, f, V0, upper, lower, (V1, V2, V3, V6, V7), str(k), how == "twice")
+            clamp(a, f, V0, V2, str(k))
+        else:
+            a.word(V1, V4, each * k + 4)
+            requantize(a, f, V0, V1, split, (V2, V3), (V6, V7), str(k))
         a.store_byte(V0, V5, size * k)
         if size == 2:  # byte by byte: such numbers lie at odd places too
             a.number(V2, 8)
@@ -216,7 +239,7 @@ def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int) -> None:
         a.plus(V1, V3)
     else:
         a.plus(V1, V0)
-    a.step(V4, 8 * rows)
+    a.step(V4, each * rows)
     a.step(V5, size * rows)
     a.step(V2, -rows)
     a.go_if_zero("eq", V2, "all channels")
@@ -229,7 +252,8 @@ def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int) -> None:
         if size == 2:
             a.minus(V5, V3)
         a.minus(V5, V3)
-        a.left(V3, 3)
+        a.number(V0, each)
+        a.times(V3, V0)
         a.minus(V4, V3)
         a.number(V2, 4)
         a.label("four are left")

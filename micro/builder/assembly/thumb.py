@@ -292,6 +292,9 @@ class ThumbDsp(Thumb):
             (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
         )
 
+    def and_w(self, d: int, n: int, m: int) -> None:
+        self._two(f"and.w {name(d)}, {name(n)}, {name(m)}", 0xEA00 | n, d << 8 | m)
+
     def _plain12(self, text: str, opcode: int, d: int, n: int, imm12: int) -> None:
         check("imm12", imm12, range(4096))
         self._two(
@@ -344,6 +347,9 @@ class ThumbDsp(Thumb):
     def lsl_reg(self, d: int, n: int, m: int) -> None:
         self._two(f"lsl.w {name(d)}, {name(n)}, {name(m)}", 0xFA00 | n, 0xF000 | d << 8 | m)
 
+    def asr_reg(self, d: int, n: int, m: int) -> None:
+        self._two(f"asr.w {name(d)}, {name(n)}, {name(m)}", 0xFA40 | n, 0xF000 | d << 8 | m)
+
     def mul(self, d: int, n: int, m: int) -> None:
         self._two(f"mul {name(d)}, {name(n)}, {name(m)}", 0xFB00 | n, 0xF000 | d << 8 | m)
 
@@ -368,6 +374,10 @@ class ThumbDsp(Thumb):
     def smmlar(self, d: int, n: int, m: int, a: int) -> None:
         """d = a + the upper word of n * m, rounded half up."""
         self._four("smmlar", 0xFB50, 0x10, d, n, m, a)
+
+    def smmulr(self, d: int, n: int, m: int) -> None:
+        """d = the upper word of n * m, rounded half up."""
+        self._two(f"smmulr {name(d)}, {name(n)}, {name(m)}", 0xFB50 | n, 0xF010 | d << 8 | m)
 
     def usada8(self, d: int, n: int, m: int, a: int) -> None:
         """d = a + the sum of |n - m| over the bytes."""
