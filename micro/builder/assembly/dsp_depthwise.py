@@ -29,11 +29,11 @@ def frame(taps: int, doubled: bool = False) -> Frame:
     """x, y: the first window and output, of channel 0; w, q: as in dsp_dot.CONV; C, N: channels of a pixel, of the
     output; dx: bytes from one column of the window to the next; dy: from one row to the next, less the steps taken
     within the row; rows, cols: positions; xstep, xrow: from one position to the next, and what is added behind a row;
-    ygap: behind a row of the output; wz: the byte of a weight of zero. At the end: bias and multiplier of four channels, and the weights.
+    ygap: behind a row of the output; wz: the byte of a weight of zero. At the end: bias and multiplier of four
+    channels, and the weights.
     """
     return Frame(
-        ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "cols", "xstep", "xrow", "ystep", "ygap", "wz")
-        + REQUANT,
+        ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "cols", "xstep", "xrow", "ystep", "ygap", "wz") + REQUANT,
         ("at", "row", "b0", "b1", "b2", "b3") + tuple(name for names in NUMBERS[doubled] for name in names),
         8 * taps,
     )
@@ -153,9 +153,7 @@ def _numbers(a: ThumbDsp, f: Frame, doubled: bool) -> None:
         a.adds_imm(R1, 12)
 
 
-def _position(
-    a: ThumbDsp, f: Frame, kh: int, kw: int, up: bool, doubled: bool, weights: int, pushed: int
-) -> None:
+def _position(a: ThumbDsp, f: Frame, kh: int, kw: int, up: bool, doubled: bool, weights: int, pushed: int) -> None:
     """Four outputs: x at r0, dx in r2, dy in r11, y in lr, the biases at r12. Moves r0 and lr on."""
     a.ldm(R12, *SUMS)
     base = R0

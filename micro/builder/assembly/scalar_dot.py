@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import Requant
-from .frame import Frame
 from . import scalar_doubled
+from .frame import Frame
 from .scalar import H0, H1, H2, H3, V0, V1, V2, V3, V4, V5, V6, V7, Scalar
 
 SUMS = (H0, H1, H2, H3)
