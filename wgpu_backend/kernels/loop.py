@@ -74,7 +74,7 @@ def wants_group(count, extent, software):
 
 def held(type):
     """The type that what is folded has between two steps: bools are held as 0 or 1, since NVIDIA's driver loses bools
-    that a loop hands on."""
+    in workgroup memory."""
     return "u32" if type == "bool" else type
 
 

@@ -34,12 +34,6 @@ fn over_itself(x: f32) -> f32 {
     return select(1.0, from_bits(0x7fc00000u), x == 0.0 || isnan_f32(x) || isinf_f32(x));
 }
 
-// a / b for divisors at the ends of the range too, where WGSL promises nothing: NVIDIA's driver gives 0.
-fn quotient(a: f32, b: f32) -> f32 {
-    let scale = select(select(1.0, 16777216.0, abs(b) < 1e-36), 5.9604644775390625e-8, abs(b) > 1e36);
-    return (a * scale) / (b * scale);
-}
-
 fn sign_f32(x: f32) -> f32 {
     return select(sign(x), x, isnan_f32(x));
 }
@@ -221,7 +215,7 @@ fn atan2_f32(y: f32, x: f32) -> f32 {
     } else if (x == 0.0) {
         r = 1.5707963267949;
     } else {
-        r = atan_f32(quotient(abs(y), abs(x)));
+        r = atan_f32(abs(y) / abs(x));
     }
     r = select(r, 3.14159265358979 - r, left);
     return select(r, -r, below);
@@ -332,7 +326,7 @@ fn floor_divide_f32(a: f32, b: f32) -> f32 {
         return from_bits(0x7fc00000u);
     }
     let r = fmod_f32(a, b);
-    var q = quotient(a - r, b);
+    var q = (a - r) / b;
     if (r != 0.0 && ((r < 0.0) != (b < 0.0))) {
         q = q - 1.0;
     }
