@@ -24,6 +24,7 @@ from support import hostile_models, machine_learning  # noqa: E402
 from support.onnx_mutations import mutated  # noqa: E402
 
 LARGEST = 4096
+MEGABYTES = 384  # what evaluating constants may take, and what is written of them
 
 
 def read(data: bytes) -> None:
@@ -61,4 +62,4 @@ def seeds(count: int = 200) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    harness.run(read, seeds(), LARGEST, custom_mutator=change)
+    harness.run(read, seeds(), LARGEST, MEGABYTES, custom_mutator=change)

@@ -6,7 +6,6 @@ from the files of tests/support/weight_files.py. The first byte of an input says
 
 import pathlib
 import sys
-import tempfile
 import warnings
 
 import atheris
@@ -16,7 +15,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 with atheris.instrument_imports(include=["emberlet.store", "emberlet.burnpack", "emberlet.host.npy"]):
     from emberlet.errors import EmberletError
     from emberlet.store.formats import burnpack, gguf, npz, onnx, pytorch, records, safetensors  # noqa: F401
-    from support import weight_files
+
+from fuzz import harness
+from support import weight_files
 
 FORMATS = ["burnpack", "safetensors", "pytorch", "gguf", "npz", "onnx", "record"]
 
@@ -30,16 +31,15 @@ def read(data: bytes) -> None:
         return
 
 
-def main() -> None:
-    warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as corpus:
-        for kind, files in weight_files.seeds().items():
-            for i, (_, data) in enumerate(files):
-                seed = bytes([FORMATS.index(kind)]) + data
-                pathlib.Path(corpus, f"{kind}{i}").write_bytes(seed)
-        atheris.Setup([*sys.argv, corpus], read)
-        atheris.Fuzz()
+def seeds() -> dict[str, bytes]:
+    """The files of every format, each after the number of its reader."""
+    return {
+        f"{kind} {i}": bytes([FORMATS.index(kind)]) + data
+        for kind, files in weight_files.seeds().items()
+        for i, (_, data) in enumerate(files)
+    }
 
 
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("ignore")
+    harness.run(read, seeds(), 4096)

@@ -1,12 +1,16 @@
-"""What the fuzzing harnesses share: seeds become a corpus, and the slowest input is told.
+"""What the fuzzing harnesses share: a corpus, and limits of time and memory for each input.
 
-A harness imports what it fuzzes under `atheris.instrument_imports` and calls `run`, which never comes back. libFuzzer
-counts in whole seconds; here the processor's time of each input is measured, and every new maximum is printed.
+A harness imports what it fuzzes under `atheris.instrument_imports` and calls `run`, which never comes back. The time of
+an input is that of the processor, since other work on the machine would make a clock's meaningless; what hangs without
+computing is ended by libFuzzer's own `-timeout`. The memory of an input is what it adds to the process's peak. An input
+over a limit fails like one that raises, so libFuzzer keeps it.
 """
 
 from __future__ import annotations
 
+import os
 import pathlib
+import resource
 import sys
 import tempfile
 import time
@@ -16,15 +20,23 @@ from typing import Any
 import atheris
 
 SLOWEST = "slowest input so far: "
+SECONDS = 5.0  # of the processor, for one input; instrumented code is several times slower
+SLOW_SEED = 0.02  # seconds; what takes longer is tried once and not varied
+CORPUS = "EMBERLET_FUZZ_CORPUS"  # a folder: inputs that reached new code in earlier runs, and where new ones go
 
 
-def timed(read: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """`read`, which prints how long it took (seconds of this thread) whenever that was longer than ever before."""
+class TooMuch(BaseException):
+    """An input took more time or memory than is allowed. No `except Exception` of a reader hides it."""
+
+
+def limited(read: Callable[[bytes], None], megabytes: int) -> Callable[[bytes], None]:
+    """`read`, which raises TooMuch over a limit and prints how long it took whenever that was longer than before."""
     longest = 0.05  # less is not worth a line
+    peak = _peak()
     print(f"{SLOWEST}{longest} s", file=sys.stderr)
 
     def measured(data: bytes) -> None:
-        nonlocal longest
+        nonlocal longest, peak
         begin = time.thread_time()
         try:
             read(data)
@@ -33,8 +45,17 @@ def timed(read: Callable[[bytes], None]) -> Callable[[bytes], None]:
             if took > longest:
                 longest = took
                 print(f"{SLOWEST}{took:.2f} s", file=sys.stderr, flush=True)
+        now = _peak()
+        if took > SECONDS or now - peak > megabytes:
+            raise TooMuch(f"{took:.2f} s, {now - peak:.0f} MB more than any input before")
+        peak = now
 
     return measured
+
+
+def _peak() -> float:
+    """The most memory that this process has had, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def scratch() -> str:
@@ -42,11 +63,27 @@ def scratch() -> str:
     return tempfile.mkdtemp()
 
 
-def run(read: Callable[[bytes], None], seeds: Mapping[str, bytes], largest: int, **options: Any) -> None:
-    """Fuzz `read` from `seeds` with inputs of at most `largest` bytes; libFuzzer's options are the command's."""
-    with tempfile.TemporaryDirectory() as corpus:
+def run(
+    read: Callable[[bytes], None], seeds: Mapping[str, bytes], largest: int, megabytes: int = 64, **options: Any
+) -> None:
+    """Fuzz `read` from `seeds` with inputs of at most `largest` bytes; libFuzzer's options are the command's.
+
+    megabytes: what one input may add to the peak of memory.
+    """
+    measured = limited(read, megabytes)
+    with tempfile.TemporaryDirectory() as made:
         for number, data in enumerate(seeds.values()):
-            if len(data) <= largest:
-                pathlib.Path(corpus, str(number)).write_bytes(data)
-        atheris.Setup([*sys.argv, f"-max_len={largest}", "-rss_limit_mb=4096", corpus], timed(read), **options)
+            if len(data) <= largest and _quick(measured, data):
+                pathlib.Path(made, str(number)).write_bytes(data)
+        kept = [os.environ[CORPUS]] if CORPUS in os.environ else []
+        corpus = [*kept, made]
+        atheris.Setup([*sys.argv, f"-max_len={largest}", "-rss_limit_mb=4096", *corpus], measured, **options)
         atheris.Fuzz()
+
+
+def _quick(measured: Callable[[bytes], None], data: bytes) -> bool:
+    """Whether an input takes little time, as its variants then do."""
+    measured(data)  # the first time it imports what it needs
+    begin = time.thread_time()
+    measured(data)
+    return time.thread_time() - begin < SLOW_SEED

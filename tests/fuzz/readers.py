@@ -2,10 +2,13 @@
 
     python3 dev.py fuzz readers --minutes 10           all harnesses, one after the other; the table is written anew
     python3 dev.py fuzz readers fuzz_plan              some of them; theirs are the rows that are replaced
+    python3 dev.py fuzz readers fuzz_plan --add        go on from where earlier runs ended, and add to their counts
 
 Each harness (fuzz_*.py) runs in a process of its own, at a lower priority, until it has seen a million inputs or its
 share of the time is over. The table says how many inputs each has seen, the slowest of them in seconds of the
-processor, the most memory of the process, interpreter and libraries included, and what failed.
+processor, the most memory of the process, interpreter and libraries included, and what failed. A row of several runs
+says so: the reader may have changed between them. Inputs that reach new code are kept in .cache/fuzz/corpus, and a run
+with --add starts from them.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -33,31 +37,82 @@ RUNS = 1_000_000
 SLOWEST = "slowest input so far: "
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- readers: written by dev.py fuzz readers -->", "<!-- end of readers -->"
-SLOW = 30  # seconds after which an input counts as a hang; instrumented code on a shared machine is slow
+HANGS = 600  # seconds of the clock after which an input counts as a hang; the harness limits the processor's
+CACHE = Path(__file__).resolve().parents[2] / ".cache" / "fuzz"
 
 
-def run(name: str, seconds: float) -> tuple[str, bool]:
-    """(a row of the table, whether nothing failed)"""
+@dataclass(frozen=True)
+class Row:
+    """What the table says about one reader."""
+
+    inputs: int
+    seconds: float
+    megabytes: int
+    failures: tuple[str, ...]
+    first: str
+    last: str
+    runs: int = 1
+
+    def __str__(self) -> str:
+        when = self.last if self.first == self.last else f"{self.first} to {self.last}"
+        runs = "" if self.runs == 1 else f", {self.runs} runs"
+        failures = ", ".join(self.failures) or "none"
+        return f"{self.inputs:,} | {self.seconds:.2f} s | {self.megabytes} MB | {failures} | {when}{runs} |"
+
+    def __add__(self, later: Row) -> Row:
+        """The same reader's inputs of two runs."""
+        return Row(
+            self.inputs + later.inputs, max(self.seconds, later.seconds), max(self.megabytes, later.megabytes),
+            (*self.failures, *later.failures), self.first, later.last, self.runs + later.runs,
+        )  # fmt: skip
+
+
+def parsed(line: str) -> Row:
+    """A row of the table as it was written."""
+    _, _, inputs, seconds, megabytes, failures, when, _ = (cell.strip() for cell in line.split("|"))
+    days, _, runs = when.partition(", ")
+    first, _, last = days.partition(" to ")
+    slowest = re.search(r"[0-9.]+", seconds)
+    return Row(
+        int(inputs.replace(",", "")),
+        float(slowest[0]) if slowest else 0.0,
+        int(megabytes.split()[0]),
+        () if failures == "none" else tuple(failures.split(", ")),
+        first,
+        last or first,
+        int(runs.split()[0]) if runs else 1,
+    )
+
+
+def run(name: str, seconds: float, inputs: int = RUNS, corpus: Path | None = None) -> Row | str:
+    """A row of the table, or what a harness said that did not run."""
     with tempfile.TemporaryDirectory() as folder:
         command = [
             sys.executable, str(Path(__file__).with_name(name + ".py")),
-            f"-max_total_time={max(1, int(seconds))}", f"-runs={RUNS}", f"-timeout={SLOW}", "-rss_limit_mb=4096",
-            "-print_final_stats=1", f"-artifact_prefix={folder}/",
-    ]  # fmt: skip
+            f"-max_total_time={max(1, int(seconds))}", f"-runs={inputs}", f"-timeout={HANGS}", "-rss_limit_mb=4096",
+            "-print_final_stats=1", "-mutate_depth=2", f"-artifact_prefix={folder}/",
+        ]  # fmt: skip
+        given = {}
+        if corpus is not None:
+            corpus.mkdir(parents=True, exist_ok=True)
+            given["EMBERLET_FUZZ_CORPUS"] = str(corpus)
         ended = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", cwd=folder, check=False, encoding="utf-8"
-        )
-        # libFuzzer keeps slow inputs too; how slow is in the table, and what takes longer than SLOW is a timeout
+            command, capture_output=True, text=True, errors="replace", cwd=folder, check=False, encoding="utf-8",
+            env={**os.environ, **given},
+        )  # fmt: skip
+        # libFuzzer keeps slow inputs too, by the clock; how slow is in the table, and what is too slow fails
         failed = [p.name for p in Path(folder).iterdir() if not p.name.startswith("slow-unit")]
         for p in failed:
-            kept = Path.cwd() / ".cache" / "fuzz" / p
+            kept = CACHE / p
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_bytes(Path(folder, p).read_bytes())
             print(f"fuzz readers: {name} failed on {kept}")
-    return row(name, ended.stderr, failed), not failed and ended.returncode == 0
+        if failed or ended.returncode:
+            print(ended.stderr[-3000:])
+    return row(ended.stderr, failed or (["it ended early"] if ended.returncode else []))
 
 
-def row(name: str, log: str, failed: Sequence[str]) -> str:
+def row(log: str, failed: Sequence[str]) -> Row | str:
     """A row of the table, from what libFuzzer prints at its end."""
 
     def stat(what: str) -> int:
@@ -65,24 +120,25 @@ def row(name: str, log: str, failed: Sequence[str]) -> str:
         return int(found[1]) if found else 0
 
     if "stat::number_of_executed_units" not in log:
-        said = (log.strip().splitlines() or ["it said nothing"])[-1]
-        return f"| {HARNESSES[name]} | did not run | | | {said} | |"
-    times = re.findall(rf"{SLOWEST}([0-9.]+) s", log)
-    seconds = stat("slowest_unit_time_sec")
-    took = f"{times[-1]} s" if times else f"{seconds} s" if seconds else "under 1 s"
-    count, failures = stat("number_of_executed_units"), ", ".join(failed) or "none"
-    return f"| {HARNESSES[name]} | {count:,} | {took} | {stat('peak_rss_mb')} MB | {failures} | {date.today()} |"
+        return (log.strip().splitlines() or ["it said nothing"])[-1]
+    slowest = max((float(s) for s in re.findall(rf"{SLOWEST}([0-9.]+) s", log)), default=0.0)
+    today = str(date.today())
+    return Row(stat("number_of_executed_units"), slowest, stat("peak_rss_mb"), tuple(failed), today, today)
 
 
-def write(rows: Mapping[str, str], page: Path = PAGE) -> None:
+def lines(page: Path = PAGE) -> dict[str, str]:
+    """harness -> its row of the page's table"""
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    table = text.partition(BEGIN)[2].partition(END)[0].splitlines()
+    return {n: line for n, what in HARNESSES.items() for line in table if line.startswith(f"| {what} |")}
+
+
+def write(rows: Mapping[str, Row], page: Path = PAGE) -> None:
     """Put the rows of these harnesses into the page's table, in the place of those before."""
     text = page.read_text(encoding="utf-8") if page.exists() else "# Reliability\n"
-    table = text.partition(BEGIN)[2].partition(END)[0]
-    for name, what in HARNESSES.items():
-        old = [line for line in table.splitlines() if line.startswith(f"| {what} |")]
-        rows = {name: old[0], **rows} if old else rows
+    written = {**lines(page), **{name: f"| {HARNESSES[name]} | {found}" for name, found in rows.items()}}
     columns = ["| reader | inputs | slowest | memory | failures | run |", "|---|---:|---:|---:|---|---|"]
-    table = "\n".join([BEGIN, "", *columns, *(rows[name] for name in HARNESSES if name in rows), "", END])
+    table = "\n".join([BEGIN, "", *columns, *(written[name] for name in HARNESSES if name in written), "", END])
     if BEGIN in text:
         head, _, rest = text.partition(BEGIN)
         text = head + table + rest.partition(END)[2]
@@ -96,21 +152,31 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="dev.py fuzz readers", description="Coverage-guided fuzzing of the readers.")
     parser.add_argument("readers", nargs="*", metavar="READER", help=f"which, of {', '.join(HARNESSES)}; all")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long at most, over all readers; 10")
+    parser.add_argument("--add", action="store_true", help="go on from earlier runs and add to their counts")
     given = parser.parse_args(list(arguments))
     if unknown := set(given.readers) - set(HARNESSES):
         parser.error(f"there is no reader {', '.join(sorted(unknown))}; there are {', '.join(HARNESSES)}")
     if hasattr(os, "nice"):
         os.nice(5)
     chosen = [name for name in HARNESSES if name in given.readers or not given.readers]
-    rows, good, end = {}, True, time.monotonic() + given.minutes * 60
+    before = {name: parsed(line) for name, line in lines().items()} if given.add else {}
+    good, end = True, time.monotonic() + given.minutes * 60
     for number, name in enumerate(chosen):
+        old = before.get(name)
+        left = RUNS - (old.inputs if old else 0)
+        if left <= 0:
+            print(f"fuzz readers: {name} has its {RUNS:,} inputs")
+            continue
         print(f"fuzz readers: {name}", flush=True)
-        rows[name], fine = run(name, (end - time.monotonic()) / (len(chosen) - number))
-        print(rows[name], flush=True)
-        good &= fine
-    if any("did not run" in line for line in rows.values()):
-        print("fuzz readers: a harness did not run, so the table stays as it was")
-        return 1
-    write(rows)
+        seconds = (end - time.monotonic()) / (len(chosen) - number)
+        found = run(name, seconds, left, CACHE / "corpus" / name if given.add else None)
+        if isinstance(found, str):
+            print(f"fuzz readers: {name} did not run, so its row stays as it was: {found}")
+            good = False
+            continue
+        good &= not found.failures
+        found = old + found if old else found
+        print(f"| {HARNESSES[name]} | {found}", flush=True)
+        write({name: found})
     print(f"wrote {PAGE}")
     return int(not good)

@@ -40,12 +40,47 @@ stat::peak_rss_mb: 98
 def test_rows_take_the_place_of_those_before(tmp_path):
     page = tmp_path / "reliability.md"
     page.write_text("# Reliability\n\nWords.\n", encoding="utf-8")
-    one = readers.row("fuzz_arrays", "stat::number_of_executed_units: 1", [])
-    readers.write({"fuzz_plan": readers.row("fuzz_plan", LOG, []), "fuzz_arrays": one}, page)
+    one = readers.row("stat::number_of_executed_units: 1", [])
+    readers.write({"fuzz_plan": readers.row(LOG, []), "fuzz_arrays": one}, page)
     page.write_text(page.read_text(encoding="utf-8") + "\nMore.\n", encoding="utf-8")
     for _ in range(2):
-        readers.write({"fuzz_arrays": readers.row("fuzz_arrays", LOG, ["crash-1"])}, page)
+        readers.write({"fuzz_arrays": readers.row(LOG, ["crash-1"])}, page)
     text = page.read_text(encoding="utf-8")
     assert text.count(f"| `.npy` and `.npz` | 12,345 | 0.31 s | 98 MB | crash-1 | {date.today()} |") == 1
     assert text.count(f"| saved plans (JSON) | 12,345 | 0.31 s | 98 MB | none | {date.today()} |") == 1
     assert text.startswith("# Reliability\n\nWords.\n") and text.count("More.") == text.count("`.npy`") == 1
+
+
+def test_runs_of_a_reader_add_up(tmp_path):
+    page = tmp_path / "reliability.md"
+    first = readers.Row(999_000, 0.31, 98, ("crash-1",), "2026-01-02", "2026-01-02")
+    readers.write({"fuzz_plan": first}, page)
+    assert readers.parsed(readers.lines(page)["fuzz_plan"]) == first
+    readers.write({"fuzz_plan": first + readers.Row(1_000, 0.5, 90, (), "2026-01-04", "2026-01-04", 2)}, page)
+    written = readers.lines(page)["fuzz_plan"]
+    assert written.endswith("| 1,000,000 | 0.50 s | 98 MB | crash-1 | 2026-01-02 to 2026-01-04, 3 runs |")
+    assert readers.parsed(written).runs == 3
+
+
+def test_a_harness_that_did_not_run_makes_no_row():
+    assert readers.row("Traceback\nImportError: no module named atheris", []) == "ImportError: no module named atheris"
+
+
+@pytest.mark.parametrize(
+    "name, wasted", [("time", "while time.thread_time() < 0.4: pass"), ("memory", "x = b'1' * (300 << 20)")]
+)
+def test_an_input_over_a_limit_fails(name, wasted, tmp_path):
+    pytest.importorskip("atheris")
+    script = tmp_path / "fuzz_it.py"
+    script.write_text(
+        f"import sys, time\nsys.path.insert(0, {str(pathlib.Path(__file__).parents[1])!r})\n"
+        "from fuzz import harness\nharness.SECONDS = 0.2\n"
+        f"def read(data):\n    try:\n        {wasted}\n    except Exception:\n        pass\n"
+        "harness.run(read, {'one': b'1'}, 4)\n",
+        encoding="utf-8",
+    )
+    ended = subprocess.run(
+        [sys.executable, script, "-runs=10", "-rss_limit_mb=0"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=240, encoding="utf-8", errors="replace",
+    )  # fmt: skip
+    assert ended.returncode != 0 and "TooMuch" in ended.stdout + ended.stderr, ended.stderr[-2000:]

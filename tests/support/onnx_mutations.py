@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
 from onnx import AttributeProto, ModelProto, TensorProto
 
@@ -42,9 +43,14 @@ def _model(model: ModelProto, r: random.Random) -> None:
 
 def _operator(graph, r):  # type: ignore[no-untyped-def]
     node = r.choice(graph.node)
+    node.op_type = r.choice(_operators(node.domain))
+
+
+@cache
+def _operators(domain: str) -> list[str]:
     import onnx
 
-    node.op_type = r.choice(sorted({s.name for s in onnx.defs.get_all_schemas() if s.domain == node.domain} or {"Add"}))
+    return sorted({s.name for s in onnx.defs.get_all_schemas() if s.domain == domain}) or ["Add"]
 
 
 def _input(graph, r):  # type: ignore[no-untyped-def]
