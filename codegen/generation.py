@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emberlet.errors import ModelError
+from emberlet.module.layouts import KEY as LAYOUT
 
-from . import weights
+from . import checkpoint_names, weights
 from .budget import model_budget
 from .emit.instance import instantiate
 from .emit.module import ModuleWriter, Written
@@ -110,7 +111,7 @@ def generate(
     model, written, notes = translate(
         source, name, passes, weights_name, top_comment, flat=flat, freeze=freeze, state=state
     )
-    metadata = {"generator": "emberlet", "model": model.name}
+    metadata = {"generator": "emberlet", "model": model.name, LAYOUT: "burn", **checkpoint_names.told(written.record)}
     if model.producer:
         metadata["producer"] = model.producer
     text = written.source
@@ -174,6 +175,7 @@ def load(
         model, written, _ = translate(source, name, passes, flat=flat, freeze=freeze, state=state)
         instance = instantiate(written, model.name, backend)
         instance.load_record(weights.tensors(written.record, backend), layout="burn")
+        (type(instance).SOURCES,) = checkpoint_names.told(written.record).values()  # type: ignore[attr-defined]
         return instance
 
 

@@ -15,6 +15,7 @@ from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.tensor import Tensor
 
+from ..checkpoint_names import folded
 from ..ir.argument import Argument
 from ..ir.graph import Graph, Node
 from ..ir.value import Buffer, Stored, Value
@@ -78,6 +79,8 @@ def behind(layer: Node[Any], norm: BatchNormalization, walk: Walk) -> Change | N
     shifted = _computed(
         (size,), weight, lambda: _shift(norm, bias), ("shift", norm.name, _keys(norm), bias and bias.key())
     )
+    origins = [folded(part, layer, norm.inputs[1:5], norm.config.epsilon, axis, groups) for part in ("weight", "bias")]
+    scaled, shifted = (replace(v, origin=o) for v, o in zip((scaled, shifted), origins, strict=True))
     inputs = (layer.inputs[0], *_named(layer, norm.name, scaled, shifted))
     made: Node[Any] = replace(layer, name=norm.name, inputs=inputs, outputs=norm.outputs[:1])
     if isinstance(layer, MatMul):

@@ -12,6 +12,7 @@ from ..module.burn_names import burn_names
 from ..module.layouts import KEY, LAYOUTS
 from ..tensor import Tensor
 from . import torch_modules
+from .checkpoints import Checkpoint
 from .filters import Filtering, filter_of
 from .naming import Renaming, aligned, without_variants
 from .snapshot import Snapshot
@@ -23,12 +24,14 @@ from .stored import Store, similar
 class LoadResult:
     """What a load did, by the module's names; `unused` by those of the file.
 
-    applied: loaded; skipped: left out by the filter; missing: not in the file; unused: of the file, and not of the
-    module; wrong: name -> why its value does not fit; sources: applied name -> name in the file; suggestions: a missing
-    name -> unused ones that it may have been meant by; transposed: dense weights that were.
+    applied: loaded; skipped: left out by the filter; kept: constants of a generated model, which checkpoints do not
+    hold; missing: not in the file; unused: of the file, and not of the module; wrong: name -> why its value does not
+    fit; sources: applied name -> name in the file; suggestions: a missing name -> unused ones that it may have been
+    meant by; transposed: dense weights that were.
     """
 
     applied: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
@@ -76,27 +79,32 @@ def load(
         store = store.rename(rename)
     pytorch = store.format == "pytorch"
     lying = _layout(store, layout)
+    checkpoint = Checkpoint.of(module, lying)
     keep = filter_of(filter)
     all_places = list(places(module))
-    names = _names(
-        module, store, all_places, lying,
+    names, taken, wrong = _names(
+        module, store, all_places, lying, checkpoint,
         pytorch if contiguous is None else contiguous, pytorch if skip_enum_variants is None else skip_enum_variants,
     )  # fmt: skip
     result = LoadResult()
     values: dict[int, tuple[Any, Tensor, int | None]] = {}
     absent: list[Place] = []
-    used = set()
+    used: set[str] = set()
     for place in all_places:
         snapshot = names.get(place.name)
         if snapshot is not None:
-            used.add(snapshot.name)
+            used.update(taken.get(place.name, (snapshot.name,)))
         if not keep(place.name, place.container):
             result.skipped.append(place.name)
+        elif place.name in wrong:
+            result.wrong[place.name] = wrong[place.name]
+        elif snapshot is None and checkpoint.is_constant(place):
+            result.kept.append(place.name)
         elif snapshot is None:
             absent.append(place)
         else:
             try:
-                value, turned = _value(place, snapshot, lying)
+                value, turned = _value(place, snapshot, lying, checkpoint.turned(place))
             except EmberletError as error:
                 result.wrong[place.name] = str(error)
                 continue
@@ -113,6 +121,11 @@ def load(
         near = similar(name, result.unused)
         if near:
             result.suggestions[name] = near
+    if validate and checkpoint.known and (norms := [n for n in result.unused if n.endswith(".running_var")]):
+        result.wrong[norms[0].rpartition(".")[0]] = checkpoint.FUSED
+    if result.unused and not partial:  # one of them may belong there
+        result.missing += result.kept
+        result.kept = []
     if (validate and result.wrong) or (result.missing and not partial):
         raise RefusedError(_refusal(module, store, result, partial), result)
     for param, value, identity in values.values():
@@ -131,18 +144,34 @@ def _layout(store: Store, given: str | None) -> str | None:
 
 
 def _names(
-    module: Module, store: Store, all_places: list[Place], layout: str | None, contiguous: bool, variants: bool
-) -> dict[str, Snapshot]:
-    """Name of a parameter -> what the store holds of it."""
+    module: Module,
+    store: Store,
+    all_places: list[Place],
+    layout: str | None,
+    checkpoint: Checkpoint,
+    contiguous: bool,
+    variants: bool,
+) -> tuple[dict[str, Snapshot], dict[str, tuple[str, ...]], dict[str, str]]:
+    """Name of a parameter -> what the store holds of it, the names of the store that it is read from, and why it cannot
+    be."""
     wanted = [p.name for p in all_places]
-    at: dict[str, Snapshot] = dict(store)
+    named: dict[str, Snapshot] = dict(store)
+    at = named
     if contiguous:
         moved = aligned(store, wanted)
         at = {moved[name]: s for name, s in store.items()}
     at = {**torch_modules.split(module, at), **at}
     others = {} if layout == "pytorch" else _burn(module, at)
-    found = {}
+    found, taken, wrong = {}, {}, {}
     for place in all_places:
+        try:
+            said = checkpoint.find(place, named)
+        except LoadError as error:
+            wrong[place.name] = str(error)
+            continue
+        if said is not None:
+            found[place.name], taken[place.name] = said
+            continue
         theirs = getattr(place.holder, "BURN_NAMES", {}).get(place.key)
         old = place.name[: -len(str(place.key))] + theirs if theirs else ""  # what old PyTorch files call it, too
         for name in (others.get(place.name), place.name, old):
@@ -151,7 +180,7 @@ def _names(
                 break
     if variants:
         _match_variants(all_places, at, found)
-    return found
+    return found, taken, wrong
 
 
 def _burn(module: Module, at: Mapping[str, Snapshot]) -> dict[str, str]:
@@ -178,11 +207,13 @@ def _match_variants(all_places: list[Place], at: Mapping[str, Snapshot], found: 
                     break
 
 
-def _value(place: Place, snapshot: Snapshot, layout: str | None) -> tuple[Tensor, bool]:
-    """(what the parameter becomes, whether it was transposed)"""
+def _value(place: Place, snapshot: Snapshot, layout: str | None, turned: bool | None) -> tuple[Tensor, bool]:
+    """(what the parameter becomes, whether it was transposed); turned: what a generated model knows of that."""
     shape = place.param.shape
     turn = False
-    if place.transposed_in_pytorch:
+    if turned is not None and (layout is not None or shape[0] == shape[1]):
+        turn = turned
+    elif place.transposed_in_pytorch or turned:
         turn = layout == "pytorch"
         if layout is None and shape[0] == shape[1]:
             raise LoadError(

@@ -19,6 +19,8 @@ from ..tensor import Tensor
 from .filters import Filtering, filter_of
 from .snapshot import Snapshot
 from .stored import Store
+from .told import SOURCES, text_of
+from .torch_modules import joined
 
 
 class Place(NamedTuple):
@@ -57,7 +59,8 @@ def from_module(
 ) -> Store:
     """The parameters of a module as a store: what `save_into` writes, and what another module's `load_from` takes.
 
-    layout: "pytorch" transposes dense weights and adds the `num_batches_tracked` of batch norms; names: "burn" for
+    layout: "pytorch" transposes dense weights, adds the `num_batches_tracked` of batch norms, and puts the weights of
+    recurrent layers and attention together as PyTorch does (LSTM's weight_ih_l0, in_proj_weight); names: "burn" for
     Burn's names; the rest as in `Module.save_into`. Values are taken when they are asked for.
     """
     if layout not in LAYOUTS:
@@ -79,7 +82,11 @@ def from_module(
         if layout == "pytorch" and place.key == "running_var":
             counter = name.rpartition("running_var")[0] + "num_batches_tracked"
             found[counter] = Snapshot(counter, dtypes.int64, (), make=lambda b: b.full((), 0, dtypes.int64))
-    return Store(found, format="module", origin=type(module).__name__, layout=layout)
+    if layout == "pytorch":
+        found = joined(module, found)
+    told = text_of(module) if layout == "burn" else None
+    metadata = {} if told is None else {SOURCES: told}
+    return Store(found, format="module", origin=type(module).__name__, metadata=metadata, layout=layout)
 
 
 def _of_param(name: str, param: Param) -> Snapshot:

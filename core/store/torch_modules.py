@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..errors import LoadError
 from ..module import Module, items
 from ..nn.attention import MultiHeadAttention
 from ..nn.gru import BiGru, Gru
@@ -61,8 +62,11 @@ def _recurrent(
     if not getattr(layer, "reset_after", True):
         return  # PyTorch's GRU resets after the product: its weights mean something else there
     gates = GATES[type(layer)]
-    stacked = re.fullmatch(r"(.*\.)?(\d+)\.", path)  # the second of a list is PyTorch's l1
-    places = [(path, "0")] + ([(stacked[1] or "", stacked[2])] if stacked else [])
+    places = [(path, "0")]
+    if stacked := re.fullmatch(r"(.*\.)?(\d+)\.", path):  # the second of a list is PyTorch's l1
+        places.append((stacked[1] or "", stacked[2]))
+    if numbered := re.fullmatch(r"(.+)_(\d+)\.", path):  # and so is lstm_2 of a generated model, beside lstm
+        places.append((numbered[1] + ".", str(int(numbered[2]) - 1)))
     for where, number in places:
         for kind in ("weight", "bias"):
             for short, transform in TRANSFORMS.items():
@@ -80,6 +84,55 @@ def _attention(path: str, at: Mapping[str, Snapshot]) -> Iterator[tuple[str, Sna
                 yield f"{path}{projection}.{kind}", _rows(whole, i, whole.shape[0] // 3)
         if (out := at.get(f"{path}out_proj.{kind}")) is not None:
             yield f"{path}output.{kind}", out
+
+
+def joined(module: Module, found: Mapping[str, Snapshot]) -> dict[str, Snapshot]:
+    """The parameters of a module, in PyTorch's layout, where those of recurrent layers and attention are put together
+    as PyTorch keeps them: the opposite of `split`.
+
+    A list of recurrent layers is one layer of PyTorch's with as many layers (`l0`, `l1`, …). Raises LoadError for a GRU
+    that PyTorch does not have, and where a filter keeps only a part of what is one tensor there.
+    """
+    out = dict(found)
+    for path, layer in _modules(module, "", ()):
+        if isinstance(layer, MultiHeadAttention):
+            for kind in ("weight", "bias"):
+                _join(out, f"{path}in_proj_{kind}", [f"{path}{p}.{kind}" for p in PROJECTIONS])
+                _join(out, f"{path}out_proj.{kind}", [f"{path}output.{kind}"])
+        elif isinstance(layer, BOTH):
+            _joined_gates(out, path, path + "forward_layer.", layer.forward_layer, "")
+            _joined_gates(out, path, path + "reverse_layer.", layer.reverse_layer, "_reverse")
+        elif type(layer) in GATES and not re.search(r"(^|\.)(forward|reverse)_layer\.$", path):
+            _joined_gates(out, path, path, layer, "")
+    return out
+
+
+def _joined_gates(out: dict[str, Snapshot], path: str, own: str, layer: Any, direction: str) -> None:
+    if not getattr(layer, "reset_after", True):
+        raise LoadError(f"{own[:-1]} resets before the product, and PyTorch's GRU after it: it cannot be written there")
+    stacked = re.fullmatch(r"(.*\.)?(\d+)\.", path)
+    where, number = (stacked[1] or "", stacked[2]) if stacked else (path, "0")
+    for kind in ("weight", "bias"):
+        for short, transform in TRANSFORMS.items():
+            parts = [f"{own}{gate}.{transform}.{kind}" for gate in GATES[type(layer)]]
+            _join(out, f"{where}{kind}_{short}_l{number}{direction}", parts)
+
+
+def _join(out: dict[str, Snapshot], name: str, parts: list[str]) -> None:
+    """Put parts below one another, in place of them."""
+    there = [out.pop(part) for part in parts if part in out]
+    if not there:
+        return
+    first = there[0]
+    if len(there) < len(parts) or any(s.dtype is not first.dtype for s in there):
+        raise LoadError(f"PyTorch keeps {', '.join(parts)} in one tensor, {name}: save all of them, in one dtype")
+    if name in out:
+        raise LoadError(f"two tensors would be called {name!r}")
+    rows = sum(s.shape[0] for s in there)
+    out[name] = Snapshot(
+        name, first.dtype, (rows, *first.shape[1:]),
+        make=lambda backend: backend.concat(tuple(s.tensor(backend) for s in there), 0),
+    )  # fmt: skip
 
 
 def _rows(whole: Snapshot, number: int, count: int) -> Snapshot:

@@ -14,6 +14,7 @@ from ..errors import EmberletError
 from ..host.files import atomic_write
 from ..host.together import together
 from ..module.layouts import KEY
+from .told import SOURCES
 
 if TYPE_CHECKING:
     from .stored import Store
@@ -72,6 +73,8 @@ def _dump(store: Store, file: IO[bytes], format: str, metadata: Mapping[str, str
     if format not in ENDINGS.values():
         raise EmberletError(f"{format!r} is not written; there are {', '.join(ENDINGS.values())}")
     texts = {k: v for k, v in store.metadata.items() if k != KEY and (k, v) != ("format", "pt")}
+    if format != "burnpack":
+        texts.pop(SOURCES, None)
     texts.update(metadata or {})
     for key, value in texts.items():
         if not isinstance(key, str) or not isinstance(value, str):

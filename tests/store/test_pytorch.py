@@ -64,6 +64,31 @@ def test_recurrent_layers_and_attention_load_by_the_names_pytorch_gives_them(zer
     np.testing.assert_allclose(again(whole["x"].tensor()).tolist(), wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("format", ["safetensors", "npz", "burnpack"])
+def test_recurrent_layers_and_attention_go_back_to_pytorchs_names(format):
+    file = store.open(HERE / "recurrent_and_attention.pt", key="state_dict")
+    model = Layers()
+    model.load_from(file)
+    model.save_into(saved := io.BytesIO(), layout="pytorch", format=format)
+    written = store.open(saved.getvalue(), format=format)
+    assert set(written) == set(file)  # which load_state_dict(strict=True) takes
+    for name, snapshot in file.items():
+        assert np.array_equal(np.asarray(written[name]), np.asarray(snapshot)), name
+    again = Layers()
+    again.load_from(written, layout="pytorch")
+    x = store.open(HERE / "recurrent_and_attention.pt")["x"].tensor()
+    assert again(x).tolist() == model(x).tolist()
+
+
+def test_what_pytorch_does_not_have_is_not_written_as_if_it_had():
+    model = Layers()
+    with pytest.raises(LoadError, match=r"in one tensor, attention\.in_proj_weight: save all of them"):
+        model.save_into(io.BytesIO(), layout="pytorch", filter="query", format="npz")
+    model.gru = nn.Gru(8, 8, reset_after=False)
+    with pytest.raises(LoadError, match="gru resets before the product"):
+        model.save_into(io.BytesIO(), layout="pytorch", format="npz")
+
+
 @pytest.mark.parametrize("gru", [nn.Gru(8, 7), nn.Gru(8, 8, reset_after=False)], ids=["size", "reset before"])
 def test_layers_unlike_pytorchs_are_refused_and_nothing_is_loaded(gru):
     model = Layers()

@@ -84,7 +84,7 @@ def describe(opened: Store) -> str:
     widths = {i: max(len(row[i]) for row in rows) for i in shown}
     lines = ["  ".join(row[i].ljust(widths[i]) for i in shown).rstrip() for row in rows]
     lines.append(f"{len(opened)} tensors, {opened.nbytes} bytes")
-    lines += [f"metadata {_word(key)}: {_word(value)}" for key, value in sorted(opened.metadata.items())]
+    lines += [f"metadata {_word(key)}: {_word(_line(value))}" for key, value in sorted(opened.metadata.items())]
     lines += [f"scalar {_word(key)}: {value}" for key, value in sorted(opened.scalars.items())]
     lines += [f"extra {_word(key)}: {_word(_short(value))}" for key, value in sorted(opened.extras.items())]
     return "\n".join(lines)
@@ -109,6 +109,11 @@ def as_json(opened: Store) -> dict[str, Any]:
 
 def _plainly_stored(s: store.Snapshot) -> bool:
     return not ("scales" in s.stored or "scheme" in s.stored or s.stored.startswith(("Q", "ggml")))
+
+
+def _line(text: str) -> str:
+    """A text as far as a line holds it; --json shows all of it."""
+    return text if len(text) <= 400 else f"{text[:400]}… ({len(text)} characters)"
 
 
 def _short(value: Any) -> str:
