@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emberlet.errors import ModelError
-from emberlet.module.layouts import KEY as LAYOUT
 
 from . import checkpoint_names, weights
 from .budget import model_budget
@@ -111,7 +110,7 @@ def generate(
     model, written, notes = translate(
         source, name, passes, weights_name, top_comment, flat=flat, freeze=freeze, state=state
     )
-    metadata = {"generator": "emberlet", "model": model.name, LAYOUT: "burn", **checkpoint_names.told(written.record)}
+    metadata = {"generator": "emberlet", "model": model.name, **checkpoint_names.told(written.record)}
     if model.producer:
         metadata["producer"] = model.producer
     text = written.source

@@ -44,7 +44,7 @@ ROOMS = {
     # So does what runs models over data sets, and what stands in for onnxruntime.
     "batch": f"emberlet {GROUND} backend host host.cli host.numpy_backend codegen",
     "onnxruntime": f"emberlet {GROUND} backend functional host codegen",
-    "codegen": f"{GROUND} backend tensor functional burnpack module model store nn host host.numpy_backend",
+    "codegen": f"{GROUND} backend tensor functional burnpack model store nn host host.numpy_backend",
     "micro": f"{GROUND} burnpack host codegen",
     # `emberlet profile` takes a model as the other commands do; the room of a session's state lies in the GPU's memory.
     "wgpu_backend": f"{GROUND} backend tensor data functional burnpack session host host.numpy_backend host.cli",
