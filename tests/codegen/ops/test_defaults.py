@@ -54,7 +54,7 @@ def test_an_attribute_that_is_left_out_has_the_value_that_onnx_gives_it() -> Non
             if translate(longer, "m")[1].source != translate(case.model, "m")[1].source:
                 other.append(name)
     assert not other
-    assert compared > 200
+    assert compared > 180  # ONNX 1.22 has 194
 
 
 def test_a_default_of_the_function_is_left_out_and_another_value_is_written() -> None:
