@@ -32,7 +32,7 @@ class Counted(unittest.TextTestResult):
 
     passed = 0
 
-    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
+    def addSuccess(self, test: unittest.TestCase) -> None:
         super().addSuccess(test)
         self.passed += 1
 
