@@ -1,7 +1,8 @@
-"""What is measured on a real GPU: what its arithmetic reaches at most, large products, large models."""
+"""What is measured on a real GPU: what its arithmetic reaches at most, large products, large models; and its pages."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from _gpu_models import matrices, model_input
 from _gpu_peers import best, in_a_row
 
+RESULTS = Path(__file__).resolve().parent / "results"
 DTYPES = ("float32", "float16")
 # Chains of multiply-adds that do not wait for one another: enough to hide the latency of each.
 CHAINS = 16
@@ -27,6 +29,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
 }
 """
+
+
+def results_page(name: str, device: Any) -> Path:
+    """results/NAME.md, which is of a device in software; a real GPU has a page of its own, with the GPU's name."""
+    from emberlet.wgpu_backend.kernels.table import Options
+
+    if Options.of(device).software:
+        return RESULTS / f"{name}.md"
+    info = device.raw.adapter_info
+    gpu = re.sub("[^a-z0-9]+", "-", (info["device"] or info["description"]).lower()).strip("-")
+    return RESULTS / f"{name}-{gpu}.md"
 
 
 def seconds_on_device(backend: Any, planned: Any, inputs: list[Any]) -> float:

@@ -1,7 +1,8 @@
 """A language model of 15 million parameters decoding from a cache that stays in place, beside onnxruntime's CPU.
 
 Greedy tokens, one after the other; milliseconds of a token. emberlet keeps the cache in a session of a given capacity,
-onnxruntime is handed its cache by the caller. Writes benches/results/decoding.md.
+onnxruntime is handed its cache by the caller. Writes benches/results/decoding.md, on a real GPU
+decoding-NAME.md.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _gpu_device import results_page
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from tools.decoder_model import Reference, decoder, parameters  # noqa: E402
 
-RESULTS = ROOT / "benches" / "results" / "decoding.md"
 PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
 
 
@@ -71,7 +72,7 @@ def ours(backend: str, model: Any, count: int, notes: list[str]) -> tuple[list[i
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokens", type=int, default=256, metavar="N", help="tokens to decode (default: 256)")
-    parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead")
     options = parser.parse_args(argv)
     from emberlet.wgpu_backend.device import open_device
 
@@ -108,7 +109,7 @@ def main(argv: list[str] | None = None) -> int:
             )
             print(lines[-1], flush=True)
         lines += [f"| | {note} | | | | |" for note in notes]
-    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (options.out or results_page("decoding", open_device())).write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 0
 
 

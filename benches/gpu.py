@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _gpu_device import results_page
 from _gpu_models import large_models, matrices, model_input, models
 from _gpu_peers import Peer, best, tinygrad_peer
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benches" / "results"
 SIZES = (256, 512, 1024)
 LARGE_SIZES = (1024, 2048, 4096, 8192)
 ROUNDS = 3
@@ -226,14 +225,6 @@ def on_real_gpu(backend: Any, peers: list[Peer], sizes: tuple[int, ...], small: 
     return lines
 
 
-def results_file(backend: Any, real: bool) -> Path:
-    """gpu.md, which is of a device in software; a real GPU has a file of its own."""
-    if not real:
-        return RESULTS / "gpu.md"
-    info = backend.device.raw.adapter_info
-    return RESULTS / f"gpu-{re.sub('[^a-z0-9]+', '-', (info['device'] or info['description']).lower()).strip('-')}.md"
-
-
 def started(make: Callable[[], Peer]) -> list[Peer]:
     """A peer in a list, or none, told why."""
     try:
@@ -267,7 +258,7 @@ def main(argv: list[str] | None = None) -> int:
         lines += on_real_gpu(backend, peers, sizes, not real)
     for peer in peers:
         peer.close()
-    file = options.out or results_file(backend, real)
+    file = options.out or results_page("gpu", backend.device)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(file.read_text(encoding="utf-8"))

@@ -1,6 +1,7 @@
 """Plans with open sizes beside plans made for one size: growing caches, texts of any length, open batches.
 
-Every pair of figures is measured in turns, in one process. Writes benches/results/lengths.md.
+Every pair of figures is measured in turns, in one process. Writes benches/results/lengths.md, on a real GPU
+lengths-NAME.md.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+from _gpu_device import results_page
 from _gpu_models import light
 from emberlet import codegen
 from emberlet.wgpu_backend.compiled import Compiled
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benches" / "results" / "lengths.md"
 MODELS = ROOT / "tests" / "models"
 CAPACITY = 2048
 TEXT = 512
@@ -218,8 +219,9 @@ def main() -> int:
     shared = ROOT.parent / "shared" / "models" / "mnist.onnx"
     if shared.exists():
         lines += batches("mnist", shared, (1, 28, 28), (1,), options.rounds)
-    RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"wrote {RESULTS.relative_to(ROOT)}")
+    page = results_page("lengths", device)
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"wrote {page.relative_to(ROOT)}")
     return 0
 
 

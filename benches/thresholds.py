@@ -10,18 +10,16 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
+from _gpu_device import results_page
 from _gpu_peers import best
 
-RESULTS = Path(__file__).resolve().parent / "results"
 LENGTHS = (32, 64, 128, 256, 512, 1024, 4096)
 COUNTS = (1, 8, 32, 128, 512, 2048, 16384)
 MOST = 1 << 21  # elements of a case
@@ -165,9 +163,7 @@ def main() -> int:
         parts += table("Products: sides by inner steps, tiles in registers over blocks", "side", SIDES, SIDES, product)
     else:
         parts += ["Products in blocks (`kernels/matmul.py`) are for hardware only, and not measured here.", ""]
-    device_name = "" if backend.options.software else "-" + re.sub(r"[^a-z0-9]+", "-", info["device"].lower())
-    name = f"thresholds{device_name}.md"
-    (RESULTS / name).write_text("\n".join(parts), encoding="utf-8")
+    results_page("thresholds", device).write_text("\n".join(parts), encoding="utf-8")
     return 0
 
 
