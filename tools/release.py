@@ -7,6 +7,7 @@ environment of its own and runs README's examples there, far from the checkout. 
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import shutil
 import subprocess
@@ -15,12 +16,12 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from .document_blocks import programs_of
 from .paths import CACHE, ROOT, python_of
 from .steps import StepError, run, say, step
 
 OUT = CACHE / "release"
 # What README's examples need beside the wheel.
-EXAMPLE_FILES = ("examples/digits/digits.onnx",)
 EXTRAS = "numpy,onnx"
 
 
@@ -54,20 +55,20 @@ def _export(tree: Path) -> None:
 
 
 def _try(archive: Path, scratch: Path) -> None:
+    """Install an archive and run README's blocks, each in a fresh folder that holds the examples and nothing else."""
     folder = scratch / archive.suffix.strip(".")
     run([sys.executable, "-m", "venv", folder / "venv"])
     python = python_of(folder / "venv")
     run([python, "-m", "pip", "install", "--quiet", f"{archive}[{EXTRAS}]"], tries=3)
-    for name in EXAMPLE_FILES:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, folder / name)
-    for block in examples((ROOT / "README.md").read_text(encoding="utf-8")):
-        run([python, "-I", "-X", "utf8", "-c", "import sys; sys.path.insert(0, '')\n" + block], cwd=folder)
-
-
-def examples(text: str) -> list[str]:
-    """The Python blocks of a document that are marked to be run."""
-    return re.findall(r"^```python run[^\n]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    environment = {"PATH": str(python.parent) + os.pathsep + os.environ["PATH"]}
+    for number, program in enumerate(programs_of(ROOT / "README.md")):
+        text = "".join(block.setup + block.code for block in program.blocks)
+        place = folder / str(number)
+        shutil.copytree(ROOT / "examples", place / "examples", ignore=shutil.ignore_patterns("__pycache__", "out"))
+        if program.blocks[0].language == "python":
+            run([python, "-X", "utf8", "-c", text], cwd=place, env=environment)
+        else:
+            run(["sh", "-e", "-c", text], cwd=place, env=environment)
 
 
 def changes() -> str:

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from docs.blocks import PAGES, Block, Program, blocks_of, programs_of
 from emberlet.codegen import generate
 
 from tools.components import require
+from tools.document_blocks import PAGES, Block, Program, blocks_of, programs_of
 from tools.paths import ROOT
 
 BETWEEN = "----- end of a block -----"
