@@ -11,7 +11,7 @@ The words after the language of a fence say it:
 A comment before a fence is not shown to the reader:
 
     <!-- setup ... -->       lines to run before a running block, in its language
-    <!-- not run: WHY -->    why a block does not run; `REASONS` in tests/docs/test_documents.py lists what counts as a reason
+    <!-- not run: WHY -->    why a block does not run; `REASONS` in tests/docs/test_documents.py lists the reasons
 """
 
 from __future__ import annotations
