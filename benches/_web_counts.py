@@ -17,7 +17,7 @@ def growth(page: Any) -> list[str]:
     lines = [
         "## A thousand inferences",
         "",
-        "digits: what the tab holds after 100 inferences and after 1,000 more, workers and Wasm included, and GPU",
+        "digits: what the tab holds after 1,000 inferences and after 1,000 more, workers and Wasm included, and GPU",
         "buffers that were created and not destroyed.",
         "",
         "| device | bytes before | after | GPU buffers before | after |",

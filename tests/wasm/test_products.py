@@ -56,6 +56,43 @@ def test_large_products_go_block_by_block(m: int, k: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
+def test_depthwise_convolution(seed: int) -> None:
+    choose = random.Random(seed)
+    channels = choose.choice([2, 3, 5, 8])
+    spatial = choose.choice([1, 2, 2, 2])
+    kernel = [choose.choice([1, 2, 3, 3, 5, 7]) for _ in range(spatial)]
+    dilation = [choose.choice([1, 1, 1, 2]) for _ in range(spatial)]
+    stride = [choose.choice([1, 1, 2, 3]) for _ in range(spatial)]
+    padding = [choose.choice([0, 1, 3]) for _ in range(spatial)]
+    size = [max((k - 1) * d + 1, choose.choice([1, 4, 7, 9, 16, 23])) for k, d in zip(kernel, dilation, strict=True)]
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((choose.choice([1, 1, 3]), channels, *size)).astype(np.float32)
+    w = rng.standard_normal((channels, 1, *kernel)).astype(np.float32)
+    b = rng.standard_normal(channels).astype(np.float32)
+    conv = F.conv1d if spatial == 1 else F.conv2d
+
+    def layer(x: Any, w: Any, b: Any) -> Any:
+        if seed % 5 == 0:
+            x = F.swap_dims(F.swap_dims(x * 2.0, -1, 1), -1, 1)
+        out = conv(x, w, b, stride=tuple(stride), padding=tuple(padding), dilation=tuple(dilation), groups=channels)
+        return F.relu(out) + 0.5 if seed % 2 else out
+
+    compared(layer, [x, w, b], w[0].size)
+
+
+def test_depthwise_convolutions_have_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberlet.wgpu_backend.wasm.kernels import depthwise
+
+    made = []
+    make = depthwise.depthwise
+    monkeypatch.setattr(depthwise, "depthwise", lambda *given: made.append(make(*given)) or made[-1])
+    x, w = np.ones((1, 4, 9, 9), np.float32), np.ones((4, 1, 3, 3), np.float32)
+    for stride in (1, 2):
+        compared(lambda x, w, s=stride: F.conv2d(x, w, stride=(s, s), padding=(1, 1), groups=4), [x, w], 9)
+    assert made and all(made)
+
+
+@pytest.mark.parametrize("seed", range(60))
 def test_convolution(seed: int) -> None:
     choose = random.Random(seed)
     groups = choose.choice([1, 1, 1, 2, 3])

@@ -3,7 +3,7 @@
 from emberlet.errors import UnsupportedError
 
 from ...kernels.table import describe
-from . import contraction, lines, nest, rows
+from . import contraction, depthwise, lines, nest, rows
 
 
 class Options:
@@ -32,6 +32,8 @@ class Options:
                 return special(item, stored, name)
             if anchor.op in ("matmul", "conv"):
                 kernel = contraction.contraction(item, stored, name, self)
+                if kernel is None and anchor.op == "conv":
+                    kernel = depthwise.depthwise(item, stored, name, self)
                 if kernel is not None:
                     return kernel
         return nest.loop(item, stored, name)

@@ -1,0 +1,149 @@
+"""Depthwise convolutions: a filter for each channel, its taps in registers, over tiles of four rows by four columns.
+
+Every vector of the image is loaded once for all rows of the tile that one of its taps serves. Borders are stored with the
+image (prepare.py), so that no tap is tested for edges.
+"""
+
+from ...lower import index as ix
+from ...lower.lowering import Lowering
+from ...lower.reductions import window
+from ..assembler import f32x4, i32, memory, op
+from .nest import begin, finish
+
+ROWS = 4  # of a tile
+TAPS = 49  # of the largest filter, all of which are written out
+_EVEN = bytes((0, 1, 2, 3, 8, 9, 10, 11, 20, 21, 22, 23, 28, 29, 30, 31))  # 0 and 2 of one vector, 1 and 3 of another
+
+
+def depthwise(item, stored, name, options):
+    """The Kernel of a "conv" item with one channel in and out for each group, or None where it is no such one."""
+    node = item.anchor
+    x, weight = node.srcs
+    stride, padding, _, groups = node.arg
+    if node.dtype.kind != "float" or not node.count or len(stride) not in (1, 2):
+        return None
+    if groups == 1 or weight.shape[1] != 1 or weight.shape[0] != groups or [p for p in padding if p != (0, 0)]:
+        return None
+    taps = 1
+    for d in weight.shape[2:]:
+        taps *= d
+    if node.shape[-1] < 4 or stride[-1] > 2 or taps > TAPS:
+        return None
+    writer = _Depthwise(item, stored, options)
+    return writer.kernel(name) if writer.serves() else None
+
+
+class _Depthwise:
+    def __init__(self, item, stored, options):
+        node = item.anchor
+        x, weight = node.srcs
+        stride, _, dilation, self.groups = node.arg
+        self.options = options
+        self.low = low = Lowering(item, stored)
+        self.grid_count = node.shape[0] * self.groups
+        self.height = node.shape[2] if len(stride) == 2 else 1
+        self.width = node.shape[-1]
+        self.kernel_shape = (weight.shape[2] if len(stride) == 2 else 1, weight.shape[-1])
+        grid = ix.unflatten(ix.counter("grid", self.grid_count), (node.shape[0], self.groups))
+        places = [ix.counter("row", self.height), ix.counter("column", self.width)][-len(stride) :]
+        taps = [ix.counter("k0", self.kernel_shape[0]), ix.counter("k1", self.kernel_shape[1])][-len(stride) :]
+        at = list(grid)
+        for i in range(len(stride)):
+            w = window(places[i], taps[i], stride[i], (0, 0), dilation[i])
+            at.append(w.bounded(0, x.shape[2 + i] - 1))
+        self.image = low.value(x, at)
+        self.filter = low.value(weight, [grid[1], ix.ZERO] + taps)
+        value = low.build.make("variable", "f32", (), "sum")
+        self.result, self.store = low.place(list(grid) + places, low.round(value, node.dtype))
+
+    def serves(self):
+        """Whether image and filter are read from memory, at places that grow evenly."""
+        for value in (self.image, self.filter):
+            if value.op != "load" or self.low.slots.types[value.attr[0]] != "f32":
+                return False
+        e = begin("", self.low.slots)
+        self.steps = [e.coefficient(self.image.attr[1], n) for n in ("row", "column", "k0", "k1")]
+        self.taps = [e.coefficient(self.filter.attr[1], n) for n in ("k0", "k1")]
+        for step in self.steps + self.taps:
+            if step is None or not 0 <= step < 1 << 20:
+                return False
+        return self.steps[1] in (1, 2)
+
+    def kernel(self, name):
+        slots = self.low.slots
+        self.e = e = begin(name, slots)
+        rows = min(ROWS, self.height)
+        e.loop("grid", self.grid_count)
+        weights = self._weights()
+        e.loop("tile", self.height, rows, clamp=self.height - rows if self.height % rows else None)
+        e.loop("panel", self.width, 4, clamp=self.width - 4 if self.width % 4 else None)
+        self._tile(e.counters["tile"][0], e.counters["panel"][0], rows, weights)
+        for _ in range(3):
+            e.close()
+        return finish(e, name, slots)
+
+    def _weights(self):
+        """The taps of the channel, each four times in a vector."""
+        e, f = self.e, self.e.f
+        slot, index = self.filter.attr
+        e.block()
+        e.bind("k0", i32(0))
+        e.bind("k1", i32(0))
+        at = f.local("i32")
+        f.set(at, e.index(index, 4, e.addresses[slot]))
+        e.close()
+        out = {}
+        for k0 in range(self.kernel_shape[0]):
+            for k1 in range(self.kernel_shape[1]):
+                offset = 4 * (k0 * self.taps[0] + k1 * self.taps[1])
+                out[k0, k1] = f.let(memory("v128.load32_splat", f.get(at), offset=offset))
+        return out
+
+    def _tile(self, first_row, first_column, rows, weights):
+        """Sum and store a tile."""
+        e, f = self.e, self.e.f
+        slot, index = self.image.attr
+        by_row, by_column, by_k0, by_k1 = self.steps
+        sums = [f.local("v128") for _ in range(rows)]
+        for s in sums:
+            f.set(s, f32x4(0.0))
+        e.block()
+        for name, value in (("row", first_row), ("column", first_column), ("k0", i32(0)), ("k1", i32(0))):
+            e.bind(name, value)
+        at = f.local("i32")
+        f.set(at, e.index(index, 4, e.addresses[slot]))
+        e.close()
+        # By the place of a vector: the rows and taps that it serves.
+        served = {}
+        for r in range(rows):
+            for k0, k1 in weights:
+                place = r * by_row + k0 * by_k0 + k1 * by_k1
+                served.setdefault(place, []).append((r, k0, k1))
+        for place in sorted(served):
+            four = self._four(f.get(at), 4 * place, by_column)
+            if len(served[place]) > 1:
+                four = f.let(four)
+            for r, k0, k1 in served[place]:
+                f.set(sums[r], self._multiplied(four, weights[k0, k1], f.get(sums[r])))
+        word = self.low.slots.result.word
+        for r in range(rows):
+            e.block()
+            e.bind("row", f.let(op("i32.add", first_row, i32(r))))
+            e.bind("column", first_column)
+            e.lane = "column"
+            e.define("sum", f.get(sums[r]), True)
+            e.store_four(self.store, self.result, word)
+            e.lane = None
+            e.close()
+
+    def _four(self, at, offset, step):
+        first = memory("v128.load", at, offset=offset)
+        if step == 1:
+            return first
+        # Numbers 0, 2, 4 and 6, and none behind them: the memory may end there.
+        return op("i8x16.shuffle", first, memory("v128.load", at, offset=offset + 12), imm=_EVEN)
+
+    def _multiplied(self, a, b, c):
+        if self.options.relaxed:
+            return op("f32x4.relaxed_madd", a, b, c)
+        return op("f32x4.add", c, op("f32x4.mul", a, b))
