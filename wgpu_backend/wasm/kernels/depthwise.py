@@ -1,7 +1,7 @@
 """Depthwise convolutions: a filter for each channel, its taps in registers, over tiles of four rows by four columns.
 
-Every vector of the image is loaded once for all rows of the tile that one of its taps serves. Borders are stored with the
-image (prepare.py), so that no tap is tested for edges.
+Every vector of the image is loaded once for all rows of the tile that it serves. Borders are stored with the image
+(prepare.py), so that no tap is tested for edges.
 """
 
 from ...lower import index as ix
@@ -18,7 +18,7 @@ _EVEN = bytes((0, 1, 2, 3, 8, 9, 10, 11, 20, 21, 22, 23, 28, 29, 30, 31))  # 0 a
 def depthwise(item, stored, name, options):
     """The Kernel of a "conv" item with one channel in and out for each group, or None where it is no such one."""
     node = item.anchor
-    x, weight = node.srcs
+    weight = node.srcs[1]
     stride, padding, _, groups = node.arg
     if node.dtype.kind != "float" or not node.count or len(stride) not in (1, 2):
         return None
