@@ -56,7 +56,7 @@ def cases() -> list[str]:
 def _models(backend: str) -> str:
     """How many of the test models give onnxruntime's outputs."""
     tests = "tests/models/test_generated_models.py"
-    said = _run("-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", tests, "-k", f"{backend} and not compiled")
+    said = _run("-m", "pytest", "-n0", "-p", "no:cacheprovider", tests, "-k", f"{backend} and not compiled")
     counts = {kind: int(n) for n, kind in re.findall(r"(\d+) (passed|failed|skipped|error)", said)}
     passed = counts.get("passed", 0)
     return f"{passed} of {passed + counts.get('failed', 0) + counts.get('skipped', 0) + counts.get('error', 0)}"
