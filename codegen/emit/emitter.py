@@ -65,7 +65,14 @@ class Emitter:
             return self.block.held(a)
         if isinstance(a.type, ShapeType) and len(a.type.dims) == 1:
             return self.index(self.block.held(a), 0)
-        return self.method(self.tensor(a), "item")
+        return self._as_number(a)
+
+    def _as_number(self, a: Argument) -> Expr:
+        """A tensor of one element as a number: `int(n)`, which takes a number, too, where a caller passes one."""
+        dtype = as_tensor(a.type).dtype
+        if dtype.is_integer:
+            return self.builtin("int", self.tensor(a))
+        return self.builtin("float", self.tensor(a)) if dtype.is_float else self.method(self.tensor(a), "item")
 
     def ints(self, i: int) -> Expr:
         """Input i, of rank 0 or 1 and integer, as a tuple of ints (or, from a tensor, a list)."""
@@ -84,7 +91,7 @@ class Emitter:
         if shape is None:
             return self.method(self.method(self.tensor(a), "flatten"), "tolist")
         if shape == ():
-            return lift((self.method(self.tensor(a), "item"),))
+            return lift((self._as_number(a),))
         return self.method(self.tensor(a), "tolist")
 
     def held(self, i: int) -> Expr:

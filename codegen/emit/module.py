@@ -248,11 +248,12 @@ class ModuleWriter:
         return f"{base}{n}"
 
     def _tensor_inputs(self, inputs: tuple[str, ...]) -> list[str]:
+        """The inputs that are tensors for certain: one without axes may be given as a number."""
         pairs = zip(inputs, self.model.graph.inputs, strict=True)
-        return [variable for variable, a in pairs if isinstance(a.type, TensorType)]
+        return [variable for variable, a in pairs if isinstance(a.type, TensorType) and a.type.shape != ()]
 
     def _prelude(self, inputs: tuple[str, ...], body: list[Statement]) -> list[Statement]:
-        """Where new tensors are made: on the backend of the first input, else of the model."""
+        """Where new tensors are made: on the backend of the first tensor, else of the model."""
         if "backend" not in names_of(body):
             return []
         tensors = self._tensor_inputs(inputs)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import emberlet
 import numpy as np
+import onnx
 import pytest
-from emberlet.codegen import generate
+from emberlet.codegen import generate, load
 from support.onnx_models import expected
 
 from tools.layout import device_tree
@@ -43,3 +45,32 @@ def test_digits_runs_within_a_megabyte(unix_port: Port, embed: bool, tmp_path: P
     np.testing.assert_allclose(np.float32(logits), want, atol=1e-4)
     if embed:  # 38 KB of weights, used where they lie
         assert grown < 16_000
+
+
+REPEATED = """
+<ir_version: 10, opset_import: ["" : 18]>
+repeated (int64 n, bool go, float scale, float[2] x) => (float[2] y) {
+    y = Loop (n, go, x) <body = step (int64 i, bool on, float[2] v) => (bool next, float[2] w) {
+        next = Identity(on)
+        f = Cast <to = 1> (i)
+        s = Mul (f, scale)
+        w = Add (v, s)
+    }>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "numbers", ["3, True, 0.5", "emberlet.asarray(3), emberlet.asarray(True), emberlet.asarray(0.5)"]
+)
+def test_forward_takes_plain_numbers_for_inputs_without_axes(unix_port: Port, numbers: str, tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(REPEATED)
+    onnx.save(model, tmp_path / "repeated.onnx")
+    generate(tmp_path / "repeated.onnx", tmp_path)
+    script = "import emberlet\nfrom repeated import Repeated\nx = emberlet.asarray([1.0, 2.0])\nm = Repeated()\n"
+    script += f"print(m({numbers}, x).tolist(), m.forward({numbers}, x).tolist())"
+    found = unix_port.run(script, heap="1M", micropypath=[device_tree(), tmp_path]).check()
+    assert found.stdout.split("] ")[0] == "[2.5, 3.5"
+    for name in ("numpy", "python"):
+        x = emberlet.asarray([1.0, 2.0], backend=name)
+        assert load(model, name).forward(3, True, 0.5, x).tolist() == [2.5, 3.5]
