@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from .bugs import Bug
@@ -26,7 +26,9 @@ TESTS = {
 # Test folders that try the tree's tools, documents and examples, or the distribution as a whole.
 NOT_OF_ONE_FOLDER = ("tests/digits", "tests/docs", "tests/examples", "tests/setup", "tests/soak")
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PIECE = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z0-9]+")  # of snake_case and CamelCase
 UNKNOWN_SECONDS = 0.5  # of a test that was not measured
+OTHERS = 300  # tests that are not known to execute a bug's line and may run all the same
 
 
 class Choice:
@@ -40,51 +42,59 @@ class Choice:
         found = [TESTS[folder.as_posix()] for folder in self._path(bug).parents if folder.as_posix() in TESTS]
         return tuple(folder for folder in (found or [("tests",)])[0] if (self.root / folder).is_dir())
 
-    def tests_for(self, bug: Bug, items: Iterable[str]) -> list[str]:
+    def tests_for(self, bug: Bug, items: Sequence[str]) -> list[str]:
         """Those of `items` that may catch the bug, best first.
 
-        First what is known to execute the bug's line, then its function; then other parametrizations of those tests,
-        then the tests of files that have the words around the bug in them. Within each of the four, the first
-        parametrization of every test function comes before the second of any.
+        First those known to execute the bug's line, the quick ones and those with few companions before others. Then,
+        since only a sample was measured and nothing that runs in other processes: other parametrizations of those
+        tests, then tests whose names or files have the words around the bug in them, then those known to execute the
+        function. Within each of the four, the first parametrization of every test function comes before the second.
         """
         known = {covering.test: covering for covering in self.learned.covering(self._path(bug).as_posix(), bug.line)}
-        functions = {test.partition("[")[0] for test in known}
-        score = self._scores(bug)
+        functions = {test.partition("[")[0] for test, covering in known.items() if covering.on_line}
+        score = self._scores(bug, items)
         rank: Counter[tuple[int, str]] = Counter()
 
         def group(item: str) -> int:
             if item in known:
-                return 0 if known[item].on_line else 1
-            return 2 if item.partition("[")[0] in functions else 3
+                return 0 if known[item].on_line else 3
+            return 1 if item.partition("[")[0] in functions else 2
 
         def cost(item: str) -> float:
             covering = known.get(item)
             seconds = covering.seconds if covering else UNKNOWN_SECONDS
-            return (seconds + 0.05) / (0.02 + score[item.partition("::")[0]] + (covering.rarity if covering else 0.0))
+            return (seconds + 0.05) / (0.02 + score[item] + (covering.rarity if covering else 0.0))
 
         ordered = []
         for item in sorted(items, key=cost):
             place = group(item), item.partition("[")[0]
-            if place[0] == 3 and not score[item.partition("::")[0]]:
+            if place[0] == 2 and not score[item]:
                 continue
             ordered.append((place[0], rank[place], item))
             rank[place] += 1
-        return [item for *_, item in sorted(ordered, key=lambda entry: entry[:2])]
+        ordered.sort(key=lambda entry: entry[:2])
+        on_line = sum(entry[0] == 0 for entry in ordered)
+        return [item for *_, item in ordered[: on_line + OTHERS]]
 
-    def _scores(self, bug: Bug) -> dict[str, float]:
-        """How much each test file has to do with a bug, by its words: 0 for nothing."""
+    def _scores(self, bug: Bug, items: Sequence[str]) -> dict[str, float]:
+        """How much each test has to do with a bug, by the words of its file and its name: 0 for nothing."""
         names, own = self._names_around(bug), parts_of(self._path(bug).with_suffix("").parts[1:])
-        scores = defaultdict(float)
+        of_file = defaultdict(float)
         for file, words in self._words.items():
             score = sum(1 / self._spread[name] for name in names & words)
-            scores[file] = score + len(own & parts_of(Path(file).with_suffix("").parts[1:]))
-        return scores
+            of_file[file] = score + len(own & parts_of(Path(file).with_suffix("").parts[1:]))
+        matches = {item: names & words_of(item.partition("::")[2]) for item in items}
+        spread = Counter(word for words in matches.values() for word in words)
+        return {
+            item: of_file[item.partition("::")[0]] + 5 * sum(1 / spread[word] for word in words)
+            for item, words in matches.items()
+        }
 
     def _path(self, bug: Bug) -> Path:
         return bug.file.relative_to(self.root)
 
     @cached_property
-    def _words(self) -> dict[str, set[str]]:
+    def _words(self) -> dict[str, frozenset[str]]:
         return {
             file.relative_to(self.root).as_posix(): words_of(file.read_text(encoding="utf-8"))
             for file in sorted((self.root / "tests").rglob("test_*.py"))
@@ -101,16 +111,16 @@ class Choice:
         return parts_of([*path, *bug.scope.split(".")]) | words_of("\n".join(near))
 
 
-def words_of(text: str) -> set[str]:
-    """The names in a text, and the parts of those with underscores, in lower case."""
-    return parts_of(set(WORD.findall(text)))
+@cache
+def words_of(text: str) -> frozenset[str]:
+    """The names in a text, and the parts of those with underscores or capitals, in lower case."""
+    return frozenset(parts_of(set(WORD.findall(text))))
 
 
 def parts_of(names: Iterable[str]) -> set[str]:
     found: set[str] = set()
     for name in names:
-        pieces = [piece for piece in re.split(r"_+", name.lower()) if len(piece) > 2]
-        found.update(pieces)
+        found.update(piece.lower() for piece in PIECE.findall(name) if len(piece) > 2)
         found.add(name.lower().strip("_"))
     return found - {""}
 

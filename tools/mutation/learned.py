@@ -1,4 +1,4 @@
-"""Which lines each test executes, measured once with coverage and kept under .cache/mutate."""
+"""Which lines each test executes, measured once and kept under .cache/mutate until the test file changes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import ast
 import difflib
 import hashlib
 import pickle
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 
 from ..steps import say
 from .rooms import Room
 
-SAMPLE = 64  # of the parametrizations of one test function
-SECONDS = 120  # of one test file
+SAMPLE = 24  # of the parametrizations of one test function
+SECONDS = 60  # of processor time for one test file
 NEAR = 3  # lines after a bug's that tell which tests are closest to it
 
 
@@ -27,7 +25,7 @@ class Measured:
 
     digest: str
     seconds: dict[str, float] = field(default_factory=dict)
-    lines: dict[str, dict[str, bytes]] = field(default_factory=dict)  # file -> test -> numbits
+    lines: dict[str, dict[str, bytes]] = field(default_factory=dict)  # file -> test -> a bit for each line
     sources: dict[str, str] = field(default_factory=dict)  # file -> digest of the text that the lines are of
 
 
@@ -49,7 +47,7 @@ class Learned:
     """What is known of a tree's tests."""
 
     def __init__(self, root: Path, folder: Path, below: Sequence[str], seconds: float = 600) -> None:
-        """seconds: what measuring may take; what is left is measured by the next run."""
+        """seconds: the processor time that measuring may take; the rest is measured by the next run."""
         self.root, self.folder, self.left = root, folder, seconds
         self.below = tuple(f"{name}/" for name in below)  # the distribution's folders
         self.files: dict[str, Measured] = {}
@@ -62,15 +60,12 @@ class Learned:
 
     def learn(self, room: Room, copy: Path) -> None:
         """Run a sample of every test file of the room that is not known yet, or has changed."""
-        if find_spec("coverage") is None:
-            return
         by_file: dict[str, list[str]] = defaultdict(list)
         for item in room.items:
             by_file[item.partition("::")[0]].append(item)
         for name, items in by_file.items():
             if name in self.files or self.left <= 0:
                 continue
-            start = time.monotonic()
             measured = Measured(_digest((self.root / name).read_bytes()))
             for test, seconds, lines in room.learn(sample(items), copy, SECONDS):
                 measured.seconds[test] = seconds
@@ -83,8 +78,12 @@ class Learned:
             kept = self._file(name)
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_bytes(pickle.dumps(measured))
-            self.left -= time.monotonic() - start
+            self.left -= sum(measured.seconds.values())
             say(f"measured {name}: {len(measured.seconds)} of {len(items)} tests")
+
+    def seconds(self) -> dict[str, float]:
+        """The processor time of every test that was measured."""
+        return {test: time for measured in self.files.values() for test, time in measured.seconds.items()}
 
     def covering(self, file: str, line: int) -> list[Covering]:
         """The tests that execute the line, or the function around it."""

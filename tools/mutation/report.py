@@ -19,8 +19,8 @@ HEAD = """# Mutation testing
 Written by `python3 dev.py mutate --count 100 --seed SEED --write`;
 [how it works](../../docs/development.md#do-the-tests-bite).
 "Equivalent": survivors that compute the same, or differ in speed or memory only; the reasons are in
-`tools/mutation/equivalent.json`. "Undecided": no test failed before the time for the bug ran out, or what it changes
-runs on import, where only the tests most likely to catch it are run.
+`tools/mutation/equivalent.json`. "Undecided": no test failed before the time for the bug ran out. All times are
+processor time.
 
 | seed | bugs | caught | equivalent | survivors | undecided | minutes | on |
 |---|---|---|---|---|---|---|---|

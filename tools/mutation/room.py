@@ -1,35 +1,42 @@
 """The inside of a warm pytest process: it collects test files once, then runs chosen tests in forks of itself.
 
-Started by rooms.py in a copy of the tree as `python room.py TESTS...`. Requests are lines of JSON on what was the
-standard input, answers lines of JSON on what was the standard output; the tests get neither.
+Started by rooms.py in a copy of the tree as `python room.py SECONDS TESTS...`; SECONDS: the processor time that
+collecting may take, 0 for any. Requests are lines of JSON on what was the standard input, answers lines of JSON on what
+was the standard output; the tests get neither.
 
-    {"do": "run", "tests": [numbers], "seconds": most, "file": path, "sound": text}
+    {"do": "run", "tests": [numbers], "limits": [seconds], "seconds": most, "file": path, "sound": text}
         runs tests in this order up to the first failure; where a file is given, the functions that were loaded from
         its text `sound` get the code that the file holds now
-    {"do": "learn", "tests": [numbers], "folder": path, "seconds": most}
-        runs tests and tells which lines of the folder's files each executes (needs the package coverage)
+    {"do": "learn", "tests": [numbers], "limits": [seconds], "folder": path, "seconds": most}
+        runs tests and tells which lines of the folder's files each executes
 
-The answer is a line for each test that ran, {"test": number, "seconds": s, "failed": bool, "lines": {file: hex}}, or
-{"changed_at_import": true} where the change is in what runs on import; then {"end": null}, or {"end": why} where the
-fork ended early.
+The answer is a line for each test that ran, {"test": number, "seconds": s, "failed": bool, "lines": {file: hex}};
+{"changed_at_import": true} where the change is in what runs on import; {"over": true} where `seconds` were over; then
+{"end": null, "seconds": s}, or {"end": why, ...} where the fork ended early. All seconds are processor time, so that
+other work on the machine changes nothing. A test that uses more than its limit ends the fork.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import math
 import os
+import resource
 import select
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from types import CodeType, FunctionType
 from typing import Any, TextIO
 
+import probes  # type: ignore[import-not-found]  # beside this script
 import pytest
 
 MEMORY = 12 << 30  # bytes of address space: a bug may ask for all there is
+WAITING = 10, 120  # a fork may take this many times its processor time, and so many seconds more; then it hangs
 
 
 class Room:
@@ -59,54 +66,47 @@ class Room:
             status = 1
             try:
                 os.setsid()
-                _limit_memory()
+                resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
                 (self.learn if asked["do"] == "learn" else self.run)(asked)
                 status = 0
             finally:
                 self.answers.flush()
                 os._exit(status)
-        why = _wait(child, asked["seconds"])
+        why, seconds = _wait(child, WAITING[0] * asked["seconds"] + WAITING[1])
         with suppress(ProcessLookupError):  # the tests' own processes too
             os.killpg(child, signal.SIGKILL)
-        self.say(end=why)
+        self.say(end=why, seconds=seconds)
 
     def run(self, asked: dict[str, Any]) -> None:
         if asked.get("file") and not replace(asked["file"], asked["sound"]):
             self.say(changed_at_import=True)
             return
-        for number in asked["tests"]:
-            start = time.monotonic()
-            self.one(number)
-            self.say(test=number, seconds=time.monotonic() - start, failed=self.failed)
+        for number, seconds in self.each(asked):
+            self.say(test=number, seconds=seconds, failed=self.failed)
             if self.failed:
                 return
 
     def learn(self, asked: dict[str, Any]) -> None:
-        from coverage import Coverage, CoverageData
-        from coverage.numbits import nums_to_numbits
-
         folder = os.path.realpath(asked["folder"]) + os.sep
-        for number in asked["tests"]:
-            measured = Coverage(data_file=None, config_file=False, source=[folder], messages=False)
-            measured.start()
-            start = time.monotonic()
-            self.failed = False
-            try:
-                self.one(number)
-            finally:
-                measured.stop()
-            seconds = time.monotonic() - start
-            data: CoverageData = measured.get_data()
-            lines: dict[str, str] = {}
-            for file in data.measured_files():
-                real = os.path.realpath(file)
-                if real.startswith(folder) and (found := data.lines(file)):
-                    lines[real[len(folder) :]] = nums_to_numbits(found).hex()
+        probes.clear()
+        for number, seconds in self.each(asked):
+            lines = {file[len(folder) :]: bits.hex() for file, bits in probes.executed().items()}
             self.say(test=number, seconds=seconds, failed=self.failed, lines=lines)
+            probes.clear()
 
-    def one(self, number: int) -> None:
-        item = self.items[number]
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+    def each(self, asked: dict[str, Any]) -> Iterator[tuple[int, float]]:
+        """Run the tests one by one, each within its limit; (test, seconds) as each is done."""
+        begun = _processor_time()
+        for number, limit in zip(asked["tests"], asked["limits"], strict=True):
+            start = _processor_time()
+            if start - begun > asked["seconds"]:
+                self.say(over=True)
+                return
+            _limit_processor_time(limit)
+            self.failed = False
+            item = self.items[number]
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+            yield number, _processor_time() - start
 
 
 def replace(file: str, sound: str) -> bool:
@@ -151,16 +151,16 @@ def _changes(old: CodeType, new: CodeType, changed: dict[tuple[str, int], CodeTy
     return all(_changes(a, b, changed) for a, b in zip(*inner, strict=True))
 
 
-def _wait(child: int, seconds: float) -> str | None:
-    """None where the process ended well, else why not."""
-    handle = os.pidfd_open(child) if hasattr(os, "pidfd_open") else None
-    if handle is not None:
+def _wait(child: int, seconds: float) -> tuple[str | None, float]:
+    """(None where the process ended well, else why not; its processor time with that of the processes it ran)."""
+    deadline = time.monotonic() + seconds
+    if hasattr(os, "pidfd_open"):
+        handle = os.pidfd_open(child)
         try:
             ended = bool(select.select([handle], [], [], seconds)[0])
         finally:
             os.close(handle)
     else:
-        deadline = time.monotonic() + seconds
         ended = False
         while not ended and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -168,26 +168,37 @@ def _wait(child: int, seconds: float) -> str | None:
     if not ended:
         with suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    if not ended:
-        return "time"
-    return None if status == 0 else f"status {status}"
+    _, status, used = os.wait4(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    names = {0: None, -signal.SIGXCPU: "it took too long"}
+    return ("it hung" if not ended else names.get(code, f"status {code}")), used.ru_utime + used.ru_stime
 
 
-def _limit_memory() -> None:
-    import resource
+def _processor_time() -> float:
+    """Of this process, and of those it ran and waited for."""
+    return sum(os.times()[:4])
 
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+def _limit_processor_time(seconds: float) -> None:
+    """From now on; the processes that it runs have as much each."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    limit = math.ceil(own.ru_utime + own.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def main() -> None:
     sys.path[0] = os.getcwd()  # as `python -m pytest` has it
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if seconds := float(sys.argv[1]):
+        _limit_processor_time(seconds)
+    cache = os.path.join(os.getcwd(), ".cache")
+    probes.install(os.path.join(cache, "imports"), os.path.join(cache, "probed"))
     requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
-    arguments = ["-q", "-p", "no:cacheprovider", "--tb=no", "--timeout=60", "--continue-on-collection-errors"]
-    pytest.main([*arguments, *sys.argv[1:]], plugins=[Room(requests, answers)])
+    arguments = ["-q", "-p", "no:cacheprovider", "--tb=no", "--timeout=0", "--continue-on-collection-errors"]
+    pytest.main([*arguments, *sys.argv[2:]], plugins=[Room(requests, answers)])
 
 
 if __name__ == "__main__":

@@ -6,13 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 SCRIPT = Path(__file__).with_name("room.py")
+UNKNOWN_LIMIT = 30.0  # seconds of processor time for a test that was never measured
+SLOWER = 10  # a test that takes so many times what it took has found the bug
 
 
 @dataclass
@@ -23,13 +25,15 @@ class Outcome:
     why: str = ""  # where it took the process down with it
     ran: dict[str, float] = field(default_factory=dict)  # seconds of each that passed
     changed_at_import: bool = False  # the bug is in what runs on import: only a new process has it
-    ended: str | None = None  # why the process ended before its tests
+    over: bool = False  # whether the seconds were over before the tests
+    seconds: float = 0.0  # of the process
 
 
 class Room:
     """A process that has collected some test files of a copy of the tree."""
 
-    def __init__(self, copy: Path, tests: Sequence[str]) -> None:
+    def __init__(self, copy: Path, tests: Sequence[str], seconds: float = 0) -> None:
+        """seconds: of processor time to collect them, 0 for any; where that ends early there are no `items`."""
         known = os.environ.get("PYTHONPATH")
         environment = {
             **os.environ,
@@ -38,7 +42,7 @@ class Room:
             "HYPOTHESIS_STORAGE_DIRECTORY": str(copy / ".cache" / "hypothesis"),
         }
         self.process = subprocess.Popen(
-            [sys.executable, str(SCRIPT), *tests],
+            [sys.executable, str(SCRIPT), str(seconds), *tests],
             cwd=copy,
             env=environment,
             stdin=subprocess.PIPE,
@@ -50,38 +54,50 @@ class Room:
         self.items: list[str] = next(iter(self._answers()), {}).get("items", [])
         self.number = {item: at for at, item in enumerate(self.items)}
 
-    def run(self, tests: Sequence[str], seconds: float, file: Path | None = None, sound: bytes = b"") -> Outcome:
-        """The tests in their order up to the first failure; file: where a bug is, `sound` its text without it."""
-        asked: dict[str, Any] = {"do": "run", "tests": [self.number[test] for test in tests], "seconds": seconds}
+    def run(
+        self,
+        tests: Sequence[str],
+        seconds: float,
+        known: Mapping[str, float],
+        file: Path | None = None,
+        sound: bytes = b"",
+    ) -> Outcome:
+        """The tests in their order up to the first failure, in so many seconds of processor time.
+
+        known: seconds of the tests that were measured; file: where a bug is, `sound` its text without it.
+        """
+        asked = self._asked("run", tests, seconds, known)
         if file is not None:
             asked |= {"file": os.path.realpath(file), "sound": sound.decode()}
         outcome = Outcome()
-        started = None
+        started = -1
         for answer in self._ask(asked):
             if "end" in answer:
-                outcome.ended = answer["end"]
-            elif answer.get("changed_at_import"):
-                outcome.changed_at_import = True
+                outcome.seconds = answer["seconds"]
+                if (why := answer["end"]) and not outcome.failed:
+                    outcome.failed, outcome.why = tests[min(started + 1, len(tests) - 1)], f" ({why})"
+            elif "test" not in answer:
+                outcome.over |= answer.get("over", False)
+                outcome.changed_at_import |= answer.get("changed_at_import", False)
             elif answer["failed"]:
                 outcome.failed = self.items[answer["test"]]
             else:
-                started = self.items[answer["test"]]
-                outcome.ran[started] = answer["seconds"]
-        if outcome.ended and outcome.ended != "time" and not outcome.failed:
-            at = tests.index(started) + 1 if started else 0
-            outcome.failed = tests[min(at, len(tests) - 1)]
-            outcome.why = f" (the process ended with {outcome.ended})"
+                started += 1
+                outcome.ran[self.items[answer["test"]]] = answer["seconds"]
         return outcome
 
     def learn(
         self, tests: Sequence[str], folder: Path, seconds: float
     ) -> Iterator[tuple[str, float, dict[str, bytes]]]:
-        """(test, seconds, {file: its executed lines as coverage's numbits}) of every test that passes."""
-        numbers = [self.number[test] for test in tests]
-        for answer in self._ask({"do": "learn", "tests": numbers, "folder": str(folder), "seconds": seconds}):
+        """(test, seconds, {file: its executed lines, a bit for each}) of every test that passes."""
+        for answer in self._ask(self._asked("learn", tests, seconds, {}) | {"folder": str(folder)}):
             if "test" in answer and not answer["failed"]:
                 lines = {file: bytes.fromhex(bits) for file, bits in answer["lines"].items()}
                 yield self.items[answer["test"]], answer["seconds"], lines
+
+    def _asked(self, do: str, tests: Sequence[str], seconds: float, known: Mapping[str, float]) -> dict[str, Any]:
+        limits = [SLOWER * (known[test] + 1) if test in known else UNKNOWN_LIMIT for test in tests]
+        return {"do": do, "tests": [self.number[test] for test in tests], "limits": limits, "seconds": seconds}
 
     def close(self) -> None:
         with suppress(OSError):

@@ -22,7 +22,8 @@ from .rooms import Outcome, Room
 
 ENOUGH = 0.95  # of the bugs are to be caught
 GENERATED = "_bytecode.py"  # what another file gives: `dev.py check` compares them
-FRESH = 40  # tests, of those most likely to catch a bug, that are run in a new process before it is said to survive
+FRESH = 60  # tests, of those most likely to catch a bug, that are run in a new process before it is said to survive
+COLLECTING = 120  # seconds of processor time to import a tree with a bug
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Verdict:
     caught_by: str
     ran: int  # tests that passed
     decided: bool  # whether there was time for all tests that may concern it
-    seconds: float
+    seconds: float  # of processor time, its tests'
 
 
 def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
@@ -51,8 +52,10 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
     parser.add_argument("--count", type=int, default=20, help="how many bugs (20)")
     parser.add_argument("--seed", type=int, help="draws the same bugs again in the same tree")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the tree that work side by side (1)")
-    parser.add_argument("--seconds", type=float, default=60, help="of tests for each bug (60)")
-    parser.add_argument("--measure", type=float, default=10, help="minutes to find out what tests execute (10)")
+    parser.add_argument("--seconds", type=float, default=60, help="of processor time for the tests of a bug (60)")
+    parser.add_argument(
+        "--measure", type=float, default=30, help="minutes of processor time to find out what tests execute (30)"
+    )
     parser.add_argument("--minutes", type=float, default=600, help="stop with fewer bugs after so long")
     parser.add_argument("--write", action="store_true", help="add the result to benches/results/mutation.md")
     asked = parser.parse_args(args)
@@ -63,7 +66,8 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
     say(f"{len(bugs)} bugs, seed {seed}")
     start = time.monotonic()
     verdicts = run(bugs, root, packages, asked.jobs, asked.seconds, asked.measure * 60, start + asked.minutes * 60)
-    result = report.Result(seed, verdicts, time.monotonic() - start, asked.paths)
+    used = sum(os.times()[:4])
+    result = report.Result(seed, verdicts, used, asked.paths)
     for verdict in result.survivors:
         bug = verdict.bug
         why = report.equivalent(verdict, root)
@@ -123,12 +127,12 @@ def run(
     packages: dict[str, Path],
     jobs: int,
     seconds: float,
-    measure: float = 600,
+    measure: float = 1800,
     deadline: float = float("inf"),
 ) -> list[Verdict]:
     """Try each bug that can be begun before `deadline` (of time.monotonic); a line for each as it is done.
 
-    seconds: of tests for each; measure: seconds to find out what tests execute.
+    seconds: of processor time for the tests of each; measure: for finding out what tests execute.
     """
     cache = root / ".cache" / "mutate"
     below = [folder.relative_to(root).as_posix() for folder in packages.values()]
@@ -168,69 +172,61 @@ class Trials:
     def __init__(self, choice: Choice, seconds: float) -> None:
         self.choice, self.limit = choice, seconds
         self.lock, self.learning = Lock(), Lock()
+        self.seconds: dict[str, float] = {}  # of the tests that were measured
         self.rooms: dict[tuple[Path, str], Room] = {}
         self.sound: dict[str, bool] = {}  # tests that caught something: whether they pass without a bug
 
     def verdict(self, bug: Bug, copy: Copy) -> Verdict:
         rooms = {folder: self.room(copy, folder) for folder in self.choice.folders(bug)}
-        start, ran = time.monotonic(), 0
-        items = [item for room in rooms.values() for item in room.items if self.sound.get(item, True)]
-        by_folder = {item: room for room in rooms.values() for item in room.items}
-        tests = self.choice.tests_for(bug, items)
-        diff = bug.diff((copy.folder / bug.file.relative_to(copy.root)).read_bytes())
-        decided = True
-
-        def left() -> float:
-            return self.limit - (time.monotonic() - start)
-
-        def said(caught_by: str) -> Verdict:
-            return Verdict(bug, diff, caught_by, ran, decided, time.monotonic() - start)
-
+        by_test = {item: room for room in rooms.values() for item in room.items}
+        tests = self.choice.tests_for(bug, [item for item in by_test if self.sound.get(item, True)])
+        verdict = Verdict(bug, bug.diff((copy.folder / bug.file.relative_to(copy.root)).read_bytes()), "", 0, True, 0.0)
         at_import = False
         for batch in batches(tests):
-            while batch and left() > 0 and not at_import:
-                outcome = self.seeded(bug, copy, by_folder[batch[0]], batch, left())
+            while batch and verdict.decided and not at_import:
+                outcome = self.seeded(bug, copy, by_test[batch[0]], batch, self.limit - verdict.seconds)
                 at_import = outcome.changed_at_import
-                ran += len(outcome.ran)
-                if outcome.failed and self.passes_without(outcome.failed, by_folder):
-                    return said(outcome.failed + outcome.why)
-                if not outcome.failed:
-                    break
-                batch = batch[batch.index(outcome.failed) + 1 :]
-            decided = left() > 0 and not at_import
-        seconds = max(left(), self.limit / 2) if at_import else 30
-        caught_by, more = self.in_a_new_process(bug, copy, tests, seconds, by_folder)
-        ran += more
-        return said(caught_by)
+                if self.caught(outcome, verdict, by_test):
+                    return verdict
+                batch = batch[batch.index(outcome.failed) + 1 :] if outcome.failed else []
+                verdict.decided = not outcome.over and verdict.seconds < self.limit
+        self.in_a_new_process(bug, copy, tests, verdict, by_test)
+        return verdict
 
     def in_a_new_process(
-        self, bug: Bug, copy: Copy, tests: list[str], seconds: float, known: dict[str, Room]
-    ) -> tuple[str, int]:
-        """(what caught the bug, tests that passed) where modules are imported with the bug; known: each test's room."""
+        self, bug: Bug, copy: Copy, tests: list[str], verdict: Verdict, by_test: dict[str, Room]
+    ) -> None:
+        """Run the first tests where modules are imported with the bug."""
         first = [test for test in tests if self.sound.get(test, True)][:FRESH]
-        ran = 0
         for folder in dict.fromkeys(room_of(test) for test in first):
             here = [test for test in first if room_of(test) == folder]
             copy.seed(bug)
             try:
-                room = Room(copy.folder, list(dict.fromkeys(test.partition("::")[0] for test in here)))
+                room = Room(copy.folder, list(dict.fromkeys(test.partition("::")[0] for test in here)), COLLECTING)
                 try:
                     if missing := [test for test in here if test not in room.number]:
-                        return f"{missing[0].partition('::')[0]} (it cannot be collected)", ran
-                    outcome = room.run(here, seconds)
+                        verdict.caught_by = f"{missing[0].partition('::')[0]} (it cannot be collected)"
+                        return
+                    outcome = room.run(here, self.limit, self.seconds)
                 finally:
                     room.close()
             finally:
                 copy.mend(bug)
-            ran += len(outcome.ran)
-            if outcome.failed and self.passes_without(outcome.failed, known):
-                return outcome.failed + outcome.why, ran
-        return "", ran
+            if self.caught(outcome, verdict, by_test):
+                return
+
+    def caught(self, outcome: Outcome, verdict: Verdict, by_test: dict[str, Room]) -> bool:
+        verdict.ran += len(outcome.ran)
+        verdict.seconds += outcome.seconds
+        if outcome.failed and self.passes_without(outcome.failed, by_test):
+            verdict.caught_by = outcome.failed + outcome.why
+        return bool(verdict.caught_by)
 
     def seeded(self, bug: Bug, copy: Copy, room: Room, tests: list[str], seconds: float) -> Outcome:
         copy.seed(bug)
         try:
-            return room.run(tests, seconds, copy.folder / bug.file.relative_to(copy.root), copy.sound)
+            file = copy.folder / bug.file.relative_to(copy.root)
+            return room.run(tests, seconds, self.seconds, file, copy.sound)
         finally:
             copy.mend(bug)
 
@@ -240,11 +236,12 @@ class Trials:
             room = self.rooms[copy.folder, folder] = Room(copy.folder, [folder])
             with self.learning:
                 self.choice.learned.learn(room, copy.folder)
+                self.seconds = self.choice.learned.seconds()
         return self.rooms[copy.folder, folder]
 
     def passes_without(self, test: str, rooms: dict[str, Room]) -> bool:
         if test not in self.sound:
-            self.sound[test] = not rooms[test].run([test], 600).failed
+            self.sound[test] = not rooms[test].run([test], 600, self.seconds).failed
             if not self.sound[test]:
                 say(f"{test} fails without a bug in the copy: left out")
         return self.sound[test]
