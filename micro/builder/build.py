@@ -168,7 +168,8 @@ def _check_trees(graph: Graph) -> None:
     others = [layer.name for layer in graph.layers if not isinstance(layer, Trees | Reshape)]
     if others:
         raise UnsupportedError(
-            f"{graph.name}: layers beside an ensemble of trees: {', '.join(others[:5])}; export the trees by themselves"
+            f"{graph.name}: a model with an ensemble of trees cannot have other layers: "
+            f"{', '.join(others[:5])}; export the trees by themselves"
         )
 
 

@@ -63,7 +63,8 @@ def commands(out: Path, board: str | None = None, port: str | None = None, to: s
     first = ["connect", port] if port else []
     if weights == "frozen":
         raise UnsupportedError(
-            f"{name} is to be frozen: build the board's firmware with FROZEN_MANIFEST={out}/manifest.py and flash it"
+            f"{name} was built to be frozen: build the board's firmware with "
+            f"FROZEN_MANIFEST={out}/manifest.py and flash it"
         )
     if weights == "romfs":
         return [[*first, "romfs", "deploy", str(folder / f"{name}.romfs")]]
@@ -87,7 +88,7 @@ def helper_commands(names: Sequence[str], port: str | None = None) -> list[list[
     """
     unknown = [name for name in names if name not in HELPERS]
     if unknown:
-        raise UnsupportedError(f"no helper {unknown[0]!r}; there are: {', '.join(HELPERS)}")
+        raise UnsupportedError(f"unknown helper {unknown[0]!r}; known helpers: {', '.join(HELPERS)}")
     if not names:
         return []
     first = ["connect", port] if port else []
@@ -100,7 +101,7 @@ def read_about(out: Path) -> dict[str, Any]:
     try:
         about = json.loads((out / "build.json").read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise FormatError(f"{out}: expected what `emberlet micro build` wrote there: {error}") from None
+        raise FormatError(f"{out}: expected a folder that `emberlet micro build` wrote: {error}") from None
     if not isinstance(about, dict) or not {"name", "weights", "targets", "boards"} <= set(about):
         raise FormatError(f"{out / 'build.json'}: not written by `emberlet micro build`")
     return about
@@ -111,10 +112,12 @@ def _target(about: dict[str, Any], board: str | None) -> str:
     if board is not None:
         board = ALIASES.get(board.lower(), board.lower())
         if board not in boards:
-            raise UnsupportedError(f"not built for {board!r} but for {', '.join(boards) or 'no board'}; build it again")
+            raise UnsupportedError(
+                f"the model was built for {', '.join(boards) or 'no board'}, not for {board!r}; build it again"
+            )
         return str(boards[board])
     if len(targets) > 1:
-        raise UnsupportedError(f"built for {', '.join(boards)}: say which with --board")
+        raise UnsupportedError(f"the model was built for {', '.join(boards)}; choose one with --board")
     return str(targets[0])
 
 

@@ -161,7 +161,9 @@ def lines(chain: Chain) -> tuple[str, ...]:
 
 def _function(name: str) -> Function:
     if name not in FUNCTIONS:
-        raise UnsupportedError(f"no function {name!r} for microcontrollers; there are: {', '.join(sorted(FUNCTIONS))}")
+        raise UnsupportedError(
+            f"function {name!r} is not supported on microcontrollers; supported: {', '.join(sorted(FUNCTIONS))}"
+        )
     return FUNCTIONS[name]
 
 

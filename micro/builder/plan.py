@@ -108,7 +108,7 @@ def _borders(graph: Graph) -> tuple[Graph, dict[str, tuple[Pads, float]]]:
         if conflict is None:
             return graph, wanted
         graph = _with_copy(graph, *conflict)
-    raise AssertionError("borders do not settle")
+    raise AssertionError("the memory plan does not settle; this is a bug, please report it with the model")
 
 
 def _collect(graph: Graph, wanted: dict[str, tuple[Pads, float]]) -> tuple[str, Layer] | None:

@@ -159,5 +159,5 @@ def test_scaled_numbers_are_compared_as_before_they_were_scaled() -> None:
 
 def test_layers_before_trees_are_refused() -> None:
     data = converted(make_pipeline(Normalizer(), DecisionTreeClassifier()), X, Y)
-    with pytest.raises(ModelError, match="trees behind other layers"):
+    with pytest.raises(ModelError, match="the trees must read the model's input"):
         built(data)

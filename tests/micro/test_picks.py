@@ -95,5 +95,5 @@ def test_elements_go_where_onnxruntime_puts_them(draw: Callable[[Rng], onnx.Mode
 
 def test_a_map_without_order_is_refused() -> None:
     places = np.random.default_rng(0).permutation(500)
-    with pytest.raises(ModelError, match="places apart; at most 64 are supported"):
+    with pytest.raises(ModelError, match="separate places; at most 64 are supported"):
         read_graph(model("Gather", [1, 500], [places], axis=1).SerializeToString(), "m")

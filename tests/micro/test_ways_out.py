@@ -68,7 +68,7 @@ FOLLOWED = {
     ),
     "ReLU that keeps its state": "test_recurrences.py::test_a_state_that_comes_in_is_kept",
     "mode 'linear' or 'nearest'": "test_refusals.py::test_what_is_not_done_can_be_done_otherwise",
-    "with antialias; export the model with antialias=0": (
+    "antialias is not supported; export the model with antialias=0": (
         "test_refusals.py::test_what_is_not_done_can_be_done_otherwise"
     ),
     "export the model with a fixed axis": "test_refusals.py::test_an_axis_that_an_input_decides_can_be_fixed",

@@ -127,11 +127,13 @@ def cast(t: Importer, node: Cast) -> None:
     if held is not None and held.name in t.integers and to.is_float:
         whole = Grid(1.0, t.integers[held.name])
         if t.grids.get(held.name, whole) != whole:
-            raise Problem("of bytes that are also dequantized with another scale than 1")
+            raise Problem("bytes that are also dequantized with a scale other than 1 are not supported")
         identity(t, node)
         return
     if any(d.is_integer and d.bits <= 16 for d in (given, to)):
-        raise Problem(f"from {given} to {to}; use QuantizeLinear and DequantizeLinear, or cast to int32")
+        raise Problem(
+            f"a cast from {given} to {to} is not supported; use QuantizeLinear and DequantizeLinear, or cast to int32"
+        )
     if to.is_bool and not given.is_bool:
         apply_chain(t, node, (("nonzero", ()),))
         return
@@ -152,7 +154,7 @@ def pairwise(t: Importer, node: a.Pairwise) -> None:
         raise Problem("operands aligned along an axis (before opset 7) are not supported")
     operation = OPERATIONS[type(node)]
     if operation == "div" and not node.dtype(0).is_float:
-        raise Problem("of whole numbers; cast them to float32, and the quotient back")
+        raise Problem("division of integers is not supported; cast them to float32, and the quotient back")
     first, second = node.value(0), node.value(1)
     if first is not None or second is not None:
         reverse = first is not None
@@ -319,7 +321,7 @@ def dequantize(t: Importer, node: DequantizeLinear) -> None:
         return
     grid = grid_of(t, node)
     if t.grid_behind(held, grid) != grid:
-        raise Problem("dequantized otherwise than it was quantized")
+        raise Problem("the tensor is dequantized with other scales than it was quantized with")
     t.held[node.outputs[0].name] = held
 
 
@@ -339,9 +341,9 @@ def grid_of(t: Importer, node: QuantizeLinear | DequantizeLinear) -> Grid:
     scale = t.array(node, 1, "a scale")
     zero = t.array(node, 2, "a zero point") if node.has(2) else np.zeros(1, np.uint8)
     if scale.size != 1 or zero.size != 1:
-        raise Problem("a scale for each channel of an activation; one for all is supported")
+        raise Problem("an activation with a scale for each channel is not supported; use one scale for the tensor")
     if scale.reshape(-1)[0] <= 0:
-        raise Problem(f"a scale of {scale.reshape(-1)[0]}, expected a positive one")
+        raise Problem(f"the scale is {scale.reshape(-1)[0]}, expected a positive number")
     if zero.dtype not in (np.int8, np.uint8):
-        raise Problem(f"a zero point of dtype {zero.dtype}; int8 and uint8 are supported")
+        raise Problem(f"the zero point has dtype {zero.dtype}, expected int8 or uint8")
     return Grid(float(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]) + (128 if zero.dtype == np.int8 else 0))

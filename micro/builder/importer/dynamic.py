@@ -54,9 +54,9 @@ def quantize(t: Importer, node: s.DynamicQuantizeLinear) -> None:
 def product(t: Importer, node: Node[Any]) -> None:
     x = t.dynamic.get(node.inputs[0].name)
     if not isinstance(x, Argument):
-        raise Problem("of integers that no DynamicQuantizeLinear made")
+        raise Problem("the integers do not come from a DynamicQuantizeLinear, which is required")
     if node.value(1) is None or (node.has(3) and node.value(3) is None):
-        raise Problem("weights that are only known when the model runs")
+        raise Problem("weights that the model computes are not supported; they must be constant")
     t.dynamic[node.outputs[0].name] = Product(node, x, node.inputs[0].name)
 
 
@@ -108,7 +108,7 @@ def _weights(
     two axes exchanged."""
     value = node.value(i)
     if value is None:
-        raise Problem("weights that are only known when the model runs")
+        raise Problem("weights that the model computes are not supported; they must be constant")
     stored = numpy_of(value).astype(np.float64)
     factor, point = (_along(x, stored, axis) for x in (scale, np.zeros(1) if zero is None else zero))
     real = ((stored - point) * factor).astype(np.float32)
@@ -124,7 +124,7 @@ def _along(x: Array, weights: Array, axis: int) -> Array:
     if x.size == 1:
         return x.reshape(-1)
     if x.size != weights.shape[axis]:
-        raise Problem(f"{x.size} scales for weights of shape {weights.shape}")
+        raise Problem(f"got {x.size} scales for weights of shape {weights.shape}")
     return x.reshape([-1 if k == axis else 1 for k in range(weights.ndim)])
 
 
@@ -158,7 +158,7 @@ def lstm(t: Importer, node: p.DynamicQuantizeLSTM) -> None:
     for i, scale in ((1, 8), (2, 10)):
         value = node.value(i)
         if value is None:
-            raise Problem("weights that are only known when the model runs")
+            raise Problem("weights that the model computes are not supported; they must be constant")
         w = numpy_of(value).astype(np.float64)
         by, point = (_of_direction(t.array(node, k, "a scale"), len(w)) for k in (scale, scale + 1))
         real = np.swapaxes((w - point) * by, 1, 2)

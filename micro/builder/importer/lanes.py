@@ -34,7 +34,7 @@ def top_k(t: Importer, node: TopK) -> None:
         if output.present and (output.name in t.read or not t.read):
             k = dims_of(output)[c.axis % len(held.dims)]
             if not 0 < k <= shape[1]:
-                raise Problem(f"the {k} greatest of {shape[1]}")
+                raise Problem(f"k is {k}, but there are only {shape[1]} elements")
             out = t.define(output, held.order)
             name = f"{node.name} indices" if indices else node.name
             t.add(lanes.TopK(name, (held.name,), out.name, shape, k, c.largest, indices))
@@ -44,7 +44,7 @@ def top_k(t: Importer, node: TopK) -> None:
 def running_sum(t: Importer, node: CumSum) -> None:
     held, axis = t.of(node.inputs[0]), node.ints(1)
     if axis is None:
-        raise Problem("along an axis that is only known when the model runs; export the model with a fixed axis")
+        raise Problem("an axis that the model computes is not supported; export the model with a fixed axis")
     shape = lanes_of(held, axis[0] % len(held.dims))
     out = t.define(node.outputs[0], held.order)
     c = node.config
@@ -59,7 +59,7 @@ def one_hot(t: Importer, node: OneHot) -> None:
     axis = node.config.axis % rank
     held = t.ordered(held, tuple(range(len(held.dims))))
     if dims[axis] < 1:
-        raise Problem(f"a depth of {dims[axis]}")
+        raise Problem(f"the depth is {dims[axis]}, which is not supported")
     out = t.define(node.outputs[0], tuple(range(rank)))
     off, on = (float(v) for v in values.reshape(-1))
     at = (prod(dims[:axis]), dims[axis], prod(dims[axis + 1 :]))

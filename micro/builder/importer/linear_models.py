@@ -85,7 +85,7 @@ class _Row:
         if transform in ("sigmoid", "logistic"):
             return self.mapped(SIGMOID, "probabilities")
         if transform != "softmax":
-            raise Problem(f"scores with {transform} behind them; none, softmax and logistic are supported")
+            raise Problem(f"post_transform {transform} is not supported; NONE, SOFTMAX and LOGISTIC are")
         out = self._to("probabilities", self.size)
         self.t.add(SoftmaxFloat(f"{self.label} softmax", (self.name,), out.name, 1, self.size))
         return out
@@ -99,7 +99,7 @@ def _row(t: Importer, node: Node[Any]) -> _Row:
     held = t.of(node.inputs[0])
     size = held.dims[-1]
     if np.prod(held.dims) != size:
-        raise Problem(f"an input of shape {held.dims}; one row is supported")
+        raise Problem(f"the input has shape {held.dims}; only one row is supported")
     held = t.shaped(StoredTensor(held.name, held.dims, held.order), (size,))
     return _Row(t, node.name or node.outputs[-1].name, held.name, size)
 
@@ -171,7 +171,7 @@ def _likeness(x: _Row, kernel: Kernel, vectors: Matrix) -> _Row:
 def svm_regressor(t: Importer, node: SVMRegressor) -> None:
     c, x = node.config, _row(t, node)
     if c.transform is not None:
-        raise Problem(f"scores with {c.transform} behind them")
+        raise Problem(f"post_transform {c.transform} is not supported")
     if c.n_supports:
         x = _likeness(x, c.kernel, _matrix(c.vectors, c.n_supports))
     score = x.dense(_matrix(c.coefficients, 1), c.rho, "score")
@@ -188,7 +188,7 @@ def svm_classifier(t: Importer, node: SVMClassifier) -> None:
     if not c.vectors_per_class:
         rows = len(c.coefficients) // x.size
         if rows != n:
-            raise Problem(f"{rows} rows of coefficients for {n} classes")
+            raise Problem(f"got {rows} rows of coefficients for {n} classes")
         scores = x.dense(_matrix(c.coefficients, n), _offsets(c.rho, 1)[:1].repeat(n), "scores")
         _classes(t, node, scores.transformed(c.transform), c.labels)
         return
@@ -208,7 +208,7 @@ def svm_classifier(t: Importer, node: SVMClassifier) -> None:
 def normalizer(t: Importer, node: Normalizer) -> None:
     x, norm = _row(t, node), str(node.config.norm)
     if norm == "MAX":
-        raise Problem("rows divided by their greatest element; by their L1 or L2 norm is supported")
+        raise Problem("norm MAX is not supported; L1 and L2 are")
     parts = x.mapped((("abs", ()),) if norm == "L1" else (("pow", (2.0,)),), "parts").total("sum")
     root: Chain = () if norm == "L1" else (("sqrt", ()),)
     inverse = parts.mapped((*root, ("inverse", ())), "norm")

@@ -119,7 +119,7 @@ def cut(t: Importer, node: Slice) -> None:
     ranges: dict[int, range] = {}
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         if not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
-            raise Problem("bounds that are only known when the model runs")
+            raise Problem("bounds that the model computes are not supported; they must be constant")
         k = axis % len(held.dims)
         ranges[k] = range(*slice(start, end, step).indices(held.dims[k]))
     if all(r == range(held.dims[k]) for k, r in ranges.items()):
@@ -168,7 +168,7 @@ def pad(t: Importer, node: Pad) -> None:
     held, axes = t.of(node.inputs[0]), node.axes()
     pads = node.config.pads if node.config.pads is not None else node.ints(1)
     if axes is None or pads is None:
-        raise Problem("padding whose sizes are only known when the model runs")
+        raise Problem("padding that the model computes is not supported; it must be constant")
     if node.config.mode != "constant":
         pick(t, node)
         return
@@ -196,7 +196,7 @@ def resize(t: Importer, node: Resize) -> None:
         interpolate(t, node, held, dims)
         return
     if c.mode != "nearest":
-        raise Problem(f"from {held.dims} to {dims} by {c.mode}; export the model with mode 'linear' or 'nearest'")
+        raise Problem(f"resizing with mode {c.mode} is not supported; export the model with mode 'linear' or 'nearest'")
     if not exact or not steady or not rounding:
         pick(t, node)
         return
@@ -215,11 +215,11 @@ def interpolate(t: Importer, node: Resize, held: StoredTensor, dims: tuple[int, 
     if not axes:
         axes = [k for k, n in enumerate(dims) if n > 1][:1]
     if len(axes) > 2:
-        raise Problem(f"along {len(axes)} axes; one or two are supported: resize the others in a second step")
+        raise Problem(f"resizing {len(axes)} axes is not supported; resize one or two, and the others in a second step")
     if node.config.antialias:
-        raise Problem("with antialias; export the model with antialias=0, or average before")
+        raise Problem("antialias is not supported; export the model with antialias=0, or average first")
     if node.config.coordinates == "tf_crop_and_resize":
-        raise Problem("of a region (tf_crop_and_resize); cut it out with Slice before")
+        raise Problem("tf_crop_and_resize is not supported; cut the region out with Slice first")
     spatial = [k for k in held.order if k in axes]
     others = [k for k in held.order if k not in axes]
     fronts, behind = [k for k in others if held.dims[k] == 1], [k for k in others if held.dims[k] != 1]
@@ -240,7 +240,7 @@ def _places(node: Resize, dims: tuple[int, ...], to: tuple[int, ...], axis: int)
     first = replace(node.inputs[0], type=TensorType(dtypes.float32, dims), source=Constant(value))
     (found,) = evaluate(replace(node, inputs=(first, *node.inputs[1:])).typed())
     if found is None:
-        raise Problem("to sizes that are only known when the model runs")
+        raise Problem("sizes that the model computes are not supported; they must be constant")
     return numpy_of(found).reshape(to)[tuple(slice(None) if k == axis else 0 for k in range(len(to)))]
 
 
@@ -249,7 +249,7 @@ def depth_to_space(t: Importer, node: DepthToSpace) -> None:
     held = t.image(node.inputs[0])
     n, b = len(held.dims), node.config.block_size
     if n != 4:
-        raise Problem("of an image is supported")
+        raise Problem("the input must be an image")
     _, c, h, w = held.dims
     depth = c // (b * b)
     out = t.define(node.outputs[0], channels_last(4))

@@ -33,7 +33,7 @@ NOTHING = 1e-30
 @translates(LayerNormalization, RMSNormalization)
 def last_axes(t: Importer, node: LayerNormalization | RMSNormalization) -> None:
     if any(o.present and o.name in t.read for o in node.outputs[1:]):
-        raise Problem("the mean and the deviation as outputs")
+        raise Problem("the mean and the deviation are not supported as outputs")
     held = t.of(node.inputs[0])
     held = t.ordered(held, tuple(range(len(held.dims))))
     length = prod(held.dims[len(held.dims) - node.axes() :])
@@ -48,7 +48,7 @@ def instance(t: Importer, node: InstanceNormalization) -> None:
     held = t.of(node.inputs[0])
     held = t.ordered(held, tuple(range(len(held.dims))))
     if held.dims[0] != 1:
-        raise Problem(f"a batch of {held.dims[0]}; one at a time is supported")
+        raise Problem(f"the batch size is {held.dims[0]}; only 1 is supported")
     channels, length = held.dims[1], prod(held.dims[2:])
     factors, shifts = _each(t, node, 1, channels, 1.0), _each(t, node, 2, channels, 0.0)
     _normalize(t, node, held, length, factors, shifts, 1, True, node.config.epsilon)
@@ -60,7 +60,7 @@ def group(t: Importer, node: GroupNormalization) -> None:
     held = t.of(node.inputs[0])
     held = t.ordered(held, tuple(range(len(held.dims))))
     if held.dims[0] != 1:
-        raise Problem(f"a batch of {held.dims[0]}; one at a time is supported")
+        raise Problem(f"the batch size is {held.dims[0]}; only 1 is supported")
     c = node.config
     channels, groups = held.dims[1], c.groups
     given = groups if c.per_group else channels
@@ -75,7 +75,7 @@ def to_length_one(t: Importer, node: LpNormalization) -> None:
     held = t.of(node.inputs[0])
     axis = node.config.axis % len(held.dims)
     if node.config.p not in (1, 2):
-        raise Problem(f"of order {node.config.p}; 1 and 2 are supported")
+        raise Problem(f"p is {node.config.p}; 1 and 2 are supported")
     order = tuple(k for k in held.order if k != axis or held.dims[k] == 1)
     held = t.ordered(held, order if len(order) == len(held.dims) else (*order, axis))
     length = held.dims[axis]
@@ -100,7 +100,7 @@ def _each(t: Importer, node: Node[Any], i: int, count: int, default: float) -> A
         return np.full(count, default, np.float32)
     given = t.array(node, i, "a factor or a shift").astype(np.float32).reshape(-1)
     if given.size not in (1, count):
-        raise Problem(f"{given.size} factors for {count} elements")
+        raise Problem(f"got {given.size} factors for {count} elements")
     return np.broadcast_to(given, (count,))
 
 
@@ -116,7 +116,7 @@ def _normalize(
     epsilon: float,
 ) -> None:
     if not 0 < length <= MOST:
-        raise Problem(f"rows of {length} elements; at most {MOST} are supported")
+        raise Problem(f"rows have {length} elements; at most {MOST} are supported")
     out = t.define(node.outputs[0], held.order)
     rows = prod(held.dims) // length
     t.add(NormalizeFloat(node.name, (held.name,), out.name, rows, length, factors, shifts, each, centered, epsilon))

@@ -148,7 +148,7 @@ def power(t: Importer, node: a.Pow) -> None:
         return
     assert isinstance(exponent, StoredTensor)
     if base.size != 1 or base.reshape(-1)[0] <= 0:
-        raise Problem("of several constant bases, or of one that is not positive; one positive base is supported")
+        raise Problem("the constant base must be one positive number")
     chain: Chain = (("affine", (log(float(base.reshape(-1)[0])), 0.0)), ("exp", ()))
     _mapped(t, node.name, exponent, node.outputs[0], chain)
 

@@ -42,14 +42,14 @@ def pick(t: Importer, node: Node[Any]) -> None:
     """A move of the blocks of the node's map. Raises Problem where they are too many."""
     held, dims = t.of(node.inputs[0]), dims_of(node.outputs[0])
     if not 0 < prod(dims) <= MOST_ELEMENTS or prod(held.dims) > MOST_ELEMENTS:
-        raise Problem(f"a tensor of shape {held.dims} to one of shape {dims}")
+        raise Problem(f"expanding shape {held.dims} to {dims} is not supported")
     order = held.order if len(dims) == len(held.dims) else tuple(range(len(dims)))
     lies = np.empty(prod(held.dims), np.int64)
     lies[np.transpose(np.arange(lies.size).reshape(held.dims), held.order).reshape(-1)] = np.arange(lies.size)
     places = np.transpose(lies[index_map(node, held.dims)].reshape(dims), order)
     parts = blocks(places)
     if len(parts) > MOST_PARTS:
-        raise Problem(f"elements that go to {len(parts)} places apart; at most {MOST_PARTS} are supported")
+        raise Problem(f"the elements go to {len(parts)} separate places; at most {MOST_PARTS} are supported")
     out = t.define(node.outputs[0], order)
     t.add(Move(node.name, (held.name,) * len(parts), out.name, out.shape, tuple(parts)))
 
@@ -58,15 +58,17 @@ def index_map(node: Node[Any], dims: Sequence[int]) -> Places:
     """For each element of the output, in order, which of the input's it is. Raises Problem."""
     dtype, given = dtypes.float32, node.dtype(0)
     if not (given.is_float or given.is_integer or given.is_bool):
-        raise Problem(f"of dtype {given}")
+        raise Problem(f"dtype {given} is not supported")
     count = np.arange(prod(dims), dtype=np.float32)
     value = Value(dtype, tuple(dims), Inline(count.tobytes()))
     first = replace(node.inputs[0], type=TensorType(dtype, tuple(dims)), source=Constant(value))
     if any(a.present and a.value is None for a in node.inputs[1:]):
-        raise Problem("indices or sizes that are only known when the model runs; Gather takes such indices")
+        raise Problem(
+            "indices or sizes that the model computes are not supported; use Gather, which takes such indices"
+        )
     (found,) = evaluate(replace(node, inputs=(first, *node.inputs[1:])).typed())
     if found is None:
-        raise Problem("what it moves is only known when the model runs")
+        raise Problem("the elements that it moves depend on a tensor that the model computes, which is not supported")
     return numpy_of(found).astype(np.int64).reshape(-1)
 
 

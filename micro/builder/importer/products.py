@@ -130,7 +130,7 @@ def gemm(t: Importer, node: Gemm) -> None:
     if node.has(2):
         given = t.array(node, 2, "the third operand")
         if given.size not in (1, len(matrix)):
-            raise Problem(f"a third operand of shape {given.shape}; one number for each column is supported")
+            raise Problem(f"the third operand has shape {given.shape}, expected one number for each column")
         bias = np.broadcast_to(given.reshape(-1) * np.float32(c.beta), (len(matrix),))
     else:
         bias = np.zeros(len(matrix), np.float32)
@@ -144,7 +144,7 @@ def matmul(t: Importer, node: MatMul) -> None:
         return
     matrix = t.array(node, 1, "the second operand of a matrix product")
     if matrix.ndim != 2:
-        raise Problem(f"a second operand of shape {matrix.shape}; a matrix is supported")
+        raise Problem(f"the second operand has shape {matrix.shape}, expected a matrix")
     _dense(t, node, matrix.T, np.zeros(matrix.shape[1], np.float32), 1)
 
 
@@ -152,7 +152,7 @@ def matmul(t: Importer, node: MatMul) -> None:
 def batch_norm(t: Importer, node: BatchNormalization) -> None:
     """A factor and a shift for each channel."""
     if node.config.training:
-        raise Problem("batch normalization in training mode")
+        raise Problem("training mode is not supported")
     gamma, beta, mean, variance = (t.array(node, k, "statistics").astype(np.float64) for k in range(1, 5))
     factor = gamma / np.sqrt(variance + node.config.epsilon)
     held = t.of(node.inputs[0])

@@ -103,7 +103,7 @@ class Parts:
 def _known_scales(node: Node[Any], *indices: int) -> None:
     for i in indices:
         if node.has(i) and node.value(i) is None:
-            raise Problem("weights, scales or a bias that are only known when the model runs")
+            raise Problem("weights, scales or a bias that the model computes are not supported; they must be constant")
 
 
 @translates(s.QLinearConv, p.QLinearConv)

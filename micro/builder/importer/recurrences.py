@@ -29,7 +29,7 @@ def recurrent(t: Importer, node: Recurrent) -> None:
     held = t.of(node.inputs[0])
     steps, batch = (held.dims[1], held.dims[0]) if c.batch_first else held.dims[:2]
     if batch != 1:
-        raise Problem(f"a batch of {batch}; one at a time is supported")
+        raise Problem(f"the batch size is {batch}; only 1 is supported")
     held = t.ordered(held, (0, 1, 2))
     features = held.dims[2]
     held = t.shaped(held, (steps, features))
@@ -44,7 +44,9 @@ def recurrent(t: Importer, node: Recurrent) -> None:
                 t.dropped.add(node.outputs[k].name)
                 wanted[k] = False
     if wanted[2]:
-        raise Problem("the last cell state as an output; the layer can remember it if it comes in as an input")
+        raise Problem(
+            "the last cell state is not supported as an output; the layer can remember it if it is an input too"
+        )
     if wanted[0]:
         _outputs(t, node, held, (w, r, b), steps, True, keep)
     elif wanted[1] and isinstance(node, RNN) and is_relu(node):
@@ -79,13 +81,13 @@ def _check(node: Recurrent) -> None:
     if isinstance(node, RNN) and c.activations and {a.lower() for a in c.activations} == {"relu"}:
         expected = ("Relu",) * node.directions()
     if c.activations and tuple(a.lower() for a in c.activations) != tuple(a.lower() for a in expected):
-        raise Problem(f"activations {c.activations}; {expected} are supported")
+        raise Problem(f"activations {c.activations} are not supported; {expected} are")
     if c.clip or c.alphas or c.betas:
-        raise Problem("clipping, or parameters of activations")
+        raise Problem("clip and parameters of activations are not supported")
     if isinstance(node, LSTM) and (c.switch or node.has(7)):
-        raise Problem("coupled gates or peepholes")
+        raise Problem("coupled gates and peepholes are not supported")
     if node.has(4) and node.value(4) is None:
-        raise Problem("lengths of sequences that are only known when the model runs")
+        raise Problem("sequence lengths that the model computes are not supported; they must be constant")
 
 
 def _keeps(t: Importer, node: Recurrent) -> bool:
@@ -97,10 +99,10 @@ def _keeps(t: Importer, node: Recurrent) -> bool:
         value = node.value(k)
         if value is not None:
             if np.any(np.frombuffer(bytes(value.raw()), np.uint8)):
-                raise Problem("an initial state other than zeros")
+                raise Problem("a constant initial state other than zeros is not supported")
             continue
         if not t.take_state(t.of(node.inputs[k])):
-            raise Problem("an initial state that the model computes")
+            raise Problem("an initial state that the model computes is not supported")
         keep = True
     return keep
 

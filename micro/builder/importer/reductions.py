@@ -84,9 +84,9 @@ KINDS: dict[type[Node[Any]], str] = {
 def reduction(t: Importer, node: r.Reduction) -> None:
     held, axes = t.of(node.inputs[0]), node.axes()
     if axes is None:
-        raise Problem("axes that are only known when the model runs")
+        raise Problem("axes that the model computes are not supported; they must be constant")
     if KINDS[type(node)] == "mean" and not node.dtype(0).is_float:
-        raise Problem("of whole numbers; cast them to float32")
+        raise Problem("integers are not supported; cast them to float32")
     _reduce(t, node, held, axes, KINDS[type(node)])
 
 

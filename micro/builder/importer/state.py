@@ -123,12 +123,12 @@ class Importer:
         if argument.name in self.dropped:
             return
         if argument.value is not None:
-            raise Problem("is a constant")
+            raise Problem("it is a constant")
         held = self.of(argument)
         held = self.ordered(held, _plain(held))
         kind, before = _byte_of(argument), self.integers.get(held.name)
         if kind is not None and self.grid_behind(held) is None and before is None:
-            raise Problem("of whole numbers that nothing quantizes")
+            raise Problem("integers that nothing quantizes are not supported")
         if (held.name in self.outputs or before is not None) and kind != before:
             # The same bytes, as real numbers and as integers.
             copied = self.part_of(held, "again")
@@ -159,7 +159,7 @@ class Importer:
                 return self.shaped(StoredTensor(self.ordered(before, _plain(before)).name, held.dims, _plain(held)))
             return held
         if argument.value is not None:
-            raise Problem(f"input {argument.name!r} is a constant, and a tensor that the model computes is expected")
+            raise Problem(f"input {argument.name!r} is a constant, expected a tensor that the model computes")
         raise Problem(f"input {argument.name!r} is not a tensor of numbers")
 
     def define(self, argument: Argument, order: Order) -> StoredTensor:
@@ -234,9 +234,9 @@ class Importer:
         held = self.of(argument)
         rank = len(held.dims)
         if rank not in (3, 4):
-            raise Problem(f"an input of shape {held.dims}; one or two spatial axes are supported")
+            raise Problem(f"the input has shape {held.dims}; one or two spatial axes are supported")
         if held.dims[0] != 1:
-            raise Problem(f"a batch of {held.dims[0]}; one at a time is supported")
+            raise Problem(f"the batch size is {held.dims[0]}; only 1 is supported")
         return self.ordered(held, channels_last(rank))
 
     # -- constants ----------------------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ class Importer:
             return  # a layer keeps it already
         after = self.of(output)
         if after.dims != before.dims:
-            raise Problem(f"has the shape {after.dims}, and the state {source.name!r} has {before.dims}")
+            raise Problem(f"the shape is {after.dims}, but the state {source.name!r} has shape {before.dims}")
         name = self.ordered(after, before.order).name
         self.inputs.remove(before.name)
         self.states[before.name] = 0.0
@@ -355,7 +355,7 @@ class Importer:
             else:
                 raise ModelError(f"layer {layer.name!r} reads the state that another layer remembers")
         if not gone.isdisjoint(self.outputs):
-            raise ModelError("an output is the state that comes in, which a layer remembers")
+            raise ModelError("an output is an input state that a layer remembers")
         return layers, [name for name in self.inputs if name not in gone]
 
     def _is_labelled(self, name: str) -> bool:

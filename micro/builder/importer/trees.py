@@ -90,22 +90,22 @@ def _ensemble(
 ) -> None:
     """which: the output that has the scores; both_sides: the leaves speak of the second of two targets."""
     if aggregate not in ("sum", "average") or transform not in (None, "softmax", "logistic", "sigmoid"):
-        raise Problem(f"trees whose leaves are joined by {aggregate}, with {transform} behind them")
+        raise Problem(f"trees with aggregate_function {aggregate} and post_transform {transform} are not supported")
     if trees.members is not None:
-        raise Problem("trees that ask whether a feature is one of several values")
+        raise Problem("trees with BRANCH_MEMBER nodes, which test membership in a set, are not supported")
     held = t.of(node.inputs[0])
     source, offset, scale = t.scaled.get(held.name, (held.name, None, None))
     if source not in t.inputs:
-        raise Problem("trees behind other layers; the model's input, or that scaled, is supported")
+        raise Problem("the trees must read the model's input, or the scaled input, and not another layer")
     features = held.dims[-1]
     if np.prod(held.dims) != features or features > FEATURES:
-        raise Problem(f"an input of shape {held.dims}; one row of at most {FEATURES} features is supported")
+        raise Problem(f"the input has shape {held.dims}; one row of at most {FEATURES} features is supported")
     drawn = _Drawn(trees, offset, scale)
     drawn.walk()
     cuts = drawn.cuts(features)
     most = max(map(len, cuts), default=0)
     if most >= CUTS:
-        raise Problem(f"{most} numbers to compare one feature with; at most {CUTS - 1} fit")
+        raise Problem(f"one feature is compared with {most} numbers; at most {CUTS - 1} are supported")
     step = drawn.step(base)
     if aggregate == "average":
         base = tuple(b * len(drawn.roots) for b in base)
@@ -178,7 +178,7 @@ class _Drawn:
 
     def _new(self) -> int:
         if len(self.branches) > MOST_NODES:
-            raise Problem(f"more than {MOST_NODES} nodes")
+            raise Problem(f"the trees have more than {MOST_NODES} nodes")
         self.branches.append(0)
         return len(self.branches) - 1
 
@@ -206,7 +206,7 @@ class _Drawn:
         leaves = [abs(w) for b in self.branches if isinstance(b, int) for _, w in self.adds(b)]
         most += max(leaves, default=0.0) * len(self.roots)
         if not np.isfinite(most):
-            raise Problem("leaves that are NaN or infinite")
+            raise Problem("some leaves are NaN or infinite")
         return float(most / (1 << 28)) or 1.0
 
     def finished(self, cuts: tuple[tuple[float, ...], ...], step: float, both_sides: bool) -> tuple[Branch | Leaf, ...]:

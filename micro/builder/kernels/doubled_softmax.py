@@ -80,7 +80,7 @@ class DoubledSoftmax(Layer):
         """exp(-d * scale) for d = 0…255, one being 2**31."""
         multiplier, shift = quantize_multiplier(min(self.scale * (1 << ROOM), WORD))
         if shift < 0:
-            raise UnsupportedError(f"{self.name}: a softmax whose input has a scale of {self.scale:g}")
+            raise UnsupportedError(f"{self.name}: a softmax whose input has a scale of {self.scale:g} is not supported")
         least = floor(31.0 * (1 << ROOM) / (1 << shift))
         d = np.minimum(np.arange(256), least)
         e = exponential(high_product(-d << shift, multiplier))
@@ -90,7 +90,7 @@ class DoubledSoftmax(Layer):
         """Raises UnsupportedError where a row is too long for 32-bit words."""
         if self.length << SUM_BITS >= LIMIT:
             raise UnsupportedError(
-                f"{self.name}: softmax over {self.length} values; at most {(LIMIT >> SUM_BITS) - 1} fit"
+                f"{self.name}: softmax over {self.length} values; at most {(LIMIT >> SUM_BITS) - 1} are supported"
             )
 
     def reference(self, *inputs: Bytes) -> Bytes:

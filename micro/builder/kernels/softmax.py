@@ -81,10 +81,13 @@ class Softmax(Layer):
     def check(self) -> None:
         """Raises UnsupportedError where a row is too long for 32-bit words, or a logarithm's step too fine."""
         if self.length * ONE * 2 >= LIMIT:
-            raise UnsupportedError(f"{self.name}: softmax over {self.length} values; at most {LIMIT // ONE // 2} fit")
+            raise UnsupportedError(
+                f"{self.name}: softmax over {self.length} values; at most {LIMIT // ONE // 2} are supported"
+            )
         if not self.log and not takes_scale(self.scale_out):
             raise UnsupportedError(
-                f"{self.name}: softmax in steps of {self.scale_out:.6g}; 1/256 and the like is supported"
+                f"{self.name}: a softmax whose output has a scale of {self.scale_out:.6g} is not supported; "
+                "use a scale of about 1/256"
             )
         reach = 255 * self.slope + 20 * self.log_two + int(self.logarithms.max()) + abs(self.start)
         if self.log and reach >= LIMIT:

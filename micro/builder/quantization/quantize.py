@@ -248,7 +248,7 @@ class Quantizer:
         out, names = self.grids[layer.output], iter(layer.inputs)
         mask, first, second = layer.constants_of
         if mask is None and self.grids[next(names)].zero:
-            raise UnsupportedError(f"{layer.name}: the condition holds other numbers than 0 and 1")
+            raise UnsupportedError(f"{layer.name}: the condition holds numbers other than 0 and 1")
 
         def side(given: Array | None) -> tuple[Array | None, Array | None]:
             """Bytes of a constant, and a table for a tensor."""

@@ -87,7 +87,9 @@ class DoubledQuantizer(Quantizer):
     def _average(self, layer: AveragePoolFloat) -> Layer:
         x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
         if x != out:
-            raise UnsupportedError(f"{layer.name}: an average whose input and output have different scales")
+            raise UnsupportedError(
+                f"{layer.name}: an average whose input and output have different scales is not supported"
+            )
         at = (layer.name, layer.inputs, layer.output, layer.shape, layer.window)
         middle = 0 if layer.name in self.graph.unsigned else MIDDLE
         return AveragePool(*at, middle, DividedRequant(tuple(layer.counts), 0, 0, middle))
@@ -157,7 +159,9 @@ def _hard_swish(q: Ints, x: Grid, out: Grid) -> Bytes:
     output, output_shift = _narrow(fine / out.scale)
     relu, relu_shift = _narrow(fine / (3 / 32768))
     if output_shift > 0:
-        raise UnsupportedError(f"a hard swish whose output's scale, {out.scale:g}, is finer than its input's")
+        raise UnsupportedError(
+            f"a hard swish whose output has a finer scale, {out.scale:g}, than its input is not supported"
+        )
     value = q << 7
     gate = _word(value << max(0, relu_shift - 1))
     gate = (gate * relu + (1 << 14)) >> 15

@@ -136,10 +136,10 @@ class Converting:
 
     def _tensor(self, n: int) -> FileTensor:
         if n < 0:
-            raise Problem("a tensor is left out")
+            raise Problem("an input that is required is missing")
         t = self.file.tensors[n]
         if any(d < 0 for d in t.shape) or prod(t.shape) > MOST_ELEMENTS:
-            raise Problem(f"{self._name(n)!r} has shape {t.shape}; fixed sizes are supported")
+            raise Problem(f"{self._name(n)!r} has shape {t.shape}; every size must be fixed")
         return t
 
     def _dtype(self, t: FileTensor) -> dtypes.DType:
@@ -179,10 +179,10 @@ class Converting:
         try:
             made = CONVERTERS[op.kind](self, op, given)
         except (IndexError, ValueError) as e:
-            raise Problem(f"inputs that it does not take: {e}") from None
+            raise Problem(f"its inputs do not fit: {e}") from None
         results = [made] if isinstance(made, Argument) else list(made or ())
         if len(results) != len(op.outputs) and op.kind != "VAR_HANDLE":
-            raise Problem(f"{len(op.outputs)} outputs, expected {len(results)}")
+            raise Problem(f"it has {len(op.outputs)} outputs, expected {len(results)}")
         for n, result in zip(op.outputs, results, strict=False):
             self._finish(n, result)
 
@@ -191,7 +191,7 @@ class Converting:
         t = self._tensor(n)
         found = result.type.static_shape if isinstance(result.type, TensorType) else None
         if found is None or (found != t.shape and (t.shape or prod(found) != 1)):
-            raise Problem(f"{self._name(n)!r} has shape {t.shape} in the file, and its operator gives {found}")
+            raise Problem(f"{self._name(n)!r} has shape {t.shape} in the file, but its operator gives {found}")
         grid = None if result.value is not None else self.grid(t)
         if grid is not None:
             self._on_grid(result.name, grid)
@@ -200,7 +200,7 @@ class Converting:
     def _on_grid(self, name: str, grid: Grid) -> None:
         held = self.importer.held.get(name)
         if held is None:
-            raise Problem("a quantized tensor of what are no numbers")
+            raise Problem("a quantized tensor holds something other than numbers")
         if self.importer.grids.setdefault(held.name, grid) != grid:
             out = StoredTensor(self.importer.fresh(f"{held.name}:regrid"), held.dims, held.order)
             self.importer.shapes[out.name] = self.importer.shapes[held.name]
@@ -306,7 +306,7 @@ class Converting:
     def ints(self, a: Argument, what: str) -> tuple[int, ...]:
         """The elements of a constant of whole numbers. Raises Problem."""
         if a.value is None or not a.value.dtype.is_integer:
-            raise Problem(f"{what} must be constant whole numbers")
+            raise Problem(f"{what} must be constant integers")
         return tuple(int(v) for v in np.frombuffer(bytes(a.value.raw()), np.int64))
 
     def array(self, a: Argument, what: str) -> npt.NDArray[Any]:
@@ -322,7 +322,7 @@ class Converting:
             return a
         bounds = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
         if number not in bounds:
-            raise Problem(f"activation {number}; RELU, RELU6 and RELU_N1_TO_1 are supported")
+            raise Problem(f"activation {number} is not supported; RELU, RELU6 and RELU_N1_TO_1 are")
         if not merged:
             grid = self.grid(self._tensor(self.op.outputs[0]))
             if grid is not None:
@@ -333,7 +333,7 @@ class Converting:
 
     def channels_first(self, a: Argument) -> Argument:
         if len(self.dims(a)) != 4:
-            raise Problem(f"an input of shape {self.dims(a)}; images are supported")
+            raise Problem(f"the input has shape {self.dims(a)}, expected an image")
         return self.node("Transpose", [a], perm=(0, 3, 1, 2))
 
     def channels_last(self, a: Argument) -> Argument:
@@ -369,9 +369,9 @@ class Converting:
             held = importer.of(value)
             held = importer.ordered(held, tuple(range(len(held.dims))))
             if importer.shapes[state] != importer.shapes[held.name]:
-                raise Problem(f"variable {variable!r} gets another shape than it has")
+                raise Problem(f"variable {variable!r} is assigned a tensor of another shape")
             if importer.grids.get(state) != importer.grids.get(held.name):
-                raise Problem(f"variable {variable!r} gets another scale than it has")
+                raise Problem(f"variable {variable!r} is assigned a tensor with another scale")
             importer.kept.append(Keep(f"keep {variable}", (held.name,), state, importer.shapes[state]))
 
 

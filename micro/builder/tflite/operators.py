@@ -24,7 +24,9 @@ def padding(op: FileOperator, sizes: Sequence[int], kernel: Sequence[int], dilat
     """ONNX's pads of a window: (top, left, bottom, right). Raises Problem."""
     strides = (op.whole("StrideH"), op.whole("StrideW"))
     if min(*strides, *dilations, *kernel) < 1:
-        raise Problem(f"strides {strides}, dilations {tuple(dilations)} and a kernel of {tuple(kernel)}")
+        raise Problem(
+            f"strides {strides}, dilations {tuple(dilations)} and a kernel of {tuple(kernel)} are not supported"
+        )
     if op.whole("Padding") == VALID:
         return (0, 0, 0, 0)
     before, after = [], []
@@ -50,13 +52,13 @@ def _weights(t: Converting, n: int, order: Sequence[int], channel: int) -> Argum
     file = t.file.tensors[n]
     array = t.array(t.argument(n), "weights")
     if array.ndim != len(order):
-        raise Problem(f"weights of shape {array.shape}, expected {len(order)} axes")
+        raise Problem(f"the weights have shape {array.shape}, expected {len(order)} axes")
     moved = t.constant(np.transpose(array, order))
     if t.is_quantized and file.is_quantized:
         if file.dtype not in ("INT8", "UINT8") or len(set(file.zeros)) != 1:
-            raise Problem("weights other than int8 and uint8 with one zero point for all channels")
+            raise Problem("the weights must be int8 or uint8 with one zero point for all channels")
         if len(file.scales) > 1 and file.axis != channel:
-            raise Problem(f"weights with a scale for each index of axis {file.axis}, expected axis {channel}")
+            raise Problem(f"the weights have a scale for each index of axis {file.axis}, expected axis {channel}")
         zero = file.zeros[0] + (128 if file.dtype == "INT8" else 0)
         t.importer.scales[moved.name] = np.asarray(file.scales, np.float64), 0, zero
     return moved
@@ -74,7 +76,7 @@ def _bias(t: Converting, op: FileOperator, given: Inputs) -> list[Argument]:
     steps = values(file, "a bias").astype(np.float64)
     if file.dtype != "INT32" or steps.ndim != 1 or len(w.scales) not in (1, steps.size) or not x.scales:
         raise Problem(
-            f"a bias of type {file.dtype} and shape {stored.shape}; int32, one for each channel, is supported"
+            f"the bias has type {file.dtype} and shape {stored.shape}, expected int32 and one number for each channel"
         )
     return [t.constant(steps * (np.asarray(w.scales, np.float64) * x.scales[0]))]
 
@@ -86,7 +88,7 @@ def conv(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     each = t.dims(weights)[1]
     channels = t.dims(image)[1]
     if not each or channels % each:
-        raise Problem(f"{channels} channels, and weights for {each}")
+        raise Problem(f"the input has {channels} channels, but the weights are for {each}")
     window = _window(t, op, image, t.dims(weights)[2:])
     out = t.node("Conv", [image, weights, *_bias(t, op, given)], group=channels // each, **window)
     return t.channels_last(t.activated(out, merged=True))
@@ -97,7 +99,7 @@ def depthwise(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     image = t.channels_first(given[0])
     weights = _weights(t, op.inputs[1], (3, 0, 1, 2), 3)
     if t.dims(weights)[1] != 1:
-        raise Problem(f"depthwise weights of shape {t.dims(given[1])}")
+        raise Problem(f"depthwise weights of shape {t.dims(given[1])} are not supported")
     window = _window(t, op, image, t.dims(weights)[2:])
     out = t.node("Conv", [image, weights, *_bias(t, op, given)], group=t.dims(image)[1], **window)
     return t.channels_last(t.activated(out, merged=True))
@@ -111,7 +113,7 @@ def conv_transpose(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     weights = _weights(t, op.inputs[1], (3, 0, 1, 2), 0)
     size = t.ints(given[0], "the shape of the output")
     if len(size) != 4:
-        raise Problem(f"an output of shape {size}")
+        raise Problem(f"an output of shape {size} is not supported")
     pads = padding(op, size[1:3], t.dims(weights)[2:], (1, 1))
     strides = (op.whole("StrideH"), op.whole("StrideW"))
     attributes: dict[str, Any] = {"strides": strides, "pads": pads, "output_shape": size[1:3]}
@@ -127,7 +129,7 @@ def dense(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     dims, (n, k) = t.dims(given[0]), t.dims(weights)
     rows = int(np.prod(dims)) // max(k, 1)
     if rows * k != np.prod(dims) or not n * k:
-        raise Problem(f"an input of shape {dims}, and weights of {n} x {k}")
+        raise Problem(f"an input of shape {dims} does not fit weights of {n} x {k}")
     flat = given[0] if dims == (rows, k) else _reshape(t, given[0], (rows, k))
     out = t.activated(t.node("Gemm", [flat, weights, *_bias(t, op, given)], transB=1), merged=True)
     shape = (*dims[:-1], n) if op.whole("KeepNumDims") else (rows, n)
@@ -226,7 +228,7 @@ def softmax(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     beta = float(op.options.get("Beta", 1.0))  # type: ignore[arg-type]
     if beta != 1:
         if t.is_quantized:
-            raise Problem(f"a softmax with beta {beta}; 1 is supported")
+            raise Problem(f"a softmax with beta {beta} is not supported; beta must be 1")
         return t.node("Softmax", [t.node("Mul", [given[0], t.real_constant(beta)])])
     return t.node("Softmax", given)
 
@@ -246,7 +248,7 @@ def requantize(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     """The grid of the result says what happens: none where it is the same."""
     source, target = t.file.tensors[op.inputs[0]], t.file.tensors[op.outputs[0]]
     if op.kind == "CAST" and not (source.dtype.startswith("FLOAT") and target.dtype.startswith("FLOAT")):
-        raise Problem(f"a cast from {source.dtype} to {target.dtype}")
+        raise Problem(f"a cast from {source.dtype} to {target.dtype} is not supported")
     return t.node("Identity", given)
 
 
@@ -343,7 +345,7 @@ def strided_slice(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     begins, ends, steps = (t.ints(a, "the bounds") for a in given[1:4])
     dims, far = t.dims(given[0]), np.iinfo(np.int32).max
     if not len(begins) == len(ends) == len(steps) <= len(dims) or 0 in steps:
-        raise Problem(f"bounds {begins}, {ends}, {steps} of a shape {dims}")
+        raise Problem(f"begins {begins}, ends {ends} and strides {steps} do not fit the shape {dims}")
     first, last = list(begins), list(ends)
     for k, step in enumerate(steps):
         if op.whole("BeginMask") >> k & 1:
@@ -404,7 +406,7 @@ def blocks(t: Converting, op: FileOperator, given: Inputs) -> Argument:
 @converts("GATHER")
 def gather(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     if op.whole("BatchDims"):
-        raise Problem("indices for each batch are not supported")
+        raise Problem("batched indices are not supported")
     return t.node("Gather", given, axis=op.whole("Axis"))
 
 
@@ -426,7 +428,7 @@ def call_once(t: Converting, op: FileOperator, given: Inputs) -> None:
     """What variables are at first: all their elements the same."""
     number = op.whole("InitSubgraphIndex")
     if not 0 < number < len(t.graphs):
-        raise Problem(f"subgraph {number} of {len(t.graphs)}")
+        raise Problem(f"it calls subgraph {number}, but the file has {len(t.graphs)}")
     graph, handles = t.graphs[number], dict[int, str]()
     for step in graph.operators:
         if step.kind == "VAR_HANDLE" and step.outputs:
@@ -434,11 +436,11 @@ def call_once(t: Converting, op: FileOperator, given: Inputs) -> None:
         elif step.kind == "ASSIGN_VARIABLE" and len(step.inputs) == 2 and step.inputs[0] in handles:
             first = values(graph.tensors[step.inputs[1]], "the first value of a variable")
             if first.size and np.any(first != first.reshape(-1)[0]):
-                raise Problem("variables whose first elements differ are not supported")
+                raise Problem("initial values of a variable that differ are not supported")
             byte = 128 if first.dtype == np.int8 else 0
             t.initial[handles[step.inputs[0]]] = int(first.reshape(-1)[0]) + byte if first.size else byte
         else:
-            raise Problem(f"{step.kind} in what is done once is not supported")
+            raise Problem(f"{step.kind} in a subgraph that runs once is not supported")
 
 
 def _variable(op: FileOperator) -> str:
@@ -454,12 +456,12 @@ def var_handle(t: Converting, op: FileOperator, given: Inputs) -> None:
 @converts("READ_VARIABLE")
 def read_variable(t: Converting, op: FileOperator, given: Inputs) -> Sequence[Argument]:
     if len(op.inputs) != 1 or op.inputs[0] not in t.handles or len(op.outputs) != 1:
-        raise Problem("no variable is given")
+        raise Problem("the variable is missing")
     return [t.read_variable(t.handles[op.inputs[0]], op.outputs[0])]
 
 
 @converts("ASSIGN_VARIABLE")
 def assign_variable(t: Converting, op: FileOperator, given: Inputs) -> None:
     if len(op.inputs) != 2 or op.inputs[0] not in t.handles:
-        raise Problem("no variable is given")
+        raise Problem("the variable is missing")
     t.assigned[t.handles[op.inputs[0]]] = t.argument(op.inputs[1])

@@ -99,7 +99,7 @@ def read_file(data: bytes, origin: str) -> tuple[FileGraph, ...]:
     """The subgraphs of a file. Raises FormatError where it is damaged, UnsupportedError without the package."""
     schema = _schema()
     if data[4:8] != b"TFL3":
-        raise FormatError(f"{origin}: no TensorFlow Lite model: the mark TFL3 is missing")
+        raise FormatError(f"{origin}: not a TensorFlow Lite model: the identifier TFL3 is missing")
     try:
         return _Reader(schema, data).graphs()
     except (struct.error, ValueError, TypeError, IndexError, AttributeError, OverflowError, MemoryError) as e:
