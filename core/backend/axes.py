@@ -181,7 +181,7 @@ def of_model(model, names, shapes, dims):
     for name, given in _checked(dims).items():
         if isinstance(given, dict):
             if name not in names or templates[names.index(name)] is None:
-                raise BackendError("there is no tensor {!r} to leave axes of open; there are {}".format(name, names))
+                raise BackendError("no input is named {!r}; the inputs are {}".format(name, names))
             template = templates[names.index(name)]
             for axis, label in given.items():
                 if not -len(template) <= axis < len(template):

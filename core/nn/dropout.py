@@ -26,7 +26,7 @@ class GaussianNoise(Module):
 
     def __init__(self, std):
         if not std >= 0:
-            raise EmberletError("GaussianNoise: std is {}, expected one that is not negative".format(std))
+            raise EmberletError("GaussianNoise: std is {}, expected a number of at least 0".format(std))
         self.std = std
 
     def forward(self, x):

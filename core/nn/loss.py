@@ -16,7 +16,7 @@ def _reduced(x, reduction):
         return x.sum()
     if reduction == "none":
         return x
-    raise ValueError("reduction is mean, sum or none, found {!r}".format(reduction))
+    raise ValueError("reduction must be mean, sum or none, found {!r}".format(reduction))
 
 
 def _same(name, x, targets):

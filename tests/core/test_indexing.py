@@ -115,7 +115,7 @@ def test_wrong_keys_say_what_is_wrong(backend):
         x[2]
     with pytest.raises(IndexingError, match=r"index -4 .*axis 1 of length 3"):
         x[0, -4]
-    with pytest.raises(IndexingError, match="3 indices for 2 axes"):
+    with pytest.raises(IndexingError, match="3 for the 2 axes"):
         x[0, 0, 0]
     with pytest.raises(IndexingError, match="index 5"):
         x[:, [0, 5]]

@@ -203,7 +203,7 @@ def test_products_of_vectors_and_more_axes(backend):
     same(emberlet.tensordot(tensor(a), tensor(c), axes=([0, 1], [1, 0])), np.tensordot(a, c, ([0, 1], [1, 0])))
     same(emberlet.tensordot(tensor(a), tensor(c), axes=1), np.tensordot(a, c, 1))
     same(emberlet.tensordot(tensor(a), tensor(b), axes=0), np.tensordot(a, b, 0))
-    with pytest.raises(ShapeError, match="3 columns meet 2 rows"):
+    with pytest.raises(ShapeError, match="3 columns do not fit 2 rows"):
         tensor(a) @ tensor(a)
     with pytest.raises(ShapeError, match="at least one axis"):
         tensor(a) @ tensor(np.float64(2))

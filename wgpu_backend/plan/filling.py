@@ -28,7 +28,7 @@ class Filling:
         for i in range(len(names)):
             entry = self._pack.tensors.get(names[i])
             if entry is None:
-                raise ValueError("takes a tensor {!r} that is not there".format(names[i]))
+                raise ValueError("uses a tensor {!r} that is not there".format(names[i]))
             if entry.nbytes % 4 or (entry.nbytes > room if sizes is None else entry.nbytes != sizes[i]):
                 raise ValueError(
                     "has a tensor {!r} of {} bytes, which does not fit buffer {}".format(names[i], entry.nbytes, number)

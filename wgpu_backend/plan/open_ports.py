@@ -81,7 +81,7 @@ def read_counts(content):
         elif isinstance(found, list) and len(found) == 3 and found[0] in ("//", "max"):
             counts.atoms.append((found[0], read_number(found[1], counts), read_number(found[2], counts)))
         else:
-            raise ValueError("{!r} is no atom of a size".format(found))
+            raise ValueError("{!r} is not an atom of a size".format(found))
     if [a for a in counts.atoms if type(a) is int] != list(range(len(symbols))) or not symbols:
         raise ValueError("each symbol must be an atom exactly once")
     counts.block = [read_number(n, counts) for n in _list(content.get("block"))]

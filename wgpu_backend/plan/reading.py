@@ -144,7 +144,7 @@ def _list(value, what, length=None):
         raise ValueError("{} is {}, not a list".format(what, _short(value)))
     if len(value) > MAX_COUNT or (length is not None and len(value) != length):
         most = "at most {}".format(MAX_COUNT) if length is None else str(length)
-        raise ValueError("{} is a list of {}, and takes {}".format(what, len(value), most))
+        raise ValueError("{} is a list of {}, expected at most {}".format(what, len(value), most))
     return value
 
 

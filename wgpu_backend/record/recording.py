@@ -135,7 +135,7 @@ class Recording(Backend):
         for x in tensors:
             if x.backend is not self:
                 raise BackendError(
-                    "{} got a tensor of {!r} and works on {!r}; move it with .to_device()".format(name, x.backend, self)
+                    "{} got a tensor of {!r}, expected one of {!r}; move it with .to_device()".format(name, x.backend, self)
                 )
             if x.data.op == "host":
                 return self.on_host(name, args)
@@ -220,13 +220,13 @@ class Recording(Backend):
                 d.scope.need(d, "kernel {} takes fixed sizes: the number".format(name))
         for x in inputs:
             if not isinstance(x, Tensor):
-                raise BackendError("kernel {} was given {}, and takes Tensors".format(name, type(x).__name__))
+                raise BackendError("kernel {} was given {}, expected Tensors".format(name, type(x).__name__))
             if x.backend is not self:
                 raise BackendError("kernel {} of {!r} was given a tensor of {!r}".format(name, self, x.backend))
             if x.data.op == "host" or not x.size:
                 raise BackendError("kernel {} was given {} {}, which has no buffer".format(name, x.dtype, x.shape))
         if storage.word(dtype) is None:
-            raise BackendError("kernel {} cannot return {}, which the GPU does not hold".format(name, dtype))
+            raise BackendError("kernel {} cannot return {}, which the GPU does not support".format(name, dtype))
         if len(inputs) > MAX_INPUTS:
             raise BackendError("kernel {} has {} inputs; at most {} fit".format(name, len(inputs), MAX_INPUTS))
         from ..kernels.launch import prepared

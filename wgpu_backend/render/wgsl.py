@@ -59,7 +59,7 @@ def pattern(op, type):
         name = op + "_" + type
         arguments = "({0}, {1})" if op in _TWO else "({0})"
         return name + arguments
-    raise UnsupportedError("the wgpu backend has no {} of {}".format(op, type))
+    raise UnsupportedError("the wgpu backend does not support {} of {}".format(op, type))
 
 
 _TWO = ("shift_left", "shift_right", "div", "floor_divide", "remainder", "fmod", "pow", "maximum", "minimum", "atan2")

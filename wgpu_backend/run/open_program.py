@@ -112,7 +112,7 @@ class OpenProgram(Program):
         self._grow(sizes, values)
         for number, n in self.open_results:
             if not 0 <= at(n, values) <= self.allocations[number].nbytes:
-                raise BackendError("a result has no room in its buffer; the plan is damaged")
+                raise BackendError("a result does not fit its buffer; the plan is damaged")
         words = [at(n, values) & 0xFFFFFFFF for n in counts.block]
         words += [0] * ((self._words + 3) // 4 * 4 - len(words))
         self.device.queue.write_buffer(self._block.gpu, 0, storage.unsigned(words))
@@ -155,7 +155,7 @@ class OpenProgram(Program):
                 continue
             nbytes = max(n.at(values), min(n.at(roomy), self._most), 4)
             if nbytes > self._most:
-                raise BackendError("a buffer of {} bytes is larger than this device binds".format(nbytes))
+                raise BackendError("a buffer of {} bytes is larger than this device can bind".format(nbytes))
             old = self.allocations[i]
             if nbytes > old.nbytes:
                 self.allocations[i] = self.device.allocate(nbytes)

@@ -170,7 +170,7 @@ class Program:
                 self._given[i] = False  # for others: it holds this caller's state
             elif not self._given[i]:
                 raise BackendError(
-                    "input {} was left as it is, and the call before did not give it or did not end".format(i)
+                    "input {} was left as it is, but the last call did not give it or did not end".format(i)
                 )
         out = carried.out if carried else self._out
         staged = out.take(device, taken)

@@ -139,7 +139,7 @@ def from_list(values, dtype, stored=None):
         return widen(_pack(values, dtype), dtype, len(values), stored)
     kind = word(dtype)
     if kind is None:
-        raise DTypeError("dtype {} is not held on the GPU".format(dtype))
+        raise DTypeError("dtype {} is not supported on the GPU".format(dtype))
     if kind == "f32":
         return _pack_code([float(v) for v in values], "f")
     code = "i" if kind == "i32" else "I"

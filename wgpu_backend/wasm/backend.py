@@ -34,7 +34,7 @@ class WasmBackend(WgpuBackend):
         WgpuBackend.__init__(self, index, strict=strict, planning=planning)
         self._options = Options(planning or engine.relaxed())
         if index:
-            raise BackendError('there is one wasm backend; "wasm:{}" is none'.format(index))
+            raise BackendError('"wasm:{}" does not exist; there is only one wasm backend'.format(index))
         if not planning:
             engine.available()
 

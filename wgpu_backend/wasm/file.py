@@ -43,7 +43,7 @@ def load(source, origin="module"):
         module = engine.compiled(_for_this_engine(source, found))
         return SavedModule(origin, content, module.instance())
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise FormatError("{}: as a compiled model it does not hold together: {}".format(origin, error))
+        raise FormatError("{}: damaged compiled model: {}".format(origin, error))
 
 
 def _content(source, found):

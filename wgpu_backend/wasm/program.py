@@ -45,7 +45,7 @@ class Program:
                     instance.write(self.inputs[i][0], data[i])
                     self._given[i] = True
                 elif not self._given[i]:
-                    raise BackendError("input {} was left as it is, and no call before gave it".format(i))
+                    raise BackendError("input {} was left as it is, but no earlier call gave it".format(i))
             instance.run()
             return [instance.read(at, nbytes) for at, nbytes in self.results]
 

@@ -12,7 +12,7 @@ def sections(source):
     """(number, name of a custom section or "", start of its content, end, where it begins) of each section of a module.
     Raises ValueError."""
     if source[:8] != b"\0asm\1\0\0\0":
-        raise ValueError("it does not begin as a WebAssembly module does")
+        raise ValueError("it does not start like a WebAssembly module")
     out = []
     at = 8
     while at < len(source):
@@ -44,9 +44,9 @@ def verify(source, found, promised):
     for _, name, start, end, begin in found:
         if name == CHECKSUM:
             if end != len(source) or end - start != 4:
-                raise ValueError("something stands behind its checksum, or in the place of it")
+                raise ValueError("something follows its checksum, or replaces it")
             if crc32 and crc32(memoryview(source)[:begin]) & 0xFFFFFFFF != int.from_bytes(source[start:end], "little"):
-                raise ValueError("its bytes are not those of its checksum: download or compile it again")
+                raise ValueError("its bytes do not match its checksum: download or compile it again")
             return
     if promised:
         raise ValueError("its checksum is missing: download or compile it again")
@@ -57,7 +57,7 @@ def _read(source, at):
     out = shift = 0
     while True:
         if at >= len(source) or shift > 28:
-            raise ValueError("it holds a number that does not end")
+            raise ValueError("it holds a number without an end")
         byte = source[at]
         out |= (byte & 0x7F) << shift
         at += 1

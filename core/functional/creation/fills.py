@@ -14,7 +14,7 @@ def _shape(shape):
     try:
         shape = tuple([d.__index__() if not isinstance(d, int) else d for d in shape])
     except AttributeError:
-        raise ShapeError("a shape is made of integers, found {}".format(shape))
+        raise ShapeError("a shape must hold integers, found {}".format(shape))
     for d in shape:
         if d < 0:
             raise ShapeError("a shape has no negative sizes, found {}".format(shape))

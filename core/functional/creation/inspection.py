@@ -74,7 +74,7 @@ def isdtype(dtype, kind):
         return False
     if kind == "numeric":
         return d.is_float or d.is_integer
-    raise ValueError("there is no kind {!r} of dtypes".format(kind))
+    raise ValueError("unknown kind of dtypes {!r}".format(kind))
 
 
 #: function; array API; from_: DType | str | Tensor; to: DType | str -> bool

@@ -20,7 +20,7 @@ def one_hot(x, num_classes, axis=-1, off_value=0, on_value=1, *, dtype=None):
     x = tensor(x)
     backend = x.backend
     if num_classes < 0:
-        raise ShapeError("one_hot: a number of classes is not negative, found {}".format(num_classes))
+        raise ShapeError("one_hot: num_classes must not be negative, found {}".format(num_classes))
     index = astype(x, dtypes.int64)
     index = backend.where(
         backend.binary("lt", index, backend.full((), 0, index.dtype)),
@@ -108,7 +108,7 @@ def reverse_sequence(x, lengths, batch_axis=1, time_axis=0):
     if longest is not None and longest.size:
         ends = [longest.backend.reduce(op, longest, (0,), False).item() for op in ("min", "max")]
         if ends[0] < 0 or ends[1] > x.shape[time_axis]:
-            raise IndexingError("reverse_sequence: lengths from {} to {} of {} steps".format(*ends, x.shape[time_axis]))
+            raise IndexingError("reverse_sequence: lengths are {} to {}, but there are {} steps".format(*ends, x.shape[time_axis]))
     lengths = along(batch_axis, lengths)
     step = along(time_axis, backend.arange(0, 1, x.shape[time_axis], dtypes.int64))
     turned = backend.binary("sub", backend.binary("sub", lengths, step), backend.full((), 1, dtypes.int64))

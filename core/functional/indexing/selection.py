@@ -72,7 +72,7 @@ def _parts(x, key):
                 raise IndexingError("an index is integer or bool, found {}".format(k.dtype))
         elif k is Ellipsis:
             if dots is not None:
-                raise IndexingError("an index can hold ... once")
+                raise IndexingError("an index can hold ... only once")
             dots = len(out)
         elif isinstance(k, bool):
             pass
@@ -85,7 +85,7 @@ def _parts(x, key):
                     raise IndexingError("cannot index with {!r}".format(k))
         out.append(k)
     if used > x.ndim:
-        raise IndexingError("{} indices for {} axes of shape {}".format(used, x.ndim, x.shape))
+        raise IndexingError("too many indices: {} for the {} axes of shape {}".format(used, x.ndim, x.shape))
     rest = [_Span()] * (x.ndim - used)
     if dots is None:
         return out + rest
@@ -125,7 +125,7 @@ def _spans(x, parts):
             for i in range(k.ndim if k.dtype.is_bool else 1):
                 n = x.shape[axis]
                 if k.dtype.is_bool and k.shape[i] != n:
-                    raise IndexingError("bool index of shape {} on axis {} of {}".format(k.shape, axis, x.shape))
+                    raise IndexingError("a bool index of shape {} does not fit axis {} of {}".format(k.shape, axis, x.shape))
                 if i == 0:
                     advanced.append((len(shape), k))
                 starts.append(0)
@@ -402,7 +402,7 @@ def scatter(x, axis, indices, values, reduction="add"):
     _check_elements(x, indices, axis)
     if values.shape != indices.shape:
         if values.ndim:
-            raise ShapeError("values of shape {} for indices of shape {}".format(values.shape, indices.shape))
+            raise ShapeError("values of shape {} do not fit indices of shape {}".format(values.shape, indices.shape))
         values = broadcast_to(values, indices.shape)
     return x.backend.scatter(x, indices, values, axis, reduction)
 

@@ -22,7 +22,7 @@ def matmul(x1, x2):
         b = reshape(b, b.shape + (1,))
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
-            "matmul of {} and {}: {} columns meet {} rows".format(x1.shape, x2.shape, a.shape[-1], b.shape[-2])
+            "matmul of {} and {}: {} columns do not fit {} rows".format(x1.shape, x2.shape, a.shape[-1], b.shape[-2])
         )
     broadcast(a.shape[:-2], b.shape[:-2])
     out = a.backend.matmul(a, b)

@@ -12,7 +12,7 @@ def _pairs(what, ndim, axes, *lists):
     axes = [axis_of(a, ndim) for a in (range(ndim) if axes is None else axes)]
     for values in lists:
         if len(values) != len(axes):
-            raise ShapeError("{}: {} values for {} axes".format(what, len(values), len(axes)))
+            raise ShapeError("{}: got {} values for {} axes".format(what, len(values), len(axes)))
     return list(zip(axes, *lists))
 
 

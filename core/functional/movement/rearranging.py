@@ -252,7 +252,7 @@ def repeat(x, repeats, *, axis=None):
         wide = broadcast_to(reshape(x, lead + (1,) + tail), lead + (repeats,) + tail)
         return reshape(wide, x.shape[:axis] + (x.shape[axis] * repeats,) + tail)
     if len(repeats) != x.shape[axis]:
-        raise ShapeError("{} repeats for axis {} of {}".format(len(repeats), axis, x.shape))
+        raise ShapeError("got {} repeats for axis {} of {}".format(len(repeats), axis, x.shape))
     index = []
     for i in range(len(repeats)):
         index += [i] * repeats[i]

@@ -69,7 +69,7 @@ def one_hot_encode(x, categories, unknown="zeros"):
         if value in place:
             row[place[value]] = 1.0
         elif unknown == "error":
-            raise IndexingError("one_hot_encode: {!r} is none of its {} categories".format(value, len(categories)))
+            raise IndexingError("one_hot_encode: {!r} is not one of the {} categories".format(value, len(categories)))
         out += row
     return x.backend.from_list(out, dtypes.float32, x.shape + (len(categories),))
 
@@ -79,7 +79,7 @@ def zip_map(x, keys):
     """A dict for each row of x (rows, n) or (n,): from keys[i] to element i. Reads its input."""
     x = tensor(x)
     if x.ndim not in (1, 2) or x.shape[-1] != len(keys):
-        raise ShapeError("zip_map takes (rows, {}), one element a key, found {}".format(len(keys), x.shape))
+        raise ShapeError("zip_map takes (rows, {}), one element for each key, found {}".format(len(keys), x.shape))
     rows = x.tolist() if x.ndim == 2 else [x.tolist()]
     return [dict(zip(keys, row)) for row in rows]
 

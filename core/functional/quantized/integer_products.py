@@ -166,7 +166,7 @@ def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padd
     x = centred(x, x_zero_point)
     weight = centred(weight, w_zero_point, (-1,) + (1,) * (n + 1))
     if (x.shape, weight.shape) != shapes:
-        raise ShapeError("conv_integer: a zero point of more axes than what it belongs to")
+        raise ShapeError("conv_integer: a zero point has more axes than its tensor")
     convolve = operation(x.backend, "conv_8bit") or x.backend.conv
     return convolve(x, weight, None, stride, padding, dilation, groups)
 
@@ -188,7 +188,7 @@ def qlinear_conv(
     if bias is not None:
         bias = tensor(bias)
         if bias.shape != total.shape[1:2]:
-            raise ShapeError("qlinear_conv: bias {} for {} channels".format(bias.shape, total.shape[1]))
+            raise ShapeError("qlinear_conv: a bias of shape {} does not fit {} channels".format(bias.shape, total.shape[1]))
         total = backend.binary("add", total, reshape(bias, spread))
     x_scale, y_scale = [reshape(_scale(s, backend), ()) for s in (x_scale, y_scale)]
     scale = _ratio(x_scale, _scale(w_scale, backend), y_scale)

@@ -140,7 +140,7 @@ def std(x, axis=None, *, correction=0.0, keepdims=False):
 def _arg(op, x, axis, keepdims):
     x = numeric(x, "arg" + op) if not tensor(x).dtype.is_bool else astype(x, dtypes.uint8)
     if not x.size and (axis is None or not x.shape[axis_of(axis, x.ndim)]):
-        raise ShapeError("arg{} of nothing has no value; shape is {}".format(op, x.shape))
+        raise ShapeError("arg{} of an empty tensor has no value; shape is {}".format(op, x.shape))
     backend = x.backend
     if axis is not None:
         return backend.argreduce(op, x, axis_of(axis, x.ndim), keepdims)

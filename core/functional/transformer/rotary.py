@@ -36,7 +36,7 @@ def rotary_embedding(x, cos, sin, position_ids=None, *, interleaved=False, rotar
     cos, sin = like(cos, x), like(sin, x)
     shape = x.shape
     if x.ndim not in (3, 4) or not cos.ndim:
-        raise ShapeError("rotary_embedding: 3 or 4 axes are turned by caches of 2 or 3, found {}".format(shape))
+        raise ShapeError("rotary_embedding: expected 3 or 4 axes, and caches of 2 or 3, found {}".format(shape))
     if x.ndim == 3:
         heads = num_heads or shape[2] // (2 * cos.shape[-1])
         if not heads or shape[2] % heads:
@@ -46,7 +46,7 @@ def rotary_embedding(x, cos, sin, position_ids=None, *, interleaved=False, rotar
     turned = rotary_dim or x.shape[3]
     if cos.shape != sin.shape or cos.shape[-1] * 2 != turned or turned > x.shape[3]:
         raise ShapeError(
-            "rotary_embedding: caches {} and {} do not turn {} elements of heads of {}".format(
+            "rotary_embedding: caches {} and {} do not fit {} rotated elements of heads of size {}".format(
                 cos.shape, sin.shape, turned, x.shape[3]
             )
         )

@@ -40,7 +40,7 @@ def _coordinate(i, scale, n, out, mode, roi):
     if mode == "tf_crop_and_resize":
         start, end = roi
         return start * (n - 1) + i * (end - start) * (n - 1) / (out - 1) if out > 1 else 0.5 * (start + end) * (n - 1)
-    raise ValueError("there is no coordinate transformation {!r}".format(mode))
+    raise ValueError("unknown coordinate transformation {!r}".format(mode))
 
 
 def _nearest(x, mode):
@@ -164,7 +164,7 @@ def resize(
     axes = list(range(x.ndim)) if axes is None else [axis_of(a, x.ndim) for a in axes]
     lengths = [x.shape[a] for a in axes]
     if (scales is None) == (sizes is None):
-        raise ValueError("resize wants scales or sizes, one of the two")
+        raise ValueError("resize wants either scales or sizes")
     if len(scales if sizes is None else sizes) != len(axes):
         raise ShapeError("resize got {} scales or sizes for {} axes".format(len(sizes or scales), len(axes)))
     if sizes is None:
@@ -180,7 +180,7 @@ def resize(
         else:
             scales = [1.0 if s == n else s / n for s, n in zip(sizes, lengths)]
     if [s for s in sizes if s < 0]:
-        raise ShapeError("resize: sizes are not negative, found {}".format(sizes))
+        raise ShapeError("resize: sizes must not be negative, found {}".format(sizes))
     return _resized(
         x,
         axes,
@@ -256,7 +256,7 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
     axes = list(range(2, spatial + 2))
     mode = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     if (size is None) == (scale_factor is None):
-        raise ValueError("interpolate wants size or scale_factor, one of the two")
+        raise ValueError("interpolate wants either size or scale_factor")
     if isinstance(size, int):
         size = [size] * spatial
     if isinstance(scale_factor, (int, float)):

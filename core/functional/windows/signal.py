@@ -115,7 +115,7 @@ def dft(x, length=None, axis=-2, inverse=False, onesided=False):
     x = floating(x)
     axis = axis_of(axis, x.ndim)
     if x.ndim < 2 or x.shape[-1] not in (1, 2) or axis == x.ndim - 1:
-        raise ShapeError("dft: the last axis holds real (1) or complex (2) parts, found shape {}".format(x.shape))
+        raise ShapeError("dft: the last axis must have length 1 (real) or 2 (complex), found shape {}".format(x.shape))
     if length is None:
         length = 2 * (x.shape[axis] - 1) if inverse and onesided else x.shape[axis]
     length = int(length)

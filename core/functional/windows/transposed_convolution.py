@@ -25,11 +25,11 @@ def conv_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, 
     for i in range(n):
         out = (x.shape[i + 2] - 1) * stride[i] - padding[i][0] - padding[i][1] + dilation[i] * (kernel[i] - 1)
         if out + output_padding[i] < 0:
-            raise ShapeError("conv_transpose: padding {} leaves nothing of input {}".format(padding, x.shape))
+            raise ShapeError("conv_transpose: padding {} leaves an empty output for input {}".format(padding, x.shape))
     if bias is not None:
         bias = like(bias, x)
         if bias.shape != (weight.shape[1] * groups,):
-            raise ShapeError("conv_transpose: bias {} for {} channels".format(bias.shape, weight.shape[1] * groups))
+            raise ShapeError("conv_transpose: a bias of shape {} does not fit {} channels".format(bias.shape, weight.shape[1] * groups))
     fast = operation(x.backend, "conv_transpose")
     if fast:
         return fast(x, weight, bias, stride, padding, output_padding, dilation, groups)

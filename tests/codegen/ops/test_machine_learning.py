@@ -83,7 +83,7 @@ def test_one_hot_encoder() -> None:
     check("OneHotEncoder", np.array(["a", "c"], object), cats_strings=["a", "b"])
     strict = load(one_node("OneHotEncoder", [np.array([1, 9])], cats_int64s=[1, 2], zeros=0), "numpy")
     assert strict(to_tensor(np.array([2, 1]), "numpy")).tolist() == [[0, 1], [1, 0]]
-    with pytest.raises(IndexingError, match="9 is none of its 2 categories"):
+    with pytest.raises(IndexingError, match="9 is not one of the 2 categories"):
         strict(to_tensor(np.array([1, 9]), "numpy"))
 
 
