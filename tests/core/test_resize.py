@@ -164,5 +164,5 @@ def test_interpolate_wants_one_size_or_scale_for_each_axis() -> None:
     x = el.zeros((1, 1, 4, 4))
     with pytest.raises(ShapeError, match="2 axes"):
         F.interpolate(x, size=(3, 3, 3))
-    with pytest.raises(ValueError, match="one of the two"):
+    with pytest.raises(ValueError, match="either size or scale_factor"):
         F.interpolate(x)
