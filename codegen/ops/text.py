@@ -204,10 +204,11 @@ class LabelEncoderConfig:
     values: tuple[Label, ...]
     default: Label
     dtype: DType
+    default_word: str | None = None  # of version 1, which looks numbers up too
 
 
 class LabelEncoder(Node[LabelEncoderConfig]):
-    """A table look-up. Version 1 mapped strings to their index, later ones any keys to any values."""
+    """A table look-up. Version 1 maps strings to their index or the reverse, later ones any keys to any values."""
 
     domain, since = "ai.onnx.ml", (1, 2, 4)
 
@@ -215,8 +216,8 @@ class LabelEncoder(Node[LabelEncoderConfig]):
     def read(cls, a: Attributes) -> LabelEncoderConfig:
         if a.has("classes_strings"):
             classes = a.strings("classes_strings")
-            a.has("default_string")
-            return LabelEncoderConfig(classes, tuple(range(len(classes))), a.int("default_int64", -1), dtypes.int64)
+            number, word = a.int("default_int64", -1), a.string("default_string", "_Unused")
+            return LabelEncoderConfig(classes, tuple(range(len(classes))), number, dtypes.int64, word)
         keys, _ = cls._entries(a, "keys")
         values, dtype = cls._entries(a, "values")
         if len(keys) != len(values):
@@ -245,9 +246,15 @@ class LabelEncoder(Node[LabelEncoderConfig]):
             return a.ints(which + "_int64s"), dtypes.int64
         return a.floats(which + "_floats"), dtypes.float32
 
+    def _table(self) -> LabelEncoderConfig:
+        c = self.config
+        if c.default_word is None or self.dtype(0) is dtypes.string:
+            return c
+        return LabelEncoderConfig(c.values, c.keys, c.default_word, dtypes.string)
+
     def infer(self) -> tuple[Type, ...]:
-        return (TensorType(self.config.dtype, self.shape(0)),)
+        return (TensorType(self._table().dtype, self.shape(0)),)
 
     def emit(self, e: Emitter) -> Emission:
-        c = self.config
+        c = self._table()
         return e.call("label_encode", e.x(0), keys=c.keys, values=c.values, default=c.default, dtype=c.dtype)

@@ -216,7 +216,7 @@ def test_images_the_camera_text_and_the_microphone_are_fed(browser: Browser, sit
     [
         (["broken.onnx"], "broken.onnx"),
         (["broken.plan"], "broken.plan: the file ends at byte 900, before its weights"),
-        (["broken.wasm"], "broken.wasm is damaged: its bytes are not those of its checksum"),
+        (["broken.wasm"], "broken.wasm is damaged: its bytes do not match its checksum"),
         (["digits.py"], "Choose its weights, a .bpk file, too."),
     ],
 )

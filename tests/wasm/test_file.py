@@ -219,7 +219,7 @@ def test_a_file_that_lost_its_checksum_is_refused(digits: Path) -> None:
     path = digits.with_name("part.wasm")
     path.write_bytes(part)
     said = in_node(f"console.log(await load(readFileSync({json.dumps(str(path))})).catch((error) => error.message))")
-    assert "its bytes are not those of its checksum" in said
+    assert "its bytes do not match its checksum" in said
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ function verify(bytes, sections, promised, name) {
   if (!content && !promised) return;
   const damaged = !content || at !== sections.length - 1 || content.length !== 4;
   if (!damaged && crc32(bytes.subarray(0, start)) === new DataView(content.buffer, content.byteOffset).getUint32(0, true)) return;
-  throw new Error(`${name} is damaged: its bytes are not those of its checksum; download or compile it again`);
+  throw new Error(`${name} is damaged: its bytes do not match its checksum; download or compile it again`);
 }
 
 function crc32(bytes) {

@@ -135,7 +135,9 @@ class Recording(Backend):
         for x in tensors:
             if x.backend is not self:
                 raise BackendError(
-                    "{} got a tensor of {!r}, expected one of {!r}; move it with .to_device()".format(name, x.backend, self)
+                    "{} got a tensor of {!r}, expected one of {!r}; move it with .to_device()".format(
+                        name, x.backend, self
+                    )
                 )
             if x.data.op == "host":
                 return self.on_host(name, args)

@@ -39,7 +39,7 @@ def checksum(source):
 
 
 def verify(source, found, promised):
-    """Raise ValueError where the bytes of a module are not those of its checksum. found: `sections` of it; promised:
+    """Raise ValueError where the bytes of a module do not match its checksum. found: `sections` of it; promised:
     whether it says that it has one."""
     for _, name, start, end, begin in found:
         if name == CHECKSUM:

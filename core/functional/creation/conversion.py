@@ -91,7 +91,9 @@ def bitcast(x, dtype):
     if dtype.bits != x.dtype.bits:
         from ...errors import DTypeError
 
-        raise DTypeError("bitcast from {} to {}: {} bits cannot become {} bits".format(x.dtype, dtype, x.dtype.bits, dtype.bits))
+        raise DTypeError(
+            "bitcast from {} to {}: {} bits cannot become {} bits".format(x.dtype, dtype, x.dtype.bits, dtype.bits)
+        )
     return alias(x) if dtype is x.dtype else x.backend.bitcast(x, dtype)
 
 

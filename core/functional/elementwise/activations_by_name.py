@@ -41,7 +41,9 @@ def activation(name, alphas=(), betas=()):
         if known.lower() == name.lower():
             break
     else:
-        raise UnsupportedError("unknown activation {!r}; known activations: {}".format(name, ", ".join(sorted(ACTIVATIONS))))
+        raise UnsupportedError(
+            "unknown activation {!r}; known activations: {}".format(name, ", ".join(sorted(ACTIVATIONS)))
+        )
     function, parameters = ACTIVATIONS[known]
     given = {}
     for parameter, values in zip(parameters, (alphas, betas)):

@@ -108,7 +108,9 @@ def reverse_sequence(x, lengths, batch_axis=1, time_axis=0):
     if longest is not None and longest.size:
         ends = [longest.backend.reduce(op, longest, (0,), False).item() for op in ("min", "max")]
         if ends[0] < 0 or ends[1] > x.shape[time_axis]:
-            raise IndexingError("reverse_sequence: lengths are {} to {}, but there are {} steps".format(*ends, x.shape[time_axis]))
+            raise IndexingError(
+                "reverse_sequence: lengths are {} to {}, but there are {} steps".format(*ends, x.shape[time_axis])
+            )
     lengths = along(batch_axis, lengths)
     step = along(time_axis, backend.arange(0, 1, x.shape[time_axis], dtypes.int64))
     turned = backend.binary("sub", backend.binary("sub", lengths, step), backend.full((), 1, dtypes.int64))

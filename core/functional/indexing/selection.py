@@ -125,7 +125,9 @@ def _spans(x, parts):
             for i in range(k.ndim if k.dtype.is_bool else 1):
                 n = x.shape[axis]
                 if k.dtype.is_bool and k.shape[i] != n:
-                    raise IndexingError("a bool index of shape {} does not fit axis {} of {}".format(k.shape, axis, x.shape))
+                    raise IndexingError(
+                        "a bool index of shape {} does not fit axis {} of {}".format(k.shape, axis, x.shape)
+                    )
                 if i == 0:
                     advanced.append((len(shape), k))
                 starts.append(0)

@@ -188,7 +188,9 @@ def qlinear_conv(
     if bias is not None:
         bias = tensor(bias)
         if bias.shape != total.shape[1:2]:
-            raise ShapeError("qlinear_conv: a bias of shape {} does not fit {} channels".format(bias.shape, total.shape[1]))
+            raise ShapeError(
+                "qlinear_conv: a bias of shape {} does not fit {} channels".format(bias.shape, total.shape[1])
+            )
         total = backend.binary("add", total, reshape(bias, spread))
     x_scale, y_scale = [reshape(_scale(s, backend), ()) for s in (x_scale, y_scale)]
     scale = _ratio(x_scale, _scale(w_scale, backend), y_scale)

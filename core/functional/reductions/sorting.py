@@ -45,7 +45,9 @@ def topk_with_indices(x, k, axis=-1, *, largest=True):
     x = tensor(x)
     axis = axis_of(axis, x.ndim)
     if not 0 <= k <= x.shape[axis]:
-        raise ShapeError("topk: k is {}, but there are {} elements along axis {} of {}".format(k, x.shape[axis], axis, x.shape))
+        raise ShapeError(
+            "topk: k is {}, but there are {} elements along axis {} of {}".format(k, x.shape[axis], axis, x.shape)
+        )
     values, indices = _sorted(x, axis, largest)
     return narrow(values, axis, 0, k), narrow(indices, axis, 0, k)
 

@@ -29,7 +29,11 @@ def conv_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, 
     if bias is not None:
         bias = like(bias, x)
         if bias.shape != (weight.shape[1] * groups,):
-            raise ShapeError("conv_transpose: a bias of shape {} does not fit {} channels".format(bias.shape, weight.shape[1] * groups))
+            raise ShapeError(
+                "conv_transpose: a bias of shape {} does not fit {} channels".format(
+                    bias.shape, weight.shape[1] * groups
+                )
+            )
     fast = operation(x.backend, "conv_transpose")
     if fast:
         return fast(x, weight, bias, stride, padding, output_padding, dilation, groups)

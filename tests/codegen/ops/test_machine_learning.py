@@ -93,6 +93,14 @@ def test_category_mapper_both_ways() -> None:
     check("CategoryMapper", np.array([5, 3, 9]), default_string="none", **tables)
 
 
+def test_the_first_label_encoder_maps_strings_to_their_places_and_back() -> None:
+    classes: dict[str, Any] = {"classes_strings": ["five", "six", "three"]}
+    for x in (np.array(["six", "one", "three"], object), np.array([[2, 0], [7, 1]])):
+        model = one_node("LabelEncoder", [x], version=1, default_int64=-7, default_string="none", **classes)
+        want = expected(model, {"x0": x})[0]
+        assert run(model, x)[0].tolist() == want.tolist()
+
+
 def test_dictionaries_become_rows() -> None:
     cases: list[tuple[onnx.ModelProto, dict[Any, Any]]] = [
         (with_maps("DictVectorizer", 8, 1, 1, string_vocabulary=["a", "b", "c"]), {"b": 2.5, "a": 1.0}),
