@@ -8,13 +8,13 @@ the node then stays a node of the model, to be computed when the model runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from math import prod
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from emberlet.backend import Backend, get_backend
 from emberlet.backend.protocol import Protocol
@@ -22,6 +22,8 @@ from emberlet.tensor import Tensor
 
 from .ir.problem import Problem
 from .records import dataclass
+
+T = TypeVar("T")
 
 ELEMENTS = 1 << 22  # of one tensor: 32 MB at most
 WORK = 1 << 25  # of one evaluation, in elements made and read: some tenths of a second
@@ -54,6 +56,7 @@ class Budget:
 
 
 _model: ContextVar[list[int] | None] = ContextVar("emberlet_model_budget", default=None)
+_done: ContextVar[dict[Hashable, tuple[object, Any]] | None] = ContextVar("emberlet_model_evaluations", default=None)
 
 
 @contextmanager
@@ -62,11 +65,27 @@ def model_budget() -> Iterator[None]:
     if _model.get() is not None:
         yield
         return
-    token = _model.set([MODEL])
+    token, other = _model.set([MODEL]), _done.set({})
     try:
         yield
     finally:
         _model.reset(token)
+        _done.reset(other)
+
+
+def remembered(key: Hashable, held: object, evaluate: Callable[[], T], small: Callable[[T], bool]) -> T:
+    """What `evaluate` gives, once for each key and model where it is small: a function that is inlined a thousand times
+    computes the same a thousand times. `held` is kept as long as the result: what a key names may be its address."""
+    done = _done.get()
+    if done is None:
+        return evaluate()
+    if key not in done:
+        found = evaluate()
+        if not small(found):
+            return found
+        done[key] = (held, found)
+    result: T = done[key][1]
+    return result
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from emberlet.errors import EmberletError
 from emberlet.host.digests import blake2b
 from emberlet.tensor import Tensor
 
-from .budget import Exceeded, counted
+from .budget import Exceeded, counted, remembered
 from .ir.argument import Argument, Constant, Dynamic
 from .ir.graph import Graph, Model, Node
 from .ir.keys import node_key
@@ -91,6 +91,16 @@ def evaluate(node: Node[Any], stored: int = 0) -> tuple[Value | None, ...]:
     stored: how many elements of the model's file it reads; the budget grows with them. Raises Problem where the node
     cannot be run, Exceeded where it would take more memory or time than the budget has.
     """
+    if stored:
+        return _evaluate(node, stored)
+    return remembered(computation(node), node, lambda: _evaluate(node, 0), _small)
+
+
+def _small(values: tuple[Value | None, ...]) -> bool:
+    return sum(v.size for v in values if v) <= SMALL
+
+
+def _evaluate(node: Node[Any], stored: int) -> tuple[Value | None, ...]:
     from . import weights
     from .emit.instance import instantiate
     from .emit.module import ModuleWriter

@@ -15,6 +15,7 @@ Path = tuple[str, ...]
 """The names of the modules from the outermost one inward; those of a list are numbers: ("layers", "0", "attention")."""
 
 MAX_DEPTH = 64
+MOST_PARTS = 4 * MAX_DEPTH  # of a name; an inlined node's names the calls it is in
 _SCOPES, _KINDS, _NAMESPACE = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "namespace"
 _QUOTED = re.compile(r"'([^']*)'")
 _CALL = re.compile(r"@\d+$")  # a module's second call
@@ -53,6 +54,8 @@ def named_scope(name: str) -> Path | None:
     if ";" in name:
         return _most_named(name.split(";"))
     path: Path = ()
+    if name.count("/") + name.count(".") > MOST_PARTS:
+        return None
     for part in name.split("/")[:-1]:
         inner = _path(part)
         # An item of a list that is called itself repeats the list's name: "layer1/layer1.0".

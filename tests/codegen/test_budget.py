@@ -52,6 +52,25 @@ def test_all_evaluations_of_a_model_share_a_budget(monkeypatch: pytest.MonkeyPat
     np.testing.assert_allclose(np.asarray(load(made, "numpy")()), [3.0])
 
 
+def test_what_inlined_functions_compute_alike_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberlet.codegen import evaluation
+
+    counted = []
+    whole = evaluation._evaluate
+    monkeypatch.setattr(evaluation, "_evaluate", lambda *a: counted.append(a) or whole(*a))
+    made = CASES["a function that computes the same a thousand times"]()
+    translate(made)
+    assert 1 <= len(counted) < 20
+    del made.functions[:-2]
+    del made.graph.node[:]
+    made.graph.node.append(helper.make_node(made.functions[0].name, ["x"], ["y"], domain="d"))
+    x = np.float32([3, 5])
+    found = np.asarray(load(made, "numpy")(x))
+    for _ in range(2):
+        x = x + x[np.arange(300) % 2].sum()
+    np.testing.assert_allclose(found, x)
+
+
 def forward(made: onnx.ModelProto) -> str:
     return translate(made)[1].source.split('"""')[-1]
 

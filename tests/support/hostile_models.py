@@ -40,6 +40,28 @@ def functions(calls: int, levels: int, back: bool = False) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=imports, functions=made)
 
 
+def computing(levels: int) -> onnx.ModelProto:
+    """Functions of functions, the innermost of which computes indices of constants."""
+    made = functions(2, levels)
+    body = [
+        helper.make_node("Constant", [], ["two"], value_int=2),
+        helper.make_node("Constant", [], ["many"], value_ints=range(10**6, 10**6 + 300)),
+        helper.make_node("Mod", ["many", "two"], ["i"]),
+        helper.make_node("Gather", ["v0", "i"], ["w"]),
+        helper.make_node("ReduceSum", ["w"], ["sum"]),
+        helper.make_node("Add", ["v0", "sum"], ["v1"]),
+    ]
+    del made.functions[-1].node[:]
+    made.functions[-1].node.extend(body)
+    return made
+
+
+def named(made: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """A model whose first node has this name."""
+    made.graph.node[0].name = name
+    return made
+
+
 # -- little that asks for much ----------------------------------------------------------------------------------------
 
 FLOAT, INT64, STRING, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING, TensorProto.BOOL
@@ -190,4 +212,6 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
         [N("RegexFullMatch", ["s"], ["y"], pattern="|".join(map(str, range(60_000))))], output=BOOL, texts={"s": ["a"]}
     ),
     "functions of functions": lambda: functions(2, 40),
+    "a function that computes the same a thousand times": lambda: computing(10),
+    "names of many parts": lambda: named(functions(2, 12), "a/" * 1500),
 }  # fmt: skip
