@@ -41,6 +41,10 @@ def image_network(data: st.DataObject) -> tuple[onnx.ModelProto, tuple[int, ...]
     if draw(st.booleans(), label="padded"):
         m.constant("pads", [0, 1, 1, 0, 0, 1, 1, 0] if last else [0, 0, 1, 1, 0, 0, 1, 1])
         then("Pad", "pads")
+    if draw(st.booleans(), label="a unit axis put in and taken out"):
+        m.constant("place", [draw(st.integers(0, 4))])
+        then("Unsqueeze", "place")
+        then("Squeeze", "place")
     if last:
         then("Transpose", perm=TO_FIRST)
     kind = draw(st.sampled_from(["Conv", "Pool", "GlobalAveragePool", "BatchNormalization"]))
