@@ -1,7 +1,7 @@
-"""Models compiled on the numpy backend beside onnxruntime, and torch where it is installed.
+"""Models compiled on the numpy backend beside onnxruntime, and torch where a Python has it.
 
 Small models, an encoder, a step of a language model with its cache, and ONNX's nine light architectures. torch's CPU
-runs those with one input, operator by operator. The light networks' constant weights are replaced by seeded random
+(--torch PYTHON, one that has torch and onnx) runs mnist, digits and those architectures, operator by operator. The light networks' constant weights are replaced by seeded random
 ones. Each runtime runs in a process of its own (an idle thread of one would slow down the other), in turns; the best
 call counts, and peak memory is the process's. Where OPENBLAS_NUM_THREADS is 1 both have one thread, and processor time
 counts, which other programs on the machine disturb less; --threads sets how many. OPENBLAS_CORETYPE is not passed on:
@@ -12,7 +12,6 @@ that are not measured stay as they were. Writes benches/results/cpu.md. `--child
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import math
 import os
@@ -27,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from emberlet.host import blas_kernels
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -191,14 +189,17 @@ def peak_memory() -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
-def measure(name: str, seconds: float, rounds: int, environment: dict[str, str]) -> dict[str, dict[str, float]]:
+def measure(
+    name: str, seconds: float, rounds: int, environment: dict[str, str], torch: str | None
+) -> dict[str, dict[str, float]]:
     """The best of all rounds for each runtime; the environment says how many threads they have."""
     best: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         generated = prepare(name, Path(folder))
         for _ in range(rounds):
-            for runtime in ("emberlet", "onnxruntime", *peers(name)):
-                command = [sys.executable, __file__, "--child", runtime, name, folder, "--seconds", str(seconds)]
+            for runtime in ("emberlet", "onnxruntime", *(["torch"] if torch and on_one_image(name) else [])):
+                python = torch if torch and runtime == "torch" else sys.executable
+                command = [python, __file__, "--child", runtime, name, folder, "--seconds", str(seconds)]
                 said = subprocess.run(
                     command, env=environment, check=True, capture_output=True, text=True, encoding="utf-8"
                 ).stdout
@@ -211,10 +212,9 @@ def measure(name: str, seconds: float, rounds: int, environment: dict[str, str])
     return best
 
 
-def peers(name: str) -> list[str]:
-    """What else runs a model."""
-    one_input = len(SHAPES[name]) == 1 and name not in ("llama_step", "minilm")
-    return ["torch"] if one_input and importlib.util.find_spec("torch") else []
+def on_one_image(name: str) -> bool:
+    """Whether a model is one that torch's CPU runs here."""
+    return len(SHAPES[name]) == 1 and name not in ("llama_step", "minilm")
 
 
 def main() -> int:
@@ -224,12 +224,15 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=THREADS)
     parser.add_argument("--out", type=Path, default=RESULTS / "cpu.md", metavar="FILE")
+    parser.add_argument("--torch", metavar="PYTHON", help="a Python that has torch and onnx")
     parser.add_argument("--models", nargs="*", default=list(SHAPES), choices=list(SHAPES))
     options = parser.parse_args()
     if options.child:
         runtime, name, folder = options.child
         child(runtime, name, Path(folder), options.seconds)
         return 0
+    from emberlet.host import blas_kernels
+
     environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
     environment["OPENBLAS_NUM_THREADS"] = str(options.threads)
     blas_kernels.choose(environment)
@@ -238,7 +241,7 @@ def main() -> int:
         if name in ("mnist", "silero") and not SHARED.is_dir():
             print(f"{name} is left out: there is no {SHARED}")
             continue
-        found = measure(name, options.seconds, options.rounds, environment)
+        found = measure(name, options.seconds, options.rounds, environment, options.torch)
         ours, theirs = found["emberlet"], found["onnxruntime"]
         times = f"{ours['ms']:.3g} | {theirs['ms']:.3g} | {ours['ms'] / theirs['ms']:.2f} | {ours['generate s']:.2f}"
         torch = f"{found['torch']['ms']:.3g}" if "torch" in found else "–"
@@ -266,6 +269,7 @@ HEAD = [
 def write(rows: dict[str, str], threads: int, path: Path) -> None:
     """One table for each number of threads; the other one, and rows not measured now, stay as they are."""
     import onnxruntime
+    from emberlet.host import blas_kernels
 
     environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
     blas_kernels.choose(environment)
@@ -274,7 +278,7 @@ def write(rows: dict[str, str], threads: int, path: Path) -> None:
         f"onnxruntime {onnxruntime.__version__}. Milliseconds a call, the best of many; emberlet: the module, "
         f"compiled on NumPy; generate: from the ONNX file to the module and its weights; memory is the process's. "
         f"minilm: 6 layers, 384 wide, 128 tokens; llama_step: a token behind {CACHED} others. A dash: not "
-        f"measured. `python3 dev.py bench cpu --threads 1`"
+        f"measured. `python3 dev.py bench cpu --threads 1`, with `--torch PYTHON` for torch"
     )
     title = f"## {threads} thread" + "s" * (threads > 1)
     parts = path.read_text(encoding="utf-8").split("\n## ") if path.is_file() else []

@@ -98,9 +98,15 @@ class Reduction(Node[ReduceConfig], ABC):
         shape, out = self.shape(0), self.outputs[0].type
         dtype = self.dtype(0)
         known = out.static_shape if isinstance(out, TensorType) else None
-        if shape is not None and 0 in shape and known is not None and not dtype.is_bool:
+        if shape is not None and 0 in shape and not dtype.is_bool:
             least, most = (float("-inf"), float("inf")) if dtype.is_float else dtype.range
-            return e.create("full", known, least if function == "max" else most, dtype=dtype)
+            value = least if function == "max" else most
+            if known is not None:
+                return e.create("full", known, value, dtype=dtype)
+            axes = self.axes()
+            # The other lengths are open: one element, as large as any, along the axes without any.
+            pads = tuple((0, int(d == 0 and (axes is None or i in axes))) for i, d in enumerate(shape))
+            x = e.call("pad", x, pads, value=value)
         return e.call(function, x, **axis_argument(axis), **self.keep())
 
     def keep(self) -> dict[str, Liftable]:

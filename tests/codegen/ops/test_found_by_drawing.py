@@ -206,3 +206,24 @@ def test_the_statistics_of_layer_normalization_are_float32(dtype, axis):
 def test_a_shape_of_bools_is_refused():
     with pytest.raises(EmberletError, match="the shape is bool, expected int64"):
         load(_model("ConstantOfShape", [np.array([True])]), "numpy")
+
+
+@pytest.mark.parametrize("operator", ["ReduceMin", "ReduceMax"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize(
+    ("shape", "axes"), [(("n", 0, 4), [1]), (("n", 0), [0]), ((0, "n", "m"), [0, 2]), (("n", 0), [])]
+)
+def test_the_extreme_of_an_empty_axis_beside_open_ones(operator, dtype, shape, axes):
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    graph = helper.make_graph(
+        [helper.make_node(operator, ["x", "axes"] if axes else ["x"], ["y"], keepdims=0)],
+        "g",
+        [helper.make_tensor_value_info("x", kind, shape)],
+        [helper.make_empty_tensor_value_info("y")],
+        [numpy_helper.from_array(np.array(axes, np.int64), "axes")] if axes else [],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    x = np.zeros([{"n": 2, "m": 3}.get(d, d) for d in shape], dtype)
+    (want,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    for backend in ("numpy", "python"):
+        np.testing.assert_array_equal(to_array(load(model, backend)(to_tensor(x, backend))), want)
