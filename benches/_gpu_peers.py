@@ -167,10 +167,8 @@ class Peer:
         self.process.wait()
 
 
-def tinygrad_peer(device: str = "WEBGPU") -> Peer:
-    """tinygrad with DEV=device, where "WEBGPU" is Dawn's."""
-    import importlib.metadata
-
+def tinygrad_environment(device: str = "WEBGPU") -> dict[str, str]:
+    """The variables with which tinygrad computes on a device, where "WEBGPU" is Dawn's."""
     environment = {"DEV": device}
     if device == "WEBGPU":
         import pydawn  # type: ignore[import-untyped]
@@ -179,6 +177,14 @@ def tinygrad_peer(device: str = "WEBGPU") -> Peer:
         suffix = {"darwin": "dylib", "win32": "dll"}.get(sys.platform, "so")
         found = sorted(folder.glob(f"*{platform.machine()}*.{suffix}")) or sorted(folder.glob(f"*.{suffix}"))
         environment["WEBGPU_PATH"] = str(found[0])
+    return environment
+
+
+def tinygrad_peer(device: str = "WEBGPU") -> Peer:
+    """tinygrad with DEV=device."""
+    import importlib.metadata
+
+    environment = tinygrad_environment(device)
     peer = Peer("tinygrad", sys.executable, environment)
     peer.name = f"tinygrad {importlib.metadata.version('tinygrad')}"
     return peer

@@ -1,12 +1,13 @@
 """Models compiled on the numpy backend beside onnxruntime, and torch where a Python has it.
 
 Small models, an encoder, a step of a language model with its cache, and ONNX's nine light architectures. torch's CPU
-(--torch PYTHON, one that has torch and onnx) runs mnist, digits and those architectures, operator by operator. The light networks' constant weights are replaced by seeded random
-ones. Each runtime runs in a process of its own (an idle thread of one would slow down the other), in turns; the best
-call counts, and peak memory is the process's. Where OPENBLAS_NUM_THREADS is 1 both have one thread, and processor time
-counts, which other programs on the machine disturb less; --threads sets how many. OPENBLAS_CORETYPE is not passed on:
-OpenBLAS runs its best kernels. mnist and silero are read from a folder of models beside the checkout; rows of models
-that are not measured stay as they were. Writes benches/results/cpu.md. `--child` is what those processes run.
+(--torch PYTHON, one that has torch and onnx) runs mnist, digits and those architectures, operator by operator. The
+light networks' constant weights are replaced by seeded random ones. Each runtime runs in a process of its own (an
+idle thread of one would slow down the other), in turns; the best call counts, and peak memory is the process's. Where
+OPENBLAS_NUM_THREADS is 1 both have one thread, and processor time counts, which other programs on the machine disturb
+less; --threads sets how many. OPENBLAS_CORETYPE is not passed on: OpenBLAS runs its best kernels. mnist and silero
+are read from a folder of models beside the checkout; rows of models that are not measured stay as they were. Writes
+benches/results/cpu.md. `--child` is what those processes run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A language model of 15 million parameters decoding from a cache that stays in place, beside onnxruntime's CPU.
+"""A language model of 15 million parameters decoding from a cache that stays in place, beside others.
 
 Greedy tokens, one after the other; milliseconds of a token. emberlet keeps the cache in a session of a given capacity,
-onnxruntime is handed its cache by the caller. Writes benches/results/decoding.md, on a real GPU
+the others are handed their cache by the caller: onnxruntime's CPU, onnxruntime-web's WebGPU in Chromium, tinygrad's
+WebGPU. The last two decode as many tokens as --seconds allow. Writes benches/results/decoding.md, on a real GPU
 decoding-NAME.md.
 """
 
@@ -11,9 +12,11 @@ import argparse
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,9 @@ from _gpu_device import results_page
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from tools.decoder_model import Reference, decoder, parameters  # noqa: E402
+from _decoding_peers import onnxruntime_web, tinygrad  # noqa: E402
+
+from tools.decoder_model import Reference, Sizes, decoder, parameters  # noqa: E402
 
 PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
 
@@ -72,6 +77,8 @@ def ours(backend: str, model: Any, count: int, notes: list[str]) -> tuple[list[i
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokens", type=int, default=256, metavar="N", help="tokens to decode (default: 256)")
+    parser.add_argument("--seconds", type=float, default=120, metavar="S", help="of a peer on WebGPU (default: 120)")
+    parser.add_argument("--alone", action="store_true", help="without the peers on WebGPU")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead")
     options = parser.parse_args(argv)
     from emberlet.wgpu_backend.device import open_device
@@ -80,7 +87,9 @@ def main(argv: list[str] | None = None) -> int:
         "# Decoding",
         "",
         f"`python3 dev.py bench decoding`: {options.tokens} greedy tokens after a prompt of {len(PROMPT)}, one by one. "
-        "Medians of all tokens, of the first tenth and of the last. "
+        "Medians of all tokens, of the first tenth and of the last. onnxruntime-web runs in Chromium, on SwiftShader "
+        "where there is no GPU; what a peer on WebGPU could not do in "
+        f"{options.seconds:.0f} seconds is missing. "
         f"GPU: {open_device().raw.adapter_info['device']}. {os.cpu_count()} CPUs, Python {platform.python_version()}; "
         f"load of the machine when it began: {os.getloadavg()[0]:.1f}. Above 1, times say little.",
         "",
@@ -95,17 +104,29 @@ def main(argv: list[str] | None = None) -> int:
             ("emberlet, wgpu", lambda model=model, notes=notes: ours("wgpu", model, options.tokens, notes)),
             ("emberlet, numpy", lambda model=model, notes=notes: ours("numpy", model, options.tokens, notes)),
         ]
+        if not options.alone:
+            file = model.SerializeToString()
+            for name, peer in (("onnxruntime-web, WebGPU", onnxruntime_web), ("tinygrad, WebGPU", tinygrad)):
+                run = partial(peer, file, Sizes(), PROMPT, options.tokens, options.seconds)
+                runs.append((name, run))
         wanted: list[int] = []
         for name, call in runs:
-            tokens, times = call()
+            try:
+                tokens, times = call()
+                times[1]
+            except (RuntimeError, OSError, ImportError, IndexError, subprocess.TimeoutExpired) as error:
+                said = (str(error).splitlines() or ["it failed"])[0][:200].replace("|", "/")
+                lines.append(f"| {label} | {name} | – | – | – | {said} |")
+                print(lines[-1], flush=True)
+                continue
             wanted = wanted or tokens
             tenth = max(1, len(times) // 10)
             parts = [statistics.median(t) for t in (times[1:], times[1 : tenth + 1], times[-tenth:])]
-            same = sum(a == b for a, b in zip(tokens, wanted, strict=True))
+            same = sum(a == b for a, b in zip(tokens, wanted, strict=False))
             lines.append(
                 f"| {label}, {parameters(model) / 1e6:.1f} M | {name} | "
                 + " | ".join(f"{p:.1f}" for p in parts)
-                + f" | {same} of {len(wanted)} |"
+                + f" | {same} of {len(tokens)} |"
             )
             print(lines[-1], flush=True)
         lines += [f"| | {note} | | | | |" for note in notes]
