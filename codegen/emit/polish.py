@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from operator import is_
+from typing import Any, get_args
 
 from ..records import dataclass
 from .expression import (
@@ -105,37 +107,31 @@ def unpacked(statements: list[Statement]) -> list[Statement]:
 # -- expressions ------------------------------------------------------------------------------------------------------
 
 
+_EXPRESSIONS = frozenset(get_args(Expr))
+
+
 def mapped(e: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """`e` with `change` applied to every part, the outermost first; None goes on inward."""
+    """`e` with `change` applied to every part, the outermost first; None goes on inward. What has no changed part is
+    the same object as before."""
     made = change(e)
     if made is not None:
         return made
-    m = lambda x: mapped(x, change)  # noqa: E731
-    match e:
-        case Attribute(base, name):
-            return Attribute(m(base), name)
-        case Index(base, key):
-            return Index(m(base), m(key))
-        case SliceKey(start, stop, step):
-            return SliceKey(*(None if p is None else m(p) for p in (start, stop, step)))
-        case Call(function, args, kwargs):
-            return Call(m(function), tuple(m(a) for a in args), tuple((k, m(v)) for k, v in kwargs))
-        case Tuple(items):
-            return Tuple(tuple(m(i) for i in items))
-        case List(items):
-            return List(tuple(m(i) for i in items))
-        case Dict(items):
-            return Dict(tuple((k, m(v)) for k, v in items))
-        case Unary(op, operand):
-            return Unary(op, m(operand))
-        case Binary(op, left, right):
-            return Binary(op, m(left), m(right))
-        case Conditional(test, then, otherwise):
-            return Conditional(m(test), m(then), m(otherwise))
-        case Comprehension(item, target, iterable, then):
-            return Comprehension(m(item), target, m(iterable), None if then is None else (then[0], m(then[1])))
-        case _:
-            return e
+    kind = e.__class__
+    if kind is Name or kind is Literal:
+        return e
+    old = tuple(vars(e).values())
+    new = tuple([_part(x, change) for x in old])
+    return e if all(map(is_, old, new)) else kind(*new)  # type: ignore[arg-type, call-arg]
+
+
+def _part(x: Any, change: Callable[[Expr], Expr | None]) -> Any:
+    """A field of an expression: one, or a tuple of some, or of pairs with one; else as it is."""
+    if x.__class__ is not tuple:
+        return mapped(x, change) if x.__class__ in _EXPRESSIONS else x
+    if not x:
+        return x
+    made = tuple([_part(i, change) for i in x])
+    return x if all(map(is_, x, made)) else made
 
 
 def count(e: Expr, into: Counter[str]) -> None:

@@ -128,8 +128,8 @@ def _with_options(groups: list[Group], known: dict[str, Class], nameless: bool) 
                 for draft in large.drafts:
                     _rename(draft, draft.fields[found.field or 0].targets[0].removeprefix("self."), SHORTCUT)
             large.option = found
-            for draft in small.drafts:
-                large.rows.append(found.padded(pieces(draft, known), cut[id(large)]))
+            for draft, row in zip(small.drafts, small.rows, strict=True):
+                large.rows.append(found.padded(row, cut[id(large)]))
                 large.bodies.append(found.widened(draft.body, large.drafts[0].body))
                 large.drafts.append(draft)
                 large.on.append(False)

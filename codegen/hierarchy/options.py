@@ -57,16 +57,13 @@ class Option:
     result: str
     instead: str
 
-    def padded(self, small: Pieces, large: Pieces) -> list[Expr | None]:
-        """The numbers of the shorter draft, None where only the longer one has any."""
+    def padded(self, row: Sequence[Expr | None], large: Pieces) -> list[Expr | None]:
+        """The numbers of a shorter draft with None where only the longer one has any."""
         out: list[Expr | None] = []
-        for skipped, mine, others in (
-            ((self.field,), small.fields, large.fields),
-            (self.steps, small.body, large.body),
-        ):
-            left = iter(mine)
+        left = iter(row)
+        for skipped, others in (((self.field,), large.fields), (self.steps, large.body)):
             for i, piece in enumerate(others):
-                out += [None] * len(piece.values) if i in skipped else next(left).values
+                out += [None if i in skipped else next(left) for _ in piece.values]
         return out
 
     def widened(self, body: Sequence[Statement], large: Sequence[Statement]) -> list[Statement]:

@@ -31,6 +31,10 @@ def _retyped(graph: Graph, values: dict[str, Argument], outermost: bool) -> Grap
         values[a.name] = replace(a, type=identified(a.type, a.name))
     nodes: list[Node[Any]] = []
     for old in graph.nodes:
+        if old.outputs and all(o.value is not None for o in old.outputs if o.present):
+            values.update((o.name, o) for o in old.outputs if o.present)
+            nodes.append(old)  # computed when it was read, and not to be computed again
+            continue
         inputs = tuple(values.get(a.name, a) if a.value is None else a for a in old.inputs)
         node = with_graphs(old, lambda g: _retyped(g, values, False))
         node = replace(node, inputs=inputs)
