@@ -23,7 +23,6 @@ from .expression import (
     Call,
     Comprehension,
     Conditional,
-    Dict,
     Expr,
     Index,
     List,

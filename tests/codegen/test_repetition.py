@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +66,9 @@ def _lines(model: onnx.ModelProto, flat: bool = False) -> list[str]:
     return _written(model, flat).source.splitlines()
 
 
-def _results(written: Written, inputs: list[Any]) -> list[bytes]:
-    model = instantiate(written, "net", "numpy")
-    model.load_record(weights.tensors(written.record, "numpy"), layout="burn")
+def _results(written: Written, inputs: list[Any], backend: str = "numpy") -> list[bytes]:
+    model = instantiate(written, "net", backend)
+    model.load_record(weights.tensors(written.record, backend), layout="burn")
     got = model(*inputs)
     return [
         bytes(r.backend.to_bytes(r)) + repr((r.dtype, r.shape)).encode()
@@ -89,6 +92,16 @@ def test_an_architecture_without_names_has_its_layers_again(name: str) -> None:
     lines, plain = _same_and_no_longer(model, _drawn_inputs(model))
     assert (len(lines) < 0.75 * len(plain)) is (name not in UNLIKE)
     assert len(lines) <= MOST_LINES.get(name, len(plain))
+
+
+@pytest.mark.parametrize("backend", ["python", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))])
+@pytest.mark.parametrize("name", ["distilbert_traced", "gpt2", "whisper"])
+def test_an_architecture_without_names_computes_the_same_on_other_backends(name: str, backend: str) -> None:
+    if backend == "wgpu":
+        pytest.importorskip("wgpu")
+    model = _architecture(name)
+    inputs = _drawn_inputs(model)
+    assert _results(_written(model), inputs, backend) == _results(_written(model, flat=True), inputs, backend)
 
 
 @pytest.mark.parametrize("path", sorted({case.model for case in cases(contrib=False)}), ids=lambda p: p.parent.name)
@@ -263,6 +276,26 @@ def test_drawn_blocks_are_found_and_compute_the_same(seed: int) -> None:
 @pytest.mark.parametrize("name", ["bert", "resnet50", "bart_traced"])
 def test_the_same_file_gives_the_same_code(name: str) -> None:
     assert _lines(_architecture(name)) == _lines(_architecture(name))
+
+
+def test_the_code_does_not_depend_on_the_order_of_sets(tmp_path: Path) -> None:
+    """The same bytes whatever strings hash to: with names and without, with options, with caches."""
+    files = [ARCHITECTURES / f"{n}.onnx.gz" for n in ("gpt2_cached_traced", "resnet50", "swin_traced")]
+    program = (
+        "import gzip, hashlib, sys\n"
+        "from emberlet.codegen.generation import translate\n"
+        "for path in sys.argv[1:]:\n"
+        "    data = open(path, 'rb').read()\n"
+        "    data = gzip.decompress(data) if path.endswith('.gz') else data\n"
+        "    print(hashlib.sha256(translate(data, 'net')[1].source.encode()).hexdigest())\n"
+    )
+    (tmp_path / "bare.onnx").write_bytes(_architecture("qwen2").SerializeToString())
+    said = set()
+    for seed in ("0", "1", "2", "random"):
+        command = [sys.executable, "-c", program, *map(str, files), str(tmp_path / "bare.onnx")]
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        said.add(subprocess.run(command, env=env, capture_output=True, text=True, check=True, encoding="utf-8").stdout)
+    assert len(said) == 1
 
 
 def test_weights_that_layers_share_are_stored_once() -> None:
