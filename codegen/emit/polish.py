@@ -120,7 +120,7 @@ def mapped(e: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
         return e
     old = tuple(vars(e).values())
     new = tuple([_part(x, change) for x in old])
-    return e if all(map(is_, old, new)) else kind(*new)  # type: ignore[arg-type, call-arg]
+    return e if all(map(is_, old, new)) else kind(*new)
 
 
 def _part(x: Any, change: Callable[[Expr], Expr | None]) -> Any:

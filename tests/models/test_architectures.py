@@ -79,8 +79,8 @@ def test_parameters_have_the_names_of_the_source(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(FEW_NAMES))
 def test_the_names_that_are_missing_are_not_in_the_file(name: str) -> None:
-    """Every weight that the file holds under its source's name has that name in the record; what else the source has
-    was put into others by the exporter: statistics of folded normalizations, tables that positions were looked up in."""
+    """Every weight that the file holds under its source's name has that name in the record. What else the source has,
+    the exporter merged into others: statistics of folded normalizations, tables that positions were looked up in."""
     keys = set(json.loads((HERE / f"{name}.json").read_text(encoding="utf-8")))
     held = {i.name for i in onnx.load_from_string(_model(name)).graph.initializer}
     record = set(translate(_model(name), name)[1].record)
