@@ -18,6 +18,7 @@ MOST_BOXES = 110  # that a picture shows unless it is told how deep to go
 FONT, SMALL = 13, 11
 PAD, GAP, LANE = 14, 30, 14
 HEAD, OPERATION = 42, 26
+BOLD = 1.12  # how much wider a bold text is
 FILLS = ("#f7f8fa", "#ffffff")
 WEIGHTED, CLOSED = "#e6f0fb", "#eef1f5"
 STYLE = f"""text {{ font-family: system-ui, "Segoe UI", Helvetica, Arial, sans-serif }}
@@ -86,7 +87,9 @@ def _placed(box: Box, level: int, depth: int, seen: set[Hashable] | None) -> Pla
     if here.is_open and seen is not None:
         seen.add(box.structure())
     title, said = titles(box)
-    least = max(_wide(title, FONT) * 1.06 + (46 if box.times > 1 else 0), _wide(said, SMALL)) + 2 * PAD
+    name, _, rest = title.partition("  ")
+    wide = _wide(name, FONT) * BOLD + _wide(rest, SMALL) + 8 + (46 if box.times > 1 else 0)
+    least = max(wide, _wide(said, SMALL)) + 2 * PAD
     if not here.is_open:
         plain = box.kind == PLAIN and not box.weights
         here.width, here.height = least, OPERATION if plain else HEAD
@@ -94,7 +97,7 @@ def _placed(box: Box, level: int, depth: int, seen: set[Hashable] | None) -> Pla
     here.inner = [_placed(b, level + 1, depth - 1, seen) for b in box.boxes]
     here.lanes = _lanes(box)
     count = 1 + max(here.lanes.values(), default=-1)
-    labels = max((_wide(e.shape, SMALL) for e in box.edges if e.end == e.start + 1), default=0)
+    labels = _labels(box)
     column = max(max(p.width for p in here.inner), 2 * labels + 26)
     here.width = max(least, column + 2 * PAD + LANE * count + (6 if count else 0))
     y: float = HEAD + GAP - 8
@@ -105,6 +108,11 @@ def _placed(box: Box, level: int, depth: int, seen: set[Hashable] | None) -> Pla
         y += p.height + (GAP if (i, i + 1) in joined else 10)
     here.height = y + (4 if (len(here.inner) - 1, len(here.inner)) in joined else PAD)
     return here
+
+
+def _labels(box: Box) -> float:
+    """How wide the shapes beside the arrows between neighbors are."""
+    return max((_wide(e.shape, SMALL) for e in box.edges if e.end == e.start + 1), default=0)
 
 
 def _lanes(box: Box) -> dict[int, int]:
@@ -137,7 +145,8 @@ def titles(box: Box) -> tuple[str, str]:
 def _wide(text: str, size: int) -> float:
     """About how wide a text is."""
     narrow = sum(c in "ijltfrI.,:;()|!' " for c in text)
-    return size * (0.6 * (len(text) - narrow) + 0.34 * narrow)
+    broad = sum(c in "mwMW" for c in text)
+    return size * (0.61 * (len(text) - narrow - broad) + 0.34 * narrow + 0.9 * broad)
 
 
 # -- drawing ----------------------------------------------------------------------------------------------------------
@@ -184,8 +193,9 @@ def _rect(x: float, y: float, width: float, height: float, fill: str, radius: in
 
 def _edges(p: Placed, x: float, y: float, out: list[str]) -> None:
     last = len(p.inner)
-    right = max(i.x + i.width for i in p.inner)
-    middle = x + p.inner[0].x + p.inner[0].width / 2
+    center = p.inner[0].x + p.inner[0].width / 2
+    right = max(*(i.x + i.width for i in p.inner), center + 7 + _labels(p.box))  # lanes run beside the shapes
+    middle = x + center
     for n, e in enumerate(p.box.edges):
         top = y + HEAD - 4 if e.start == TOP else y + p.inner[e.start].y + p.inner[e.start].height
         end = y + p.height if e.end == last else y + p.inner[e.end].y
