@@ -175,7 +175,7 @@ def test_deploy_copies_files(samples: Path, tmp_path: Path, capsys: pytest.Captu
     out = tmp_path / "dist"
     build(samples, out, "--board", "rp2", "--board", "rp2350")
     assert main(["deploy", str(out)]) == 2
-    assert "say which with --board" in capsys.readouterr().err
+    assert "choose one with --board" in capsys.readouterr().err
     assert main(["deploy", str(out), "--board", "rp2", "--port", "/dev/ttyACM0", "--to", "/lib", "--dry-run"]) == 0
     first, second = capsys.readouterr().out.split("mpremote ")[1:]
     assert first.startswith("connect /dev/ttyACM0 exec ")
