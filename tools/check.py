@@ -28,6 +28,7 @@ def check(*, fix: bool = False) -> bool:
         check_generated(fix=fix),
         check_bytecode_kernels(fix=fix),
         _tool("pages", [sys.executable, "-m", "tools.generated.contrib_page", *ruff_fix]),
+        _tool("pages", [sys.executable, "-m", "tools.generated.micro_operators", *ruff_fix]),
         _tool("schemas", [sys.executable, "-m", "tools.generated.operator_schemas", *ruff_fix]),
         _tool("operators", [sys.executable, "-m", "tools.generated.operator_places", *ruff_fix]),
         _tool("stubs", [sys.executable, "-m", "emberlet.host.interface.module_stubs", *ruff_fix]),

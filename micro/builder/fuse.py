@@ -33,6 +33,7 @@ def fuse(graph: Graph) -> Graph:
         merge_gates,
         fold_scales,
         fuse_clamps,
+        moves_into_states,
         remove_dead,
     )
     while True:
@@ -103,6 +104,30 @@ def _between_integers(graph: Graph) -> Graph:
             last.append(MapFloat(f"quantize {name}", (real,), name, shape, (*chain, ("clip", ends_))))
     inside = [renamed(layer, names, names.get(layer.output)) for layer in graph.layers]
     return replace(graph, layers=(*first, *inside, *last), shapes=shapes)
+
+
+def moves_into_states(graph: Graph) -> Graph:
+    """A state that is a part of a tensor is written where the part is taken, if nothing reads what it was later."""
+    source = {layer.output: layer.inputs[0] for layer in graph.layers if isinstance(layer, Reshape)}
+
+    def root(name: str) -> str:
+        while name in source:
+            name = source[name]
+        return name
+
+    for k, layer in enumerate(graph.layers):
+        keep = _sole_reader(graph, layer.output)
+        if not isinstance(layer, Move) or not isinstance(keep, Keep) or layer.fill is not None:
+            continue
+        before, after = layer.inputs, [n for later in graph.layers[k + 1 :] for n in later.inputs]
+        if any(root(name) in graph.states for name in before) or any(root(name) == keep.output for name in after):
+            continue
+        if any(graph.grids.get(name) != graph.grids.get(keep.output) for name in (*before, layer.output)):
+            continue
+        whole = prod(layer.shape) == sum(prod(axis.turns for axis in part.axes) for part in layer.parts)
+        if whole and keep.output not in graph.outputs:
+            return moves_into_states(_replaced(graph, layer, keep, renamed(layer, output=keep.output)))
+    return graph
 
 
 def remove_dead(graph: Graph) -> Graph:

@@ -218,6 +218,19 @@ def reduction(op: str) -> Callable[[Rng], Drawn]:
     return draw
 
 
+def added_mask(rng: Rng) -> Drawn:
+    """A mask that is added, as scaled_dot_product_attention is exported; it may have other numbers too."""
+    d, n = Drawn(rng), int(rng.integers(3, 8))
+    d.input("a", [2, n, n], -3, 3)
+    hidden = np.triu(np.full((n, n), float(rng.choice([-np.inf, np.finfo(np.float32).min, -1e9]))), 1)
+    if rng.random() < 0.5:
+        hidden = hidden + rng.uniform(-1, 1, (n, n)) * np.tri(n)
+    d.constant("mask", np.where(np.isnan(hidden), 0, hidden))
+    d("Add", "a mask" if rng.random() < 0.7 else "mask a", "masked")
+    d("Softmax", "masked", axis=-1)
+    return d
+
+
 def group_norm(rng: Rng) -> Drawn:
     groups = int(rng.choice([1, 2, 3]))
     channels = groups * int(rng.integers(1, 4))
@@ -370,6 +383,7 @@ DRAWS: dict[str, Callable[[Rng], Drawn]] = {
         logic,
         choice,
         masked_attention,
+        added_mask,
         group_norm,
         to_length_one,
         greatest,

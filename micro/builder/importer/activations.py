@@ -28,6 +28,7 @@ from ..kernels.nest import Axis
 from ..kernels.softmax import SoftmaxFloat
 from . import dynamic
 from .layout import Order, channels_last
+from .masks import hidden, hides, with_mask
 from .state import Importer, StoredTensor, dims_of
 from .table import translates
 
@@ -159,6 +160,9 @@ def pairwise(t: Importer, node: a.Pairwise) -> None:
     if first is not None or second is not None:
         reverse = first is not None
         which = 0 if reverse else 1
+        if operation == "add" and hides(t.array(node, which, "an operand", limits=True)):
+            _masked(t, node, which)
+            return
         constant, held = t.array(node, which, "an operand"), t.of(node.inputs[1 - which])
         grid = t.constant_grids.get(node.inputs[which].name)
         if grid is None and constant.size > 1 and operation != "div" and not (reverse and operation == "sub"):
@@ -166,6 +170,18 @@ def pairwise(t: Importer, node: a.Pairwise) -> None:
         with_constant(t, node, operation, held, constant, reverse, grid)
     else:
         with_tensor(t, node, operation, t.of(node.inputs[0]), t.of(node.inputs[1]))
+
+
+def _masked(t: Importer, node: a.Pairwise, which: int) -> None:
+    """A sum with a constant that hides elements, and may have other numbers too."""
+    constant, dims = t.array(node, which, "an operand", limits=True), dims_of(node.outputs[0])
+    held = repeated(t, widened(t, t.of(node.inputs[1 - which]), len(dims)), dims)
+    rest = np.where(hidden(constant), np.float32(0), constant)
+    if rest.any():
+        added = Argument(f"{node.outputs[0].name}:added", node.outputs[0].type)
+        with_constant(t, replace(node, name=f"{node.name} added", outputs=(added,)), "add", held, rest, False, None)
+        held = t.held[added.name]
+    with_mask(t, node, held, constant)
 
 
 def with_constant(

@@ -24,10 +24,9 @@ from ..kernels.pairs import MIRRORED, CompareFloat, ExtremeFloat
 from ..kernels.power import PowerFloat
 from ..kernels.select import Select
 from .activations import aligned, apply_chain, laid_out, repeated, widened
+from .masks import LOWEST
 from .state import Importer, StoredTensor, dims_of
 from .table import translates
-
-LOWEST = float(np.finfo(np.float32).min)
 
 Operand = StoredTensor | Array
 
