@@ -231,6 +231,20 @@ def added_mask(rng: Rng) -> Drawn:
     return d
 
 
+def class_token(rng: Rng) -> Drawn:
+    """A constant that is joined to what the model computes, as in vision transformers."""
+    d, sides = Drawn(rng), shape(rng)
+    d.input("a", sides)
+    axis = int(rng.integers(len(sides)))
+    d("Tanh", "a", "t")
+    for name in "uv":
+        own = [int(rng.integers(1, 4)) if k == axis else n for k, n in enumerate(sides)]
+        d.constant(name, rng.uniform(-1, 1, [1, *own]))
+    d("Concat", str(rng.choice(["u t", "t u", "u t v"])), "j", axis=axis + 1)
+    d("Softmax", "j", axis=-1) if rng.random() < 0.5 else d("Relu", "j")
+    return d
+
+
 def group_norm(rng: Rng) -> Drawn:
     groups = int(rng.choice([1, 2, 3]))
     channels = groups * int(rng.integers(1, 4))
@@ -384,6 +398,7 @@ DRAWS: dict[str, Callable[[Rng], Drawn]] = {
         choice,
         masked_attention,
         added_mask,
+        class_token,
         group_norm,
         to_length_one,
         greatest,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from emberlet.micro.builder.assembly.registry import ALL, scratch
 from emberlet.micro.builder.kernels.arg import Arg, two_bytes
+from emberlet.micro.builder.kernels.constant import Constant
 from emberlet.micro.builder.kernels.depthwise import Depthwise
 from emberlet.micro.builder.kernels.dot import Dot
 from emberlet.micro.builder.kernels.doubled_softmax import DoubledSoftmax
@@ -275,6 +276,9 @@ def rounding_twice(rng: Rng) -> Case:
 
 
 def kept(rng: Rng) -> Case:
+    if rng.random() < 0.3:
+        shape = tuple(int(v) for v in rng.integers(1, 8, 2))
+        return Case(Constant("constant", (), "y", bytes_at_random(rng, shape)), (), shape)
     shape = tuple(int(v) for v in rng.integers(1, 8, 2))
     return Case(Keep("keep", ("x",), "y", shape), (bytes_at_random(rng, shape),), shape)
 

@@ -78,10 +78,10 @@ def transpose(t: Importer, node: m.Transpose) -> None:
 
 @translates(Concat)
 def concat(t: Importer, node: Concat) -> None:
-    parts = [t.of(a) for a in node.inputs]
+    parts = [t.computed(node, k) for k in range(len(node.inputs))]
     rank = len(parts[0].dims)
     axis = node.config.axis % rank
-    order = parts[0].order
+    order = next((p.order for p, a in zip(parts, node.inputs, strict=True) if a.value is None), parts[0].order)
     if not all(p.has_order(order) for p in parts):
         order = channels_last(rank)
     parts = [t.ordered(p, order) for p in parts]

@@ -58,7 +58,8 @@ class Parts:
 
     def do(self, node: Node[Any]) -> Argument:
         """The only output of a node that is made already."""
-        self.t.read.update(o.name for o in node.outputs)
+        own = {o.name for o in self.node.outputs}
+        self.t.read.update(o.name for o in node.outputs if o.name not in own)
         translate(self.t, node, self.known)
         return self.known[node.outputs[0].name]
 

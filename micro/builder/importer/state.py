@@ -20,6 +20,7 @@ from emberlet.dtypes import DType
 from emberlet.errors import ModelError
 
 from ..graph import Graph, Grid, Reshape, Sums
+from ..kernels.constant import Constant
 from ..kernels.elementwise import MapFloat
 from ..kernels.layer import Array, Layer
 from ..kernels.move import Move, Part, strides
@@ -161,6 +162,23 @@ class Importer:
         if argument.value is not None:
             raise Problem(f"input {argument.name!r} is a constant, expected a tensor that the model computes")
         raise Problem(f"input {argument.name!r} is not a tensor of numbers")
+
+    def computed(self, node: Node[Any], i: int) -> StoredTensor:
+        """As `of` for input i; a constant is written into a tensor of its own. Raises Problem."""
+        argument = node.inputs[i]
+        if argument.value is None or argument.name in self.held:
+            return self.of(argument)
+        value = self.array(node, i, "an operand")
+        plain = tuple(range(value.ndim))
+        held = StoredTensor(self.fresh(argument.name), value.shape, plain)
+        self.shapes[held.name] = held.shape
+        self.held[argument.name] = held
+        self._note_whole(argument, held)
+        self.layers.append(Constant(f"constant {held.name}", (), held.name, value.astype(np.float32)))
+        grid = self.constant_grids.get(argument.name) or self.grid_of_constant(argument)
+        if grid is not None:
+            self.grids[held.name] = grid
+        return held
 
     def define(self, argument: Argument, order: Order) -> StoredTensor:
         """The held tensor for an output that a layer is about to write."""

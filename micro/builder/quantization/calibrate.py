@@ -68,6 +68,7 @@ def check_samples(samples: Mapping[str, Array], graph: Graph, origin: str = "sam
     out: dict[str, Array] = {}
     for name in graph.inputs:
         x, shape = _finite(samples[name], f"{origin}: {name!r}"), graph.shapes[name]
+        shape = shape[:-1] if name in graph.words else shape
         if name in graph.integers and name in graph.grids:
             grid = graph.grids[name]
             x = (x - np.float32(grid.zero - graph.integers[name])) * np.float32(grid.scale)

@@ -17,6 +17,7 @@ from emberlet.errors import UnsupportedError
 from ..functions import apply
 from ..graph import Graph, Grid, Reshape, renamed
 from ..kernels.arg import Arg
+from ..kernels.constant import Constant
 from ..kernels.elementwise import BinaryFloat, MapFloat
 from ..kernels.interpolate import Interpolate
 from ..kernels.lanes import Take, TopK
@@ -216,6 +217,8 @@ def ends(grid: Grid) -> Range:
 def _span(layer: Layer, grids: list[Grid]) -> Range | None:
     """The least and the greatest number that a layer makes of such inputs; None where that is no use as a grid."""
     low, high = (min(ends(g)[0] for g in grids), max(ends(g)[1] for g in grids)) if grids else (0.0, 0.0)
+    if isinstance(layer, Constant):
+        return float(layer.value.min()), float(layer.value.max())
     if isinstance(layer, MapFloat):
         values = apply(layer.chain, dequantize(np.arange(256), grids[0].scale, grids[0].zero))
         return float(values.min()), float(values.max())

@@ -13,6 +13,7 @@ from emberlet.errors import UnsupportedError
 from ..functions import COMPARED, Chain, apply
 from ..graph import Graph, Grid, Reshape
 from ..kernels.arg import Arg
+from ..kernels.constant import Constant
 from ..kernels.depthwise import Depthwise, DepthwiseFloat
 from ..kernels.dot import Dot, DotFloat
 from ..kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat, _Binary, sum_factors
@@ -343,6 +344,11 @@ class Quantizer:
     @layer.register
     def _(self, layer: MaxPool) -> Layer:
         return replace(layer, fill=0)
+
+    @layer.register
+    def _(self, layer: Constant) -> Layer:
+        out = self.grids[layer.output]
+        return replace(layer, value=quantize(layer.value, out.scale, out.zero))
 
     @layer.register
     def _(self, layer: Reshape) -> Layer:

@@ -1,0 +1,35 @@
+"""A tensor whose elements never change, where one that is computed is expected: a class token that is joined to a
+sequence, for example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .layer import Array, Layer, View
+from .nest import Axis, nest
+from .writer import Pointer, Writer
+
+Y = Pointer("y", "A")
+VALUE = Pointer("w", "W")
+
+
+@dataclass(frozen=True)
+class Constant(Layer):
+    """Copy the value, which lies with the weights, into the arena; bytes and floats alike."""
+
+    value: Array
+
+    def reference(self, *inputs: Array) -> Array:
+        return self.value
+
+    def constants(self) -> tuple[Array, list[int]]:
+        return self.value.reshape(-1), []
+
+    def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
+        w = Writer(dialect, (VALUE, Y), self.places())
+        w.go(VALUE, w.place("wo"))
+        w.go(Y, w.place("o"))
+        axes = [Axis(self.value.size, (1, 1))]
+        nest(w, axes, (VALUE, Y), lambda at: w.store(Y, w.load(VALUE, at[0]), at[1]))
+        return w
