@@ -15,7 +15,6 @@ WIDTH = 120
 TITLES = {
     "activations": "functions of one number, sums, differences, products and quotients, softmax, quantization",
     "dynamic": "quantization while the model runs (onnxruntime's `quantize_dynamic`)",
-    "few_bits": "weights of 2, 4 and 8 bits in blocks",
     "lanes": "along an axis, and by indices",
     "linear_models": "linear models and support vector machines",
     "moves": "shapes and places: reshape, transpose, slice, pad, join, split, resize",
@@ -23,7 +22,7 @@ TITLES = {
     "pairs": "of two tensors or more: extremes, powers, comparisons, logic, choices",
     "picks": "elements at places that are known",
     "products": "convolutions, dense layers, batch normalization",
-    "quantized": "quantized operators (onnxruntime's format `QOperator`)",
+    "quantized": "quantized operators (onnxruntime's format `QOperator`), and weights of 2, 4 and 8 bits in blocks",
     "recurrences": "recurrent layers, in either direction or both",
     "reductions": "pooling and reductions",
     "trees": "trees and scalers",

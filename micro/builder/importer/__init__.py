@@ -4,7 +4,6 @@ functions into TRANSLATORS."""
 from . import (
     activations,
     dynamic,
-    few_bits,
     lanes,
     linear_models,
     moves,
@@ -23,7 +22,6 @@ __all__ = [
     "TRANSLATORS",
     "activations",
     "dynamic",
-    "few_bits",
     "lanes",
     "linear_models",
     "moves",
