@@ -65,7 +65,9 @@ def _model(op: str, broken: str | None = None, value: float = 0.0, at: int = 0) 
 def test_a_weight_that_is_not_finite_is_refused_by_its_name(op: str, data: st.DataObject) -> None:
     build(read_graph(_model(op), "m"), Options("m"))  # sound without it
     name = data.draw(st.sampled_from([name for name in SHAPES[op] if name != "x"]))
-    value, at = data.draw(st.sampled_from(NOT_FINITE)), data.draw(st.integers(0, 100))
+    # Minus infinity that is added is a mask (test_operators.py).
+    wrong = [v for v in NOT_FINITE if op != "Add" or v != -np.inf]
+    value, at = data.draw(st.sampled_from(wrong)), data.draw(st.integers(0, 100))
     with pytest.raises(EmberletError, match=f"tensor '{name}'.*NaN or beyond float32"):
         read_graph(_model(op, name, value, at), "m")
 

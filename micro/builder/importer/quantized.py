@@ -266,7 +266,7 @@ def gather_of_few_bits(t: Importer, node: GatherBlockQuantized) -> None:
 
 def _check(node: Node[Any], constants: Sequence[int] | range, rows: int) -> None:
     if any(node.has(k) and node.value(k) is None for k in constants if k < len(node.inputs)):
-        raise Problem("weights, scales or a bias that are only known when the model runs")
+        raise Problem("weights, scales or a bias that the model computes are not supported; they must be constant")
     if not 0 < rows <= MOST_ROWS:
         raise Problem(f"a weight of {rows} rows; at most {MOST_ROWS} are supported")
 
