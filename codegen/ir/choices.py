@@ -1,4 +1,4 @@
-"""The words that attributes may be, one enumeration for each kind; values are ONNX's own words."""
+"""The words that attributes may be, one enumeration for each kind; values are ONNX's words unless it says otherwise."""
 
 from __future__ import annotations
 
@@ -152,3 +152,56 @@ class Metric(StrEnum):
 
     EUCLIDEAN = "euclidean"
     SQEUCLIDEAN = "sqeuclidean"
+
+
+class RoundMode(StrEnum):
+    """Of a Cast to float8_e8m0fnu."""
+
+    UP = "up"
+    DOWN = "down"
+    NEAREST = "nearest"
+
+
+class UpdateRule(StrEnum):
+    """Of LinearAttention's state."""
+
+    LINEAR = "linear"
+    GATED = "gated"
+    DELTA = "delta"
+    GATED_DELTA = "gated_delta"
+
+
+class Aggregation(StrEnum):
+    """Of the leaves that an ensemble of trees reaches; values are those of `F.tree_ensemble`."""
+
+    AVERAGE = "average"
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+
+
+class PostTransform(StrEnum):
+    """Of scores, in scikit-learn's models; values are names of functions."""
+
+    SOFTMAX = "softmax"
+    LOGISTIC = "logistic"
+    SIGMOID = "sigmoid"
+    SOFTMAX_ZERO = "softmax_zero"
+    PROBIT = "probit"
+
+
+class KernelType(StrEnum):
+    """Of a support vector machine; values are names of functions."""
+
+    LINEAR = "linear"
+    POLY = "poly"
+    RBF = "rbf"
+    SIGMOID = "sigmoid"
+
+
+class MapCast(StrEnum):
+    """What CastMap makes of a map's values."""
+
+    TO_FLOAT = "TO_FLOAT"
+    TO_STRING = "TO_STRING"
+    TO_INT64 = "TO_INT64"

@@ -10,6 +10,7 @@ from emberlet.dtypes import DType
 from ..emit.emitter import Default, Emission, Emitter, default
 from ..emit.expression import Expr, Liftable, Name, lift
 from ..emit.statement import Def, Return, fold_return
+from ..ir.choices import UpdateRule
 from ..ir.graph import Graph, Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType, Type, as_tensor
@@ -216,7 +217,7 @@ class LinearAttentionConfig:
     heads: int
     kv_heads: int
     scale: float
-    update_rule: str
+    update_rule: UpdateRule
 
 
 class LinearAttention(Node[LinearAttentionConfig]):
@@ -228,12 +229,11 @@ class LinearAttention(Node[LinearAttentionConfig]):
     @classmethod
     def read(cls, a: Attributes) -> LinearAttentionConfig:
         a.int("chunk_size", 64)  # how the work may be cut; the result is the same
-        rules = ("linear", "gated", "delta", "gated_delta")
         return LinearAttentionConfig(
             a.int("q_num_heads"),
             a.int("kv_num_heads"),
             a.float("scale", 0.0),
-            a.string("update_rule", "gated_delta", rules),
+            a.choice("update_rule", UpdateRule, UpdateRule.GATED_DELTA),
         )
 
     def infer(self) -> tuple[Type, ...]:

@@ -12,6 +12,7 @@ from emberlet import dtypes
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Attribute, Expr, SliceKey, lift
 from ..ir.argument import Constant as ConstantSource
+from ..ir.choices import RoundMode
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.sizes import minus
@@ -249,7 +250,7 @@ class Trilu(Node[TriluConfig]):
 class CastConfig:
     dtype: dtypes.DType
     saturate: bool
-    round_mode: str
+    round_mode: RoundMode
 
 
 class Cast(Node[CastConfig]):
@@ -260,7 +261,7 @@ class Cast(Node[CastConfig]):
     @classmethod
     def read(cls, a: Attributes) -> CastConfig:
         dtype = dtypes.dtype(a.string("to").lower()) if a.opset < 6 else a.dtype("to")
-        round_mode = a.string("round_mode", "up") if a.opset >= 24 else "up"
+        round_mode = a.choice("round_mode", RoundMode, RoundMode.UP) if a.opset >= 24 else RoundMode.UP
         return CastConfig(dtype, a.flag("saturate", True) if a.opset >= 19 else True, round_mode)
 
     def infer(self) -> tuple[Type, ...]:
@@ -278,7 +279,7 @@ class Cast(Node[CastConfig]):
 @dataclass(frozen=True)
 class CastLikeConfig:
     saturate: bool
-    round_mode: str
+    round_mode: RoundMode
 
 
 class CastLike(Node[CastLikeConfig]):
@@ -288,7 +289,7 @@ class CastLike(Node[CastLikeConfig]):
 
     @classmethod
     def read(cls, a: Attributes) -> CastLikeConfig:
-        round_mode = a.string("round_mode", "up") if a.opset >= 24 else "up"
+        round_mode = a.choice("round_mode", RoundMode, RoundMode.UP) if a.opset >= 24 else RoundMode.UP
         return CastLikeConfig(a.flag("saturate", True) if a.opset >= 19 else True, round_mode)
 
     def infer(self) -> tuple[Type, ...]:

@@ -11,6 +11,7 @@ from emberlet.dtypes import DType
 
 from ..emit.emitter import Emitter
 from ..emit.expression import Binary, Expr, List, Unary, lift
+from ..ir.choices import PostTransform
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import Dim, TensorType
@@ -23,15 +24,15 @@ Labels = tuple[int, ...] | tuple[str, ...]
 
 TRANSFORMS = {
     "NONE": None,
-    "SOFTMAX": "softmax",
-    "LOGISTIC": "sigmoid",
-    "SOFTMAX_ZERO": "softmax_zero",
-    "PROBIT": "probit",
+    "SOFTMAX": PostTransform.SOFTMAX,
+    "LOGISTIC": PostTransform.SIGMOID,
+    "SOFTMAX_ZERO": PostTransform.SOFTMAX_ZERO,
+    "PROBIT": PostTransform.PROBIT,
 }
 """post_transform -> the function that does it."""
 
 
-def transform_of(a: Attributes) -> str | None:
+def transform_of(a: Attributes) -> PostTransform | None:
     """The attribute post_transform as a function's name."""
     return TRANSFORMS[a.string("post_transform", "NONE", tuple(TRANSFORMS))]
 

@@ -8,7 +8,7 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, List, lift
-from ..ir.choices import Norm
+from ..ir.choices import MapCast, Norm
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import MapType, SequenceType, TensorType, Type, product
@@ -330,7 +330,7 @@ CAST_TO = {"TO_FLOAT": dtypes.float32, "TO_INT64": dtypes.int64, "TO_STRING": dt
 class CastMapConfig:
     """size: the length of the row that the keys are places in; None where only the values there are count."""
 
-    cast_to: str
+    cast_to: MapCast
     size: int | None
 
 
@@ -345,7 +345,7 @@ class CastMap(Node[CastMapConfig]):
         size = a.int("max_map", 1)
         if sparse and not 0 < size < 1 << 24:
             raise Problem(f"max_map is {size}, expected 1 to {(1 << 24) - 1}")
-        return CastMapConfig(a.string("cast_to", "TO_FLOAT", tuple(CAST_TO)), size if sparse else None)
+        return CastMapConfig(a.choice("cast_to", MapCast, MapCast.TO_FLOAT), size if sparse else None)
 
     def infer(self) -> tuple[Type, ...]:
         map_of(self)

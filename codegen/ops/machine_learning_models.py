@@ -6,6 +6,7 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, lift
+from ..ir.choices import KernelType, PostTransform
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
@@ -37,7 +38,7 @@ class LinearRegressorConfig:
     coefficients: tuple[float, ...]
     intercepts: tuple[float, ...]
     targets: int
-    transform: str | None
+    transform: PostTransform | None
 
 
 class LinearRegressor(Node[LinearRegressorConfig]):
@@ -71,7 +72,7 @@ class LinearClassifierConfig:
     coefficients: tuple[float, ...]
     intercepts: tuple[float, ...]
     labels: Labels
-    transform: str | None
+    transform: PostTransform | None
 
     @property
     def columns(self) -> int:
@@ -105,12 +106,9 @@ class LinearClassifier(Node[LinearClassifierConfig]):
         return best(e, scores, c.labels), transformed(e, scores, c.transform)
 
 
-KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
-
-
 @dataclass(frozen=True)
 class Kernel:
-    kind: str
+    kind: KernelType
     gamma: float
     coef0: float
     degree: int
@@ -120,8 +118,8 @@ class Kernel:
         numbers = a.floats("kernel_params", ()) or (0.0, 0.0, 0.0)
         if len(numbers) != 3:
             raise Problem(f"kernel_params are {len(numbers)} numbers, expected gamma, coef0 and degree")
-        kind = a.string("kernel_type", "LINEAR", KERNELS)
-        return cls(kind.lower(), numbers[0], numbers[1], int(numbers[2]))
+        kind = KernelType(a.string("kernel_type", "LINEAR", tuple(k.name for k in KernelType)).lower())
+        return cls(kind, numbers[0], numbers[1], int(numbers[2]))
 
     def emit(self, e: Emitter, x: Expr, vectors: tuple[float, ...], count: int) -> Expr:
         """How alike each row of x is to each support vector."""
@@ -146,7 +144,7 @@ class SvmRegressorConfig:
     n_supports: int
     rho: tuple[float, ...]
     one_class: bool
-    transform: str | None
+    transform: PostTransform | None
 
 
 class SVMRegressor(Node[SvmRegressorConfig]):
@@ -194,7 +192,7 @@ class SvmClassifierConfig:
     prob_a: tuple[float, ...]
     prob_b: tuple[float, ...]
     labels: Labels
-    transform: str | None
+    transform: PostTransform | None
 
     @property
     def pairs(self) -> int:

@@ -11,6 +11,7 @@ from emberlet import dtypes
 
 from ..emit.emitter import Emission, Emitter, default
 from ..emit.expression import Binary, Expr, lift
+from ..ir.choices import Aggregation, PostTransform
 from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType, Type
@@ -34,8 +35,10 @@ from .machine_learning import (
 
 FAMILY = "machine learning"
 
-AGGREGATE = ("average", "sum", "min", "max")
-POST_TRANSFORM = (None, "softmax", "logistic", "softmax_zero", "probit")
+AGGREGATE = (Aggregation.AVERAGE, Aggregation.SUM, Aggregation.MIN, Aggregation.MAX)
+POST_TRANSFORM = (
+    None, PostTransform.SOFTMAX, PostTransform.LOGISTIC, PostTransform.SOFTMAX_ZERO, PostTransform.PROBIT
+)  # fmt: skip
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 
 
@@ -133,8 +136,8 @@ def checked(rows: Sequence[Row], splits: Value, entries: tuple[Value, Sequence[i
 class TreeEnsembleConfig:
     trees: Trees
     n_targets: int
-    aggregate: str
-    post_transform: str | None
+    aggregate: Aggregation
+    post_transform: PostTransform | None
 
 
 class TreeEnsemble(Node[TreeEnsembleConfig]):
@@ -264,8 +267,8 @@ class TreeEnsembleRegressorConfig:
     trees: Trees
     base: tuple[float, ...]
     n_targets: int
-    aggregate: str
-    transform: str | None
+    aggregate: Aggregation
+    transform: PostTransform | None
 
 
 class TreeEnsembleRegressor(Node[TreeEnsembleRegressorConfig]):
@@ -279,7 +282,7 @@ class TreeEnsembleRegressor(Node[TreeEnsembleRegressorConfig]):
         base = numbers_of(a, "base_values", False)
         if len(base) not in (0, n_targets):
             raise Problem(f"{len(base)} base_values for {n_targets} targets")
-        aggregate = a.string("aggregate_function", "SUM", ("AVERAGE", "SUM", "MIN", "MAX")).lower()
+        aggregate = Aggregation(a.string("aggregate_function", "SUM", ("AVERAGE", "SUM", "MIN", "MAX")).lower())
         trees, _ = old_trees(a, "target", n_targets)
         return TreeEnsembleRegressorConfig(trees, base, n_targets, aggregate, transform_of(a))
 
@@ -303,7 +306,7 @@ class TreeEnsembleClassifierConfig:
     labels: Labels
     one_sided: bool
     gains: bool
-    transform: str | None
+    transform: PostTransform | None
 
 
 class TreeEnsembleClassifier(Node[TreeEnsembleClassifierConfig]):

@@ -183,7 +183,7 @@ def _step(choose: random.Random, schema: Any, shape: Any, inputs: Any, known: An
         if i and (formal.option != onnx.defs.OpSchema.FormalParameterOption.Single and choose.random() < 0.5):
             break
         outputs.append(f"o{number}_{i}")
-        known[outputs[-1]] = bound.get(formal.type_str)
+        known[outputs[-1]] = bound.get(formal.type_str, DTYPES.get(formal.type_str))
     attributes = []
     for name, attribute in sorted(schema.attributes.items()):
         if attribute.required or choose.random() < 0.35:
