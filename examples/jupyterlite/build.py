@@ -131,7 +131,9 @@ def check(site: Path) -> list[str]:
     server = start_server(site)
     with Browser() as browser:
         page = browser.open(server.url + "lab/index.html?path=digits.ipynb")
-        page.wait(f"() => {notebook}?.sessionContext?.session?.kernel?.status === 'idle'", timeout=120000)
+        page.wait(f"() => {notebook}?.content?.widgets?.length >= 5", timeout=120000)
+        page.evaluate(f"async () => {{ await jupyterapp.restored; await {notebook}.context.ready; }}")
+        page.wait(f"() => {notebook}.sessionContext.session?.kernel?.status === 'idle'", timeout=120000)
         page.evaluate("() => void jupyterapp.commands.execute('notebook:run-all-cells')")
         outputs = "[...document.querySelectorAll('.jp-OutputArea-output')].map((one) => one.textContent.trim())"
         page.wait(f"() => {outputs}.some((text) => /^It reads|Error/.test(text))", timeout=120000)
