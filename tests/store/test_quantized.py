@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import emberlet
 import numpy as np
@@ -91,6 +92,32 @@ def test_packed_layers_run_on_the_python_backend_and_the_gpu(wgpu_adapter):
         moved = net.fork(backend)
         found = np.asarray(moved(emberlet.asarray(x, backend=backend)))
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+ON_A_DEVICE = """
+import sys
+import emberlet
+from emberlet import nn
+from emberlet.burnpack import Burnpack
+for bits in (8, 4, 2):
+    layer = nn.QuantizedLinear(16, 3, bits=bits, affine=True)
+    layer.load_record(Burnpack.from_file(sys.argv[1] + "/q" + str(bits) + ".bpk"))
+    print(layer(emberlet.asarray([[i / 16 for i in range(16)]])).tolist())
+"""
+
+
+def test_packed_layers_run_on_micropython(unix_port, tmp_path):
+    x = emberlet.asarray([[i / 16 for i in range(16)]])
+    wanted = []
+    for bits in (8, 4, 2):
+        net = Module()
+        net.inner = nn.Linear(16, 3)
+        net.quantize_weights(bits, "affine")
+        net.inner.save_into(tmp_path / f"q{bits}.bpk")
+        wanted.append(net.inner(x).tolist())
+    said = unix_port.run(ON_A_DEVICE, [tmp_path], heap="2M", files=[tmp_path]).check().stdout
+    found = [json.loads(line) for line in said.splitlines()]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_packed_layers_are_saved_and_loaded(tmp_path):
