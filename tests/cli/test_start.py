@@ -10,9 +10,10 @@ import pytest
 IMPORTED = """
 emberlet: backend burnpack codegen dtypes errors functional host lookup model module names nn param shapes tensor
 emberlet.backend: protocol
-emberlet.codegen: budget emit evaluation generation hierarchy ir ops passes protobuf reader records weights
+emberlet.codegen: budget checkpoint_names emit evaluation generation hierarchy ir ops passes protobuf reader records weights
 emberlet.codegen.emit: block contract emitter expression handing_on instance layout module names polish statement
-emberlet.codegen.hierarchy: block_names caches classes invoke regions repetition roles runs scopes writer
+emberlet.codegen.hierarchy: block_names caches classes invoke lists options regions repetition roles runs scopes
+emberlet.codegen.hierarchy: templates writer
 emberlet.codegen.ir: argument choices graph keys problem sizes types value
 emberlet.codegen.ops: arithmetic attributes base constant convolution elementwise expansion internal joining
 emberlet.codegen.ops: linear_algebra movement normalization places pooling recurrent recurrent_layers reduction slicing
