@@ -77,7 +77,8 @@ def test_packed_layers_compute_what_their_fakes_do(bits, mode, level):
     x = emberlet.asarray(RNG.normal(size=(3, 10)).astype(np.float32))
     np.testing.assert_allclose(np.asarray(packed(x)), np.asarray(fake(x)), rtol=1e-5, atol=1e-5)
     if bits == 8:
-        np.testing.assert_allclose(np.asarray(packed(x)), np.asarray(net(x)), atol=0.25)  # the norm behind may divide by little
+        # The norm that follows may divide by little.
+        np.testing.assert_allclose(np.asarray(packed(x)), np.asarray(net(x)), atol=0.25)
     assert packed.layers[0].weight.val().size * 8 // bits >= 60
     assert fake.layers[0].layer.weight.val().tolist() == net.layers[0].weight.val().tolist()
 
