@@ -10,7 +10,8 @@ import pytest
 IMPORTED = """
 emberlet: backend burnpack codegen dtypes errors functional host lookup model module names nn param shapes tensor
 emberlet.backend: protocol
-emberlet.codegen: budget checkpoint_names emit evaluation generation hierarchy ir ops passes protobuf reader records weights
+emberlet.codegen: budget checkpoint_names emit evaluation generation hierarchy ir ops passes protobuf reader records
+emberlet.codegen: weights
 emberlet.codegen.emit: block contract emitter expression handing_on instance layout module names polish statement
 emberlet.codegen.hierarchy: block_names caches classes invoke lists options regions repetition roles runs scopes
 emberlet.codegen.hierarchy: templates writer
