@@ -16,7 +16,7 @@ from .graph import Graph
 from .importer.layout import Order, channels_last, input_order
 from .importer.shapes import sized
 from .importer.state import Importer, dims_of
-from .importer.translation import only_output, translate
+from .importer.translation import only_output, only_softmax, translate
 
 
 def read_graph(
@@ -93,6 +93,7 @@ def _import(
     outputs = {a.name for a in model.graph.outputs}
     uses = {a.name for node in model.graph.nodes for a in node.uses() if a.present}
     importer.read, importer.only_output = uses | outputs, only_output(model, outputs)
+    importer.only_softmax = only_softmax(model, outputs)
     known_arguments: dict[str, Argument] = {}
     for argument in inputs:
         known_arguments[argument.name] = argument

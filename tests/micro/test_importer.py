@@ -14,6 +14,7 @@ from emberlet.errors import ModelError
 from emberlet.micro.builder.build import Options, calibrated, compare
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
+from emberlet.micro.builder.kernels.select import Select
 from emberlet.micro.builder.plan import plan
 from emberlet.micro.builder.quantization.calibrate import check_samples
 from onnx import TensorProto, helper
@@ -223,3 +224,17 @@ def test_every_operator_that_is_not_done_is_listed() -> None:
 def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         read_graph(tmp_path / "none.onnx")
+
+
+@pytest.mark.parametrize("after", ["Softmax", "Tanh"])
+def test_large_negative_constants_are_masks_before_softmax_alone(after: str) -> None:
+    m = Maker()
+    m.constant("c", np.array([0.5, -2e4, 0, 0], np.float32))
+    m("Add", "x c", "s")
+    m(after, "s", "y")
+    model = m.model([1, 4], "y")
+    graph = read_graph(model.SerializeToString(), "m")
+    assert any(isinstance(layer, Select) for layer in graph.layers) == (after == "Softmax")
+    x = input_of(model, 1)
+    found = graph.run({"x": check_samples({"x": x}, graph)["x"][0]})[graph.outputs[0]]
+    np.testing.assert_allclose(found.reshape(-1), run_onnx(model, x[0])[0].reshape(-1), rtol=2e-4, atol=2e-5)

@@ -160,7 +160,8 @@ def pairwise(t: Importer, node: a.Pairwise) -> None:
     if first is not None or second is not None:
         reverse = first is not None
         which = 0 if reverse else 1
-        if operation == "add" and hides(t.array(node, which, "an operand", limits=True)):
+        hiding = operation == "add" and node.outputs[0].name in t.only_softmax
+        if hiding and hides(t.array(node, which, "an operand", limits=True)):
             _masked(t, node, which)
             return
         constant, held = t.array(node, which, "an operand"), t.of(node.inputs[1 - which])

@@ -62,12 +62,13 @@ class Importer:
     layouts: of the inputs, their shape in the model and the order of their axes; moved: elements that transpositions
     move; flattened: of tensors that the model flattened while their elements lie in another order, where each element
     is in the model's order; unflattened: what they were before; read: tensors of the model that a node or the model's
-    caller reads; only_output: those that only the caller reads; dropped: outputs that stay inside, with what is made of
-    them; remembered: inputs that are states of layers; problems: a line for each that keeps the model from running;
-    channels: what the nodes say of the inputs' axes; states, kept: as Graph's, and the layers that write them;
-    constant_grids: of constants that came quantized; scaled: of tensors that are another one scaled, that one, its
-    offset and its factor; cuts, sums, integers: as Graph's; dynamic: what stands for integers that are quantized by the
-    range of the moment, and for their scales (dynamic.py); wide, whole: as Graph's; labels: of the classes.
+    caller reads; only_output: those that only the caller reads; only_softmax: those that softmax alone reads; dropped:
+    outputs that stay inside, with what is made of them; remembered: inputs that are states of layers; problems: a line
+    for each that keeps the model from running; channels: what the nodes say of the inputs' axes; states, kept: as
+    Graph's, and the layers that write them; constant_grids: of constants that came quantized; scaled: of tensors that
+    are another one scaled, that one, its offset and its factor; cuts, sums, integers: as Graph's; dynamic: what stands
+    for integers that are quantized by the range of the moment, and for their scales (dynamic.py); wide, whole: as
+    Graph's; labels: of the classes.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Importer:
     whole: set[str] = field(default_factory=set)
     read: set[str] = field(default_factory=set)
     only_output: set[str] = field(default_factory=set)
+    only_softmax: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
     remembered: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)

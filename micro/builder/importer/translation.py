@@ -12,8 +12,11 @@ from emberlet.codegen.ir.graph import Model, Node
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ops import movement as m
+from emberlet.codegen.ops.arithmetic import Add, Where
+from emberlet.codegen.ops.constant import Cast
 from emberlet.codegen.ops.joining import Concat
-from emberlet.codegen.ops.quantization import DequantizeLinear
+from emberlet.codegen.ops.quantization import DequantizeLinear, QuantizeLinear
+from emberlet.codegen.ops.softmax import SoftmaxLike
 
 from .state import Importer
 from .table import TRANSLATORS
@@ -21,17 +24,41 @@ from .table import TRANSLATORS
 REARRANGING = (m.Identity, m.Reshape, m.Flatten, m.Squeeze, m.Unsqueeze, m.Transpose, Concat)
 
 
-def only_output(model: Model, outputs: set[str]) -> set[str]:
-    """The tensors that go out of the model and nowhere else, by themselves or rearranged."""
-    readers: dict[str, list[Node[Any]]] = {}
+# What a mask passes on its way to a softmax.
+BEFORE_SOFTMAX = (*REARRANGING, Add, Where, Cast, QuantizeLinear, DequantizeLinear)
+
+
+def _readers(model: Model) -> dict[str, list[Node[Any]]]:
+    found: dict[str, list[Node[Any]]] = {}
     for node in model.graph.nodes:
         for argument in node.uses():
-            readers.setdefault(argument.name, []).append(node)
+            found.setdefault(argument.name, []).append(node)
+    return found
+
+
+def only_output(model: Model, outputs: set[str]) -> set[str]:
+    """The tensors that go out of the model and nowhere else, by themselves or rearranged."""
+    readers = _readers(model)
     found = {name for name in outputs if name not in readers}
     for node in reversed(model.graph.nodes):
         for output in node.outputs:
             after = readers.get(output.name, [])
             if after and all(isinstance(r, REARRANGING) and all(o.name in found for o in r.outputs) for r in after):
+                found.add(output.name)
+    return found
+
+
+def only_softmax(model: Model, outputs: set[str]) -> set[str]:
+    """The tensors that softmax alone reads, as they are, rearranged, or with something added."""
+    readers, found = _readers(model), set[str]()
+    for node in reversed(model.graph.nodes):
+        for output in node.outputs:
+            after = readers.get(output.name, []) if output.name not in outputs else []
+            if after and all(
+                isinstance(r, SoftmaxLike)
+                or (isinstance(r, BEFORE_SOFTMAX) and all(o.name in found for o in r.outputs))
+                for r in after
+            ):
                 found.add(output.name)
     return found
 
