@@ -100,7 +100,7 @@ def unmasked(node: Attention, terms: Terms) -> Change | None:
 
 
 def dim(shape: Shape | None, axis: int) -> Dim:
-    return None if shape is None else shape[axis]
+    return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
 
 
 def without_mask(node: Attention) -> Attention:
