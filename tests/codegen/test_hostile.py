@@ -347,8 +347,8 @@ def test_a_refused_model_leaves_nothing(tmp_path: Path) -> None:
 def test_a_past_without_axes_for_steps_is_no_accident() -> None:
     """Attention's masks are compared with the length of its past, which here has none."""
     made = parse(
-        "g (float[2,3,4,8] q, float[2,3,6,8] k, float[2,3,6,10] v, float[4,18] m, float[2,3,12,10] p) => (float[2,3,4,10] y, float[2,3,9,8] a, float[2,3,9,10] b)"
-        " { y, a, b = Attention (q, k, v, m, m, p) }",
+        """g (float[2,3,4,8] q, float[2,3,6,8] k, float[2,3,6,10] v, float[4,18] m, float[2,3,12,10] p)
+        => (float[2,3,4,10] y, float[2,3,9,8] a, float[2,3,9,10] b) { y, a, b = Attention (q, k, v, m, m, p) }""",
         opset=23,
     )
     try:
