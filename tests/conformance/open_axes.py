@@ -363,9 +363,9 @@ def main() -> int:
             if options.verbose or outcome.kind in ("differs", "refused"):
                 print(f"{name}: {outcome.kind} ({outcome.sizes}) {outcome.why}", flush=True)
         print(title, dict(Counter(o.kind for o in told[title].values())), flush=True)
-    if options.write:
-        whole = {title: len(entries) for title, entries in work.items()}
-        PAGE.write_text(page(told, whole, time.monotonic() - begin), encoding="utf-8")
+        if options.write:  # now, so that a crash later on loses none of it
+            whole = {kind: len(entries) for kind, entries in work.items() if kind in told}
+            PAGE.write_text(page(told, whole, time.monotonic() - begin), encoding="utf-8")
     return int(any(o.kind == "differs" for outcomes in told.values() for o in outcomes.values()))
 
 
